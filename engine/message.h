@@ -33,8 +33,8 @@ struct EagerMessage {
   uint8_t payload[shm::kInlineBytes];
 };
 
-// A message of the node that its sender offers, at the head of its lane.
-struct OfferedMessage {
+// A message of the node that its sender announces, at the head of its lane.
+struct AnnouncedMessage {
   uint32_t source;
   int32_t tag;
   uint64_t size_bytes;

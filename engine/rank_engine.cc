@@ -238,7 +238,7 @@ bool RankEngine::IsPlausible(const Arrival& arrival) const {
                                       shm::LaneConsumer::IsRun(d.cell, d.size_bytes)));
     case DescriptorKind::kRemoteRts:
       return arrival.source < view_.job_size && d.tag >= 0;
-    case DescriptorKind::kPullDone:
+    case DescriptorKind::kRndvGetDone:
     case DescriptorKind::kSendDone:
       return true;
     case DescriptorKind::kCredit:
@@ -249,7 +249,7 @@ bool RankEngine::IsPlausible(const Arrival& arrival) const {
       return CoreOf(arrival.lane) == Core::kDaemon && arrival.source < view_.job_size && d.tag >= 0;
     case DescriptorKind::kWithdrawn:
       return CoreOf(arrival.lane) == Core::kDaemon;
-    case DescriptorKind::kAdvert:
+    case DescriptorKind::kRtr:
     case DescriptorKind::kWithdraw:
     case DescriptorKind::kLeft:
       return CoreOf(arrival.lane) == Core::kDaemon && arrival.source < view_.job_size;
@@ -275,16 +275,16 @@ bool RankEngine::Handle(const Arrival& arrival, Effects& effects) {
     return true;
   }
   switch (static_cast<DescriptorKind>(arrival.descriptor.kind)) {
-    case DescriptorKind::kPullDone:
+    case DescriptorKind::kRndvGetDone:
     case DescriptorKind::kSendDone:
       HandleResult(arrival, effects);
       return true;
     case DescriptorKind::kCredit:
       TakeCredit(arrival, effects);
       return true;
-    case DescriptorKind::kAdvert:
+    case DescriptorKind::kRtr:
     case DescriptorKind::kWithdraw:
-      TakeAdvert(arrival);
+      TakeRtr(arrival);
       return true;
     case DescriptorKind::kWithdrawn:
       HandleWithdrawn(arrival, effects);
@@ -351,7 +351,7 @@ void RankEngine::Consume(const Arrival& arrival, bool matched) {
        kind != DescriptorKind::kPut)) {
     return;
   }
-  uint64_t* const taken = &view_.layout->adverts[arrival.source].taken;
+  uint64_t* const taken = &view_.layout->rtrs[arrival.source].taken;
   journal_.Set(taken, *taken + 1);
   const Descriptor& d = arrival.descriptor;
   Owe(arrival.source, 1, matched ? PushedBytes(d.kind, d.flags, d.size_bytes) : 0);
@@ -416,8 +416,8 @@ void RankEngine::HandleResult(const Arrival& arrival, Effects& effects) {
         error = CauseOfLoss(slot);
       }
       AbandonTransfer(result.request);
-      if (slot.advert != static_cast<uint32_t>(shm::AdvertState::kQuiet)) {
-        journal_.Set(&slot.advert, static_cast<uint32_t>(shm::AdvertState::kQuiet));
+      if (slot.rtr != static_cast<uint32_t>(shm::RtrState::kQuiet)) {
+        journal_.Set(&slot.rtr, static_cast<uint32_t>(shm::RtrState::kQuiet));
       }
       if (is_lost && error == ErrorCode::kOk) [[unlikely]] {
         journal_.Set(&slot.link_end, static_cast<uint32_t>(shm::LinkEnd::kHeld));
@@ -426,7 +426,7 @@ void RankEngine::HandleResult(const Arrival& arrival, Effects& effects) {
         effects.self = true;
       }
       if (error == ErrorCode::kOk &&
-          arrival.descriptor.kind == static_cast<uint8_t>(DescriptorKind::kPullDone)) {
+          arrival.descriptor.kind == static_cast<uint8_t>(DescriptorKind::kRndvGetDone)) {
         statistics_.AddMessage(PathOf(slot, arrival),
                                std::min(slot.message_bytes, slot.size_bytes));
       }

@@ -58,19 +58,20 @@ enum class Core : uint32_t { kDaemon = 0, kLink = 1 };
 enum class Runner { kRank, kWorker };
 
 struct EngineOptions {
-  uint32_t eager_max_bytes = shm::kCellBytes;  // larger messages are offered by RTS
+  uint32_t eager_max_bytes = shm::kCellBytes;  // larger messages are announced by RTS
   uint32_t chunk_bytes = 128 * 1024;
   uint32_t single_chunk_max_bytes = 128 * 1024;  // larger transfers are worth helping with
-  // Receives from other nodes of this size or more are advertised to their source; 0: none.
+  // Receives from other nodes of this size or more are announced by an RTR to their source; 0:
+  // none.
   uint64_t receiver_first_min_bytes = 0;
-  // Offers by a direct link of this size or less may have their data pushed behind them.
+  // RTSs by a direct link of this size or less may have their data pushed behind them.
   uint64_t push_max_bytes = 1 << 20;
 };
 
 class RankEngine {
  public:
   // `view` and `peers` outlive the engine, which maps the inbox of a peer of the node (PeerTable)
-  // when a lane to it is opened, or when it has offered a message that lies in its memory.
+  // when a lane to it is opened, or when it has announced a message that lies in its memory.
   RankEngine(const SessionView& view, const PeerTable& peers, const EngineOptions& options,
              Runner runner);
 
@@ -94,7 +95,7 @@ class RankEngine {
   // False: the message cannot leave that way any more; the cell was given back.
   bool TrySendCell(const SendArguments& send, uint32_t cell, Effects& effects);
   // Everything else: the request's slot is filled in (kind, context, peer, tag, buffer, size;
-  // inline data in `payload` with descriptor_kind kEager). Offers it by RTS, or queues it; never
+  // inline data in `payload` with descriptor_kind kEager). Announces it by RTS, or queues it; never
   // fails to take it.
   void StartSend(uint32_t request, Effects& effects);
   // One-sided commands: the same, without credits, to the core that the caller chooses; to the
@@ -117,18 +118,19 @@ class RankEngine {
   // that this round of Progress drains, and so spares the way through the table of posted receives.
   // Receives posted before come first. False: not yet; call again, or StartReceive.
   bool ReceiveNow(uint32_t request, Effects& effects);
-  // Whether the receive, if it is posted, would be advertised: then that is not to be put off.
-  bool MayAdvertise(const shm::RequestLayout& slot) const;
+  // Whether the receive, if it is posted, would be announced by an RTR: then that is not to be put
+  // off.
+  bool MaySendRtr(const shm::RequestLayout& slot) const;
   // The short way of a receive for a small message of the node: takes the next message of `lane` if
   // it is eager and for `pattern`, and nobody else's. False: nothing happened.
   bool TryTakeEager(uint32_t lane, const shm::Envelope& pattern, uint64_t capacity_bytes,
                     EagerMessage* message);
-  // The same for an offer of the node. FindOffer decides for it, and changes nothing else: the lane
+  // The same for an RTS of the node. FindRts decides for it, and changes nothing else: the lane
   // goes on with it if the caller does not take it. TakeWhole does, cut to the capacity: the caller
   // copies it, without the lease, and ends the transfer's only chunk. False: there is no such
-  // offer; it is longer than a chunk.
-  bool FindOffer(uint32_t lane, const shm::Envelope& pattern, OfferedMessage* offer);
-  bool TakeWhole(const OfferedMessage& offer, uint64_t capacity_bytes);
+  // RTS; it is longer than a chunk.
+  bool FindRts(uint32_t lane, const shm::Envelope& pattern, AnnouncedMessage* rts);
+  bool TakeWhole(const AnnouncedMessage& rts, uint64_t capacity_bytes);
   // For a blocking receive, which must not go that way for ever while other lanes wait: whether it
   // may, once more, before Progress has looked at all of them.
   bool TakeTurn() { return hot_streak_ != kHotStreak && ++hot_streak_ != 0; }
@@ -155,7 +157,7 @@ class RankEngine {
   // 3.8.1); one that is taken is there for the receive that follows under the same lease.
   enum class Use : uint8_t { kLook, kTake };
   ErrorCode Probe(const shm::Envelope& pattern, ProbeResult* result, Use use = Use::kLook);
-  // True: it was still queued or posted, or offered inside the node and not taken, and is now
+  // True: it was still queued or posted, or announced inside the node and not taken, and is now
   // complete with kCancelled. So it will be if another node was told of it and has to agree: a
   // receive unless a message comes first, a send unless a receive has matched it.
   bool Cancel(uint32_t request, Effects& effects);
@@ -202,7 +204,7 @@ class RankEngine {
   shm::PeerPath PathTo(uint32_t peer) const {
     return static_cast<shm::PeerPath>(shm::LoadRelaxed(view_.layout->peers[peer].path));
   }
-  // By a direct link: whether the receiver has room for the data of an offer that leaves now. The
+  // By a direct link: whether the receiver has room for the data of an RTS that leaves now. The
   // same.
   bool MayPush(uint32_t destination, uint64_t size_bytes) const;
   // Whether a send that starts now takes a direct link and its data follows at once, so that it
@@ -223,12 +225,12 @@ class RankEngine {
   bool AwaitsLink() const {
     return UsesLinks() && shm::LoadRelaxed(view_.layout->queued_sends) != 0;
   }
-  // Whether nothing of the two takes the direct link: no direction, no offer that waits for its
+  // Whether nothing of the two takes the direct link: no direction, no RTS that waits for its
   // receive at either end, no transfer. Looks at all requests and unexpected messages.
   bool IsLinkFree(uint32_t peer) const;
   // How many cuts from the peer this rank has acted on. They have told of what a link that was used
   // before has lost.
-  uint32_t CutsApplied(uint32_t peer) const { return view_.layout->adverts[peer].cuts_applied; }
+  uint32_t CutsApplied(uint32_t peer) const { return view_.layout->rtrs[peer].cuts_applied; }
 
   const SessionView& view() const { return view_; }
   const PeerTable& peers() const { return peers_; }
@@ -278,15 +280,15 @@ class RankEngine {
   bool PushLocal(uint32_t destination, const shm::Descriptor& descriptor, Effects& effects);
   bool PushRemote(uint32_t destination, const shm::Descriptor& descriptor, const SenderSide& side,
                   Effects& effects);
-  bool Offer(uint32_t request, uint32_t destination, Effects& effects);
-  bool OfferLocal(uint32_t request, uint32_t destination, Effects& effects);
-  bool OfferRemote(uint32_t request, uint32_t destination, Effects& effects);
+  bool Rts(uint32_t request, uint32_t destination, Effects& effects);
+  bool AnnounceLocal(uint32_t request, uint32_t destination, Effects& effects);
+  bool AnnounceRemote(uint32_t request, uint32_t destination, Effects& effects);
   void SetSent(shm::RequestLayout& slot);
   void IntendPush(uint32_t request, uint32_t destination);
   void FinishPush();
-  shm::Descriptor EagerOffer(uint32_t request, const SendArguments& send) const;
-  shm::Descriptor LocalOffer(uint32_t request, const SendArguments& send);
-  shm::Descriptor RemoteOffer(uint32_t request, const SendArguments& send);
+  shm::Descriptor EagerRts(uint32_t request, const SendArguments& send) const;
+  shm::Descriptor LocalRtsOf(uint32_t request, const SendArguments& send);
+  shm::Descriptor RemoteRtsOf(uint32_t request, const SendArguments& send);
   bool Retract(uint32_t request, Effects& effects);
   bool StageRetraction(uint32_t request, Effects& effects);
   void Enqueue(uint32_t request);
@@ -334,39 +336,38 @@ class RankEngine {
   void ConsumeShortWay(uint32_t lane, uint64_t size_bytes, shm::Path path);
   bool MatchesDirect(const shm::Envelope& envelope) const;
   void Match(uint32_t request, const Arrival& arrival, Effects& effects);
-  bool CancelOffered(shm::RequestLayout& slot, uint32_t request, Effects& effects);
+  bool CancelAnnounced(shm::RequestLayout& slot, uint32_t request, Effects& effects);
   void OpenTransfer(shm::RequestLayout& slot, const Arrival& arrival);
   void PublishTransfer(uint32_t request, uint32_t source, Effects& effects);
   void RepublishTransfers();
-  void DescribePull(shm::RequestLayout& slot, uint32_t request, const Arrival& arrival);
-  void StagePull(uint32_t request, Effects& effects);
-  bool TryStagePull(uint32_t request, Effects& effects);
+  void DescribeRndvGet(shm::RequestLayout& slot, uint32_t request, const Arrival& arrival);
+  void StageRndvGet(uint32_t request, Effects& effects);
+  bool TryStageRndvGet(uint32_t request, Effects& effects);
   void FlushControls(Effects& effects);
   void FlushControl(Core core, Effects& effects);
-  Core CoreOfPull(const shm::RequestLayout& slot) const {
+  Core CoreOfRndvGet(const shm::RequestLayout& slot) const {
     return slot.lane == LaneOf(Core::kLink) ? Core::kLink : Core::kDaemon;
   }
   shm::Path PathOf(const shm::RequestLayout& slot, const Arrival& arrival) const;
   void CountArrival(const shm::RequestLayout& slot, const Arrival& arrival);
 
   // Receiver-first rendezvous (rank_engine_rtr.cc).
-  void Advertise(uint32_t request, Effects& effects);
-  bool StageAdvert(shm::DescriptorKind kind, uint8_t flags, const Advert& advert, Effects& effects);
-  void EndAdvert(uint32_t request, const Arrival& arrival, Effects& effects);
+  void SendRtr(uint32_t request, Effects& effects);
+  bool StageRtr(shm::DescriptorKind kind, uint8_t flags, const Rtr& rtr, Effects& effects);
+  void EndRtr(uint32_t request, const Arrival& arrival, Effects& effects);
   void Withdraw(uint32_t request, Effects& effects);
   void FlushWithdrawals(Effects& effects);
   bool AwaitsWithdrawal(const shm::RequestLayout& slot) const;
   bool AwaitsReceive(const shm::RequestLayout& slot) const;
-  void FailAdvertised(uint32_t request, ErrorCode error, Effects& effects);
+  void FailReceiveByRtr(uint32_t request, ErrorCode error, Effects& effects);
   void HandleWithdrawn(const Arrival& arrival, Effects& effects);
   bool HandlePut(const Arrival& arrival);
   bool MayPut(const shm::RequestLayout& slot) const;
-  void LookForAdverts(const shm::RequestLayout& slot, Effects& effects);
-  shm::Descriptor PutOffer(uint32_t request, const shm::Descriptor& offer,
-                           const Advert& advert) const;
+  void LookForRtrs(const shm::RequestLayout& slot, Effects& effects);
+  shm::Descriptor PutRts(uint32_t request, const shm::Descriptor& rts, const Rtr& rtr) const;
   void NoteSent(uint32_t destination, const SenderSide& side);
-  void NoteHeld(shm::AdvertBook* book, const SenderSide& side);
-  void TakeAdvert(const Arrival& arrival);
+  void NoteHeld(shm::RtrBook* book, const SenderSide& side);
+  void TakeRtr(const Arrival& arrival);
 
   // Paths and credit (rank_engine_paths.cc).
   shm::PeerPath InwardPath(uint32_t peer) const {

@@ -69,7 +69,7 @@ void RankEngine::ApplyDeaths(Effects& effects) {
       shm::StoreRelaxed(words.cut, static_cast<uint32_t>(shm::CutState::kNone));
     }
     // The link may have been back, and cut again, since this engine looked last.
-    const shm::AdvertBook& book = view_.layout->adverts[rank];
+    const shm::RtrBook& book = view_.layout->rtrs[rank];
     const bool is_cut_again =
         death == ErrorCode::kLinkDown && shm::LoadAcquire(book.cuts) != book.cuts_applied;
     if (death == deaths_[rank] && !is_cut_again) {
@@ -122,7 +122,7 @@ void RankEngine::HandleLeft(const Arrival& arrival) {
 // ends begin anew.
 void RankEngine::ForgetCredits(uint32_t rank) {
   shm::PeerWords& peer = view_.layout->peers[rank];
-  shm::AdvertBook& book = view_.layout->adverts[rank];
+  shm::RtrBook& book = view_.layout->rtrs[rank];
   // Pairs with ProgressCore::MarkDead, which stores it before `dead`.
   const uint32_t cuts = shm::LoadAcquire(book.cuts);
   if (cuts == book.cuts_applied) {
@@ -142,7 +142,7 @@ void RankEngine::ForgetCredits(uint32_t rank) {
   }
   SetPaths(rank, shm::PeerPath::kDaemon, shm::PeerPath::kDaemon);
   SetLinkState(rank, shm::LinkState::kNone);
-  match_.LoseOffersFrom(static_cast<int32_t>(rank), LaneOf(Core::kLink), 0);
+  match_.LoseRtsFrom(static_cast<int32_t>(rank), LaneOf(Core::kLink), 0);
   journal_.Commit();
   if (shm::LoadRelaxed(peer.cut) == static_cast<uint32_t>(shm::CutState::kNone)) {
     shm::StoreRelaxed(peer.cut, static_cast<uint32_t>(shm::CutState::kTell));
@@ -162,10 +162,10 @@ void RankEngine::FailIfDead(uint32_t request, Effects& effects) {
   if (death == ErrorCode::kOk || (state == RequestState::kTransferring && IsTransferDone(slot))) {
     return;
   }
-  // The core answers every pull. Until then the NIC may write to the buffer.
+  // The core answers every rendezvous get. Until then the NIC may write to the buffer.
   if (state == RequestState::kRemoteWait && receive &&
       slot.link_end != static_cast<uint32_t>(shm::LinkEnd::kHeld)) {
-    if (death == ErrorCode::kLinkDown && CoreOfPull(slot) == Core::kLink) {
+    if (death == ErrorCode::kLinkDown && CoreOfRndvGet(slot) == Core::kLink) {
       journal_.Set(&slot.link_end, static_cast<uint32_t>(shm::LinkEnd::kParted));
       journal_.Commit();
     }
@@ -178,8 +178,8 @@ void RankEngine::FailIfDead(uint32_t request, Effects& effects) {
   if (state == RequestState::kQueued) {
     Unqueue(request);
   } else if (state == RequestState::kPosted &&
-             slot.advert != static_cast<uint32_t>(shm::AdvertState::kQuiet)) {
-    FailAdvertised(request, death, effects);
+             slot.rtr != static_cast<uint32_t>(shm::RtrState::kQuiet)) {
+    FailReceiveByRtr(request, death, effects);
     return;
   } else if (state == RequestState::kPosted) {
     match_.Remove(slot.match_entry);
@@ -191,7 +191,7 @@ void RankEngine::FailIfDead(uint32_t request, Effects& effects) {
     statistics_.Add(shm::Statistic::kErrors);
     AbandonTransfer(request);
     if (state == RequestState::kRemoteWait) {  // nobody answers a retraction any more
-      journal_.Set(&slot.advert, static_cast<uint32_t>(shm::AdvertState::kQuiet));
+      journal_.Set(&slot.rtr, static_cast<uint32_t>(shm::RtrState::kQuiet));
     }
   }
   if (state == RequestState::kTransferring) {  // without the lease the rank may be ending it, too
@@ -203,7 +203,7 @@ void RankEngine::FailIfDead(uint32_t request, Effects& effects) {
 }
 
 // Gives the request's own transfer slot back where nobody inside the node will touch it any more:
-// an offer that its receiver did not live to match, or a description for the daemon.
+// an RTS that its receiver did not live to match, or a description for the daemon.
 void RankEngine::AbandonTransfer(uint32_t request) {
   const RequestLayout& slot = *view_.request(request);
   shm::TransferLayout& transfer = *view_.inbox.transfer(request);
@@ -213,9 +213,9 @@ void RankEngine::AbandonTransfer(uint32_t request) {
   }
   const bool for_daemon =
       shm::LoadRelaxed(slot.state) == static_cast<uint32_t>(RequestState::kRemoteWait);
-  auto offered = static_cast<uint32_t>(for_daemon ? shm::TransferState::kMatched
-                                                  : shm::TransferState::kOffered);
-  shm::CompareExchange(transfer.state, offered,
+  auto announced = static_cast<uint32_t>(for_daemon ? shm::TransferState::kMatched
+                                                    : shm::TransferState::kAnnounced);
+  shm::CompareExchange(transfer.state, announced,
                        static_cast<uint32_t>(shm::TransferState::kReleased),
                        std::memory_order_acq_rel);
 }

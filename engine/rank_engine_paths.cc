@@ -63,7 +63,7 @@ ErrorCode RankEngine::UseLink(uint32_t peer, Effects& effects) {
   }
   // A cut that is still to be applied ends this link, too. After it the switch waits for the two to
   // be back.
-  const shm::AdvertBook& book = view_.layout->adverts[peer];
+  const shm::RtrBook& book = view_.layout->rtrs[peer];
   if (PathTo(peer) == PeerPath::kBroken || shm::LoadAcquire(book.cuts) != book.cuts_applied) {
     return ErrorCode::kLinkDown;
   }
@@ -105,7 +105,7 @@ void RankEngine::RefuseLink(uint32_t peer) {
   journal_.Commit();
 }
 
-// Where nothing takes the link, nothing is lost with it. If offers of the peer still wait here, its
+// Where nothing takes the link, nothing is lost with it. If RTSs of the peer still wait here, its
 // own engine has the two parted; but with what it has pushed it is through.
 void RankEngine::FailLink(uint32_t peer, Effects& effects, bool was_taken) {
   // What has come by it counts now, or never: it must not be taken for something of a later link.
@@ -120,7 +120,7 @@ void RankEngine::FailLink(uint32_t peer, Effects& effects, bool was_taken) {
     SetPaths(peer, PeerPath::kBroken, InwardPath(peer));
     journal_.Set(&view_.layout->link_duties, 1U);
   } else {
-    match_.LoseOffersFrom(static_cast<int32_t>(peer), LaneOf(Core::kLink), shm::kFlagPushed);
+    match_.LoseRtsFrom(static_cast<int32_t>(peer), LaneOf(Core::kLink), shm::kFlagPushed);
   }
   const LinkState state = StateOf(view_.layout->links[peer]);
   if (is_used && !is_gone) {
@@ -151,10 +151,10 @@ bool RankEngine::SendsByLink() const {
 bool RankEngine::IsLinkFree(uint32_t peer) const {
   const PeerWords& words = view_.layout->peers[peer];
   return (words.path | words.inward_path | words.marker_owed) == 0 && !HasRequestsByLink(peer) &&
-         match_.NextOfferFrom(static_cast<int32_t>(peer), LaneOf(Core::kLink), 0) == 0;
+         match_.NextRtsFrom(static_cast<int32_t>(peer), LaneOf(Core::kLink), 0) == 0;
 }
 
-// Offers to the peer that wait for their receives, and what is being transferred; not by an earlier
+// RTSs to the peer that wait for their receives, and what is being transferred; not by an earlier
 // link.
 bool RankEngine::HasRequestsByLink(uint32_t peer) const {
   const auto rank = static_cast<int32_t>(peer);
@@ -168,7 +168,7 @@ bool RankEngine::HasRequestsByLink(uint32_t peer) const {
     }
     const bool sends = slot.kind == static_cast<uint32_t>(shm::RequestKind::kSend);
     if (sends ? slot.peer == rank && (slot.flags & shm::kRequestByLink) != 0
-              : slot.status_source == rank && CoreOfPull(slot) == Core::kLink) {
+              : slot.status_source == rank && CoreOfRndvGet(slot) == Core::kLink) {
       return true;
     }
   }
@@ -211,7 +211,7 @@ bool RankEngine::HasSwitchDue(uint32_t peer) const {
 // Says the last word on the path that messages take now. False: there is no room.
 bool RankEngine::TrySwitch(uint32_t peer, Effects& effects) {
   PeerWords& words = view_.layout->peers[peer];
-  shm::AdvertBook& book = view_.layout->adverts[peer];
+  shm::RtrBook& book = view_.layout->rtrs[peer];
   const Core core = CoreTo(peer);
   const uint32_t epoch = std::max(words.path_epoch + 1, 1U);
   Descriptor descriptor{};
@@ -225,7 +225,7 @@ bool RankEngine::TrySwitch(uint32_t peer, Effects& effects) {
   }
   journal_.Set(&words.path_epoch, epoch);
   SetPaths(peer, core == Core::kLink ? PeerPath::kToDaemon : PeerPath::kToLink, InwardPath(peer));
-  if (book.held != 0) {  // adverts are the daemon's, and hints
+  if (book.held != 0) {  // RTRs are the daemon's, and hints
     journal_.Set(&book.held, 0U);
   }
   journal_.Commit();

@@ -44,8 +44,8 @@ bool RankEngine::IsToBeHad(uint32_t source, uint8_t kind, const uint8_t* payload
   shm::TransferLayout* const transfer =
       source < view_.job_size ? peers_.Inbox(source).transfer(rts.transfer) : nullptr;
   return transfer == nullptr ||  // Match says so
-         (use == Use::kTake ? TakeOffer(*transfer, rts.generation)
-                            : IsOfferThere(*transfer, rts.generation));
+         (use == Use::kTake ? TakeRts(*transfer, rts.generation)
+                            : IsRtsThere(*transfer, rts.generation));
 }
 
 // The earliest unexpected message that matches, and is to be had. 0: there is none.
@@ -195,7 +195,7 @@ void RankEngine::ConsumeShortWay(uint32_t lane, uint64_t size_bytes, shm::Path p
   statistics_.AddMessage(path, size_bytes);
 }
 
-bool RankEngine::FindOffer(uint32_t lane, const shm::Envelope& pattern, OfferedMessage* offer) {
+bool RankEngine::FindRts(uint32_t lane, const shm::Envelope& pattern, AnnouncedMessage* announced) {
   Arrival arrival;
   if (PeekForShortWay(lane) == nullptr || !Fetch(lane, &arrival)) {
     return false;
@@ -211,22 +211,22 @@ bool RankEngine::FindOffer(uint32_t lane, const shm::Envelope& pattern, OfferedM
   std::memcpy(&rts, d.payload, sizeof(rts));
   shm::TransferLayout* const transfer = peers_.Inbox(arrival.source).transfer(rts.transfer);
   if (transfer == nullptr || d.size_bytes > options_.single_chunk_max_bytes ||
-      !TakeOffer(*transfer, rts.generation)) {
+      !TakeRts(*transfer, rts.generation)) {
     return false;
   }
-  *offer = {arrival.source, d.tag,          d.size_bytes,       lane,
-            transfer,       rts.generation, SourceOf(*transfer)};
+  *announced = {arrival.source, d.tag,          d.size_bytes,       lane,
+                transfer,       rts.generation, SourceOf(*transfer)};
   return true;
 }
 
 // A rank that dies before the chunk has ended leaves its sender to the news of its death.
-bool RankEngine::TakeWhole(const OfferedMessage& offer, uint64_t capacity_bytes) {
-  const uint64_t size_bytes = std::min(offer.size_bytes, capacity_bytes);
-  if (!MatchWhole(*offer.transfer, offer.generation, size_bytes)) {
+bool RankEngine::TakeWhole(const AnnouncedMessage& announced, uint64_t capacity_bytes) {
+  const uint64_t size_bytes = std::min(announced.size_bytes, capacity_bytes);
+  if (!MatchWhole(*announced.transfer, announced.generation, size_bytes)) {
     return false;
   }
-  ConsumeShortWay(offer.lane, size_bytes,
-                  offer.where.region != 0 ? shm::Path::kHeapCopy : shm::Path::kProcessVm);
+  ConsumeShortWay(announced.lane, size_bytes,
+                  announced.where.region != 0 ? shm::Path::kHeapCopy : shm::Path::kProcessVm);
   return true;
 }
 
@@ -262,8 +262,8 @@ ErrorCode RankEngine::StartReceive(uint32_t request, Effects& effects) {
     return ErrorCode::kOk;
   }
   // Not while one posted earlier could match the same message.
-  const bool advertise = MayAdvertise(slot) && match_.FindPosted(pattern) == 0;
-  slot.advert = static_cast<uint32_t>(shm::AdvertState::kQuiet);
+  const bool announce = MaySendRtr(slot) && match_.FindPosted(pattern) == 0;
+  slot.rtr = static_cast<uint32_t>(shm::RtrState::kQuiet);
   const uint32_t entry = match_.Post(pattern, request);
   if (entry == 0) {
     journal_.Abandon();
@@ -272,8 +272,8 @@ ErrorCode RankEngine::StartReceive(uint32_t request, Effects& effects) {
   }
   slot.match_entry = entry;
   journal_.Set(&slot.state, static_cast<uint32_t>(RequestState::kPosted));
-  if (advertise) {
-    Advertise(request, effects);
+  if (announce) {
+    SendRtr(request, effects);
   }
   journal_.Commit();
   return ErrorCode::kOk;
@@ -308,9 +308,9 @@ bool RankEngine::Cancel(uint32_t request, Effects& effects) {
   RequestLayout& slot = *view_.request(request);
   switch (static_cast<RequestState>(shm::LoadRelaxed(slot.state))) {
     case RequestState::kPosted:
-      if (AdvertisedReceive receive(static_cast<shm::AdvertState>(slot.advert));
-          receive.state() != shm::AdvertState::kQuiet) {
-        if (receive.state() == shm::AdvertState::kOut) {
+      if (ReceiveByRtr receive(static_cast<shm::RtrState>(slot.rtr));
+          receive.state() != shm::RtrState::kQuiet) {
+        if (receive.state() == shm::RtrState::kOut) {
           Withdraw(request, effects);
           journal_.Commit();
         }
@@ -326,7 +326,7 @@ bool RankEngine::Cancel(uint32_t request, Effects& effects) {
       Unqueue(request);
       break;
     case RequestState::kTransferring:
-      return CancelOffered(slot, request, effects);
+      return CancelAnnounced(slot, request, effects);
     case RequestState::kRemoteWait:
       return Retract(request, effects);
     default:
@@ -338,10 +338,10 @@ bool RankEngine::Cancel(uint32_t request, Effects& effects) {
 
 // Cancels a send inside the node that nobody has matched. The descriptor stays where it is; the
 // rank that finds it there drops it.
-bool RankEngine::CancelOffered(RequestLayout& slot, uint32_t request, Effects& effects) {
+bool RankEngine::CancelAnnounced(RequestLayout& slot, uint32_t request, Effects& effects) {
   if (slot.kind != static_cast<uint32_t>(shm::RequestKind::kSend) ||
       slot.transfer_rank != view_.rank || slot.transfer_index != request ||
-      !WithdrawOffer(*view_.inbox.transfer(request), slot.transfer_generation)) {
+      !WithdrawRts(*view_.inbox.transfer(request), slot.transfer_generation)) {
     return false;
   }
   shm::StoreRelaxed(slot.error, static_cast<int32_t>(ErrorCode::kCancelled));
@@ -349,16 +349,16 @@ bool RankEngine::CancelOffered(RequestLayout& slot, uint32_t request, Effects& e
   return EndTransfer(slot, shm::LoadAcquire(slot.generation));
 }
 
-// The sender, on another node, takes its offer back. That is decided here, where messages are
-// matched, under the lease: the rank need not call anything. If the offer is not among the
-// unexpected messages it has been matched, and the pull tells the sender how it went. False: the
-// answer finds no room.
+// The sender, on another node, takes its RTS back. That is decided here, where messages are
+// matched, under the lease: the rank need not call anything. If the RTS is not among the
+// unexpected messages it has been matched, and the rendezvous get tells the sender how it went.
+// False: the answer finds no room.
 bool RankEngine::HandleRetract(const Arrival& arrival, Effects& effects) {
   const Descriptor& d = arrival.descriptor;
   shm::RemoteRts rts;
   std::memcpy(&rts, d.payload, sizeof(rts));
-  const uint32_t entry = match_.FindOffer({d.context, static_cast<int32_t>(arrival.source), d.tag},
-                                          arrival.lane, rts.key);
+  const uint32_t entry = match_.FindRts({d.context, static_cast<int32_t>(arrival.source), d.tag},
+                                        arrival.lane, rts.key);
   if (entry != 0) {
     const shm::MatchEntry& found = match_.Entry(entry);
     Descriptor answer{};
@@ -411,13 +411,13 @@ void RankEngine::Match(uint32_t request, const Arrival& arrival, Effects& effect
     state = RequestState::kRemoteWait;
     slot.link_end = static_cast<uint32_t>(
         (d.flags & shm::kFlagLinkLost) != 0 ? shm::LinkEnd::kParted : shm::LinkEnd::kNone);
-    DescribePull(slot, request, arrival);
+    DescribeRndvGet(slot, request, arrival);
   }
   CountArrival(slot, arrival);
-  EndAdvert(request, arrival, effects);
+  EndRtr(request, arrival, effects);
   journal_.Set(&slot.state, static_cast<uint32_t>(state));
   if (state == RequestState::kRemoteWait) {
-    StagePull(request, effects);  // from the dead, too: the core may hold the data, and answers
+    StageRndvGet(request, effects);  // from the dead, too: the core may hold the data, and answers
   }
   journal_.Commit();
   if (state != RequestState::kTransferring) {
@@ -448,7 +448,7 @@ void RankEngine::PublishTransfer(uint32_t request, uint32_t source, Effects& eff
       !MatchTransfer(*transfer, slot.transfer_generation, slot.buffer, size_bytes)) {
     statistics_.Add(shm::Statistic::kErrors);
     const ErrorCode refusal = peers_.Refusal(source);
-    // With an inbox, it offers nothing of the kind.
+    // With an inbox, it announces nothing of the kind.
     Complete(slot, refusal == ErrorCode::kOk ? ErrorCode::kCorrupt : refusal);
     return;
   }
@@ -499,11 +499,11 @@ shm::Path RankEngine::PathOf(const RequestLayout& slot, const Arrival& arrival) 
       const bool heap = transfer != nullptr && shm::LoadRelaxed(transfer->source.region) != 0;
       return heap ? Path::kHeapCopy : Path::kProcessVm;
     }
-    default:  // kPullDone
-      if ((flags & kPullStaged) != 0) {
+    default:  // kRndvGetDone
+      if ((flags & kRndvGetStaged) != 0) {
         return Path::kStaged;
       }
-      return (slot.flags & shm::kRequestShadow) != 0 ? Path::kBounce : Path::kRdma;
+      return (slot.flags & shm::kRequestBounceBuffer) != 0 ? Path::kBounce : Path::kRdma;
   }
 }
 

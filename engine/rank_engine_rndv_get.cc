@@ -1,4 +1,4 @@
-// RankEngine: what it asks cores for once it has matched an offer of another node. See
+// RankEngine: what it asks cores for once it has matched an RTS of another node. See
 // rank_engine.h.
 #include <algorithm>
 #include <cstring>
@@ -14,7 +14,7 @@ using shm::DescriptorKind;
 using shm::RequestLayout;
 
 // Describes the remote source and our destination in our own transfer slot, for the core.
-void RankEngine::DescribePull(RequestLayout& slot, uint32_t request, const Arrival& arrival) {
+void RankEngine::DescribeRndvGet(RequestLayout& slot, uint32_t request, const Arrival& arrival) {
   shm::RemoteRts rts;
   std::memcpy(&rts, arrival.descriptor.payload, sizeof(rts));
   shm::TransferLayout& transfer = *view_.inbox.transfer(request);
@@ -31,14 +31,14 @@ void RankEngine::DescribePull(RequestLayout& slot, uint32_t request, const Arriv
   slot.transfer_generation = slot.generation;
 }
 
-// Asks the core that brought the offer to fetch, in the open transaction; without room the request
+// Asks the core that brought the RTS to fetch, in the open transaction; without room the request
 // waits in the control chain.
-void RankEngine::StagePull(uint32_t request, Effects& effects) {
+void RankEngine::StageRndvGet(uint32_t request, Effects& effects) {
   shm::SessionLayout& session = *view_.layout;
-  const bool by_link = CoreOfPull(*view_.request(request)) == Core::kLink;
+  const bool by_link = CoreOfRndvGet(*view_.request(request)) == Core::kLink;
   uint32_t& first = by_link ? session.link_control_first : session.control_first;
   uint32_t& last = by_link ? session.link_control_last : session.control_last;
-  if (first == 0 && TryStagePull(request, effects)) {
+  if (first == 0 && TryStageRndvGet(request, effects)) {
     return;
   }
   view_.request(request)->next = 0;
@@ -50,20 +50,20 @@ void RankEngine::StagePull(uint32_t request, Effects& effects) {
   journal_.Set(&last, request);
 }
 
-bool RankEngine::TryStagePull(uint32_t request, Effects& effects) {
+bool RankEngine::TryStageRndvGet(uint32_t request, Effects& effects) {
   const RequestLayout& slot = *view_.request(request);
   Descriptor descriptor{};
-  descriptor.kind = static_cast<uint8_t>(DescriptorKind::kPull);
+  descriptor.kind = static_cast<uint8_t>(DescriptorKind::kRndvGet);
   descriptor.source = view_.rank;
   descriptor.destination = static_cast<uint32_t>(slot.status_source);
   descriptor.context = slot.context;
   descriptor.tag = slot.status_tag;
   descriptor.size_bytes = std::min(slot.message_bytes, slot.size_bytes);
-  shm::PullCommand pull{};
-  pull.transfer = request;
-  pull.generation = slot.generation;
-  std::memcpy(descriptor.payload, &pull, sizeof(pull));
-  return StageTo(CoreOfPull(slot), descriptor, effects);
+  shm::RndvGetCommand rndv_get{};
+  rndv_get.transfer = request;
+  rndv_get.generation = slot.generation;
+  std::memcpy(descriptor.payload, &rndv_get, sizeof(rndv_get));
+  return StageTo(CoreOfRndvGet(slot), descriptor, effects);
 }
 
 void RankEngine::FlushControls(Effects& effects) {
@@ -86,7 +86,7 @@ void RankEngine::FlushControl(Core core, Effects& effects) {
       PoisonCorrupt({shm::FaultKind::kRequestChain, request, 0});
       return;
     }
-    if (!TryStagePull(request, effects)) {
+    if (!TryStageRndvGet(request, effects)) {
       return;
     }
     journal_.Set(&first, view_.request(request)->next);

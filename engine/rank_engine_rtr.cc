@@ -1,5 +1,5 @@
 // RankEngine: receives that the ranks of other nodes may write into, and sends that do
-// (receiver-first rendezvous; engine/rendezvous/advert.h has the rules). See rank_engine.h.
+// (receiver-first rendezvous; engine/rendezvous/rtr.h has the rules). See rank_engine.h.
 #include <algorithm>
 #include <cstring>
 
@@ -9,22 +9,22 @@
 
 namespace ferry::engine {
 
-using shm::AdvertBook;
-using shm::AdvertState;
 using shm::Descriptor;
 using shm::DescriptorKind;
 using shm::RequestLayout;
 using shm::RequestState;
+using shm::RtrBook;
+using shm::RtrState;
 
 namespace {
 
-AdvertState StateOf(const RequestLayout& slot) { return static_cast<AdvertState>(slot.advert); }
+RtrState StateOf(const RequestLayout& slot) { return static_cast<RtrState>(slot.rtr); }
 
 }  // namespace
 
 // ---- Receiving -------------------------------------------------------------------------------
 
-bool RankEngine::MayAdvertise(const RequestLayout& slot) const {
+bool RankEngine::MaySendRtr(const RequestLayout& slot) const {
   return options_.receiver_first_min_bytes != 0 &&
          slot.size_bytes >= options_.receiver_first_min_bytes && slot.buffer.region != 0 &&
          IsAdvertisable({slot.context, slot.peer, slot.tag}) && IsRank(slot.peer) &&
@@ -34,69 +34,67 @@ bool RankEngine::MayAdvertise(const RequestLayout& slot) const {
 
 // Tells the source of a receive that is being posted, in the open transaction. Without room it is
 // not told: its message comes by another way then.
-void RankEngine::Advertise(uint32_t request, Effects& effects) {
+void RankEngine::SendRtr(uint32_t request, Effects& effects) {
   RequestLayout& slot = *view_.request(request);
   if (!ProducerOf(Core::kDaemon).HasRoom()) {
     return;
   }
-  AdvertisedReceive receive;
-  const Advert advert =
-      receive.Advertise({slot.context, slot.peer, slot.tag}, request, slot.generation,
-                        view_.layout->adverts[static_cast<uint32_t>(slot.peer)].taken);
-  if (StageAdvert(DescriptorKind::kAdvert, 0, advert, effects)) {
-    journal_.Set(&slot.advert, static_cast<uint32_t>(receive.state()));
-    statistics_.Add(shm::Statistic::kAdverts);
+  ReceiveByRtr receive;
+  const Rtr rtr = receive.SendRtr({slot.context, slot.peer, slot.tag}, request, slot.generation,
+                                  view_.layout->rtrs[static_cast<uint32_t>(slot.peer)].taken);
+  if (StageRtr(DescriptorKind::kRtr, 0, rtr, effects)) {
+    journal_.Set(&slot.rtr, static_cast<uint32_t>(receive.state()));
+    statistics_.Add(shm::Statistic::kRtrs);
   }
 }
 
 // Joins the open transaction. False: no room.
-bool RankEngine::StageAdvert(DescriptorKind kind, uint8_t flags, const Advert& advert,
-                             Effects& effects) {
-  const RequestLayout& slot = *view_.request(advert.receive);
+bool RankEngine::StageRtr(DescriptorKind kind, uint8_t flags, const Rtr& rtr, Effects& effects) {
+  const RequestLayout& slot = *view_.request(rtr.receive);
   Descriptor descriptor{};
   descriptor.kind = static_cast<uint8_t>(kind);
   descriptor.flags = flags;
   descriptor.source = view_.rank;
   descriptor.destination = static_cast<uint32_t>(slot.peer);
-  descriptor.context = advert.context;
-  descriptor.tag = advert.tag;
+  descriptor.context = rtr.context;
+  descriptor.tag = rtr.tag;
   descriptor.size_bytes = slot.size_bytes;
-  const shm::AdvertWords words{advert.receive, advert.generation, advert.seen, slot.buffer};
+  const shm::RtrWords words{rtr.receive, rtr.generation, rtr.seen, slot.buffer};
   std::memcpy(descriptor.payload, &words, sizeof(words));
   return StageTo(Core::kDaemon, descriptor, effects);
 }
 
 // Joins the open transaction: a message came for the receive by another way. The daemon learns it
-// by the pull, unless that is for a direct link; else it is told if there is room; it would find
-// out when the request is used anew.
-void RankEngine::EndAdvert(uint32_t request, const Arrival& arrival, Effects& effects) {
+// by the rendezvous get, unless that is for a direct link; else it is told if there is room; it
+// would find out when the request is used anew.
+void RankEngine::EndRtr(uint32_t request, const Arrival& arrival, Effects& effects) {
   RequestLayout& slot = *view_.request(request);
-  AdvertisedReceive receive(StateOf(slot));
-  if (receive.state() == AdvertState::kQuiet) {
+  ReceiveByRtr receive(StateOf(slot));
+  if (receive.state() == RtrState::kQuiet) {
     return;
   }
   receive.Match();
-  journal_.Set(&slot.advert, static_cast<uint32_t>(receive.state()));
-  const bool is_pulled_there =
+  journal_.Set(&slot.rtr, static_cast<uint32_t>(receive.state()));
+  const bool is_fetched_there =
       arrival.lane == LaneOf(Core::kDaemon) &&
       arrival.descriptor.kind != static_cast<uint8_t>(DescriptorKind::kEager);
-  if (!is_pulled_there && ProducerOf(Core::kDaemon).HasRoom()) {
-    (void)StageAdvert(DescriptorKind::kWithdraw, shm::kFlagMatched,
-                      {slot.context, slot.tag, request, slot.generation, 0}, effects);
+  if (!is_fetched_there && ProducerOf(Core::kDaemon).HasRoom()) {
+    (void)StageRtr(DescriptorKind::kWithdraw, shm::kFlagMatched,
+                   {slot.context, slot.tag, request, slot.generation, 0}, effects);
   }
 }
 
-// Joins the open transaction: asks for a receive's advert back, or for a send's offer; without
+// Joins the open transaction: asks for a receive's RTR back, or for a send's RTS; without
 // room, later.
 void RankEngine::Withdraw(uint32_t request, Effects& effects) {
   RequestLayout& slot = *view_.request(request);
   const bool staged =
       AwaitsReceive(slot)
           ? StageRetraction(request, effects)
-          : StageAdvert(DescriptorKind::kWithdraw, 0,
-                        {slot.context, slot.tag, request, slot.generation, 0}, effects);
-  journal_.Set(&slot.advert, static_cast<uint32_t>(staged ? AdvertState::kWithdrawing
-                                                          : AdvertState::kToWithdraw));
+          : StageRtr(DescriptorKind::kWithdraw, 0,
+                     {slot.context, slot.tag, request, slot.generation, 0}, effects);
+  journal_.Set(&slot.rtr,
+               static_cast<uint32_t>(staged ? RtrState::kWithdrawing : RtrState::kToWithdraw));
   if (!staged) {
     journal_.Set(&view_.layout->withdrawals, 1U);
   }
@@ -109,7 +107,7 @@ void RankEngine::FlushWithdrawals(Effects& effects) {
   bool is_left = false;
   for (uint32_t request = 1; request < fresh; ++request) {
     const RequestLayout& slot = *view_.request(request);
-    if (StateOf(slot) != AdvertState::kToWithdraw ||
+    if (StateOf(slot) != RtrState::kToWithdraw ||
         !(AwaitsWithdrawal(slot) || AwaitsReceive(slot))) {
       continue;
     }
@@ -134,7 +132,7 @@ void RankEngine::FlushWithdrawals(Effects& effects) {
   }
 }
 
-// Whether the request is a receive that is posted still, or that only waits for its advert.
+// Whether the request is a receive that is posted still, or that only waits for its RTR.
 bool RankEngine::AwaitsWithdrawal(const RequestLayout& slot) const {
   const auto state = static_cast<RequestState>(shm::LoadRelaxed(slot.state));
   return slot.kind == static_cast<uint32_t>(shm::RequestKind::kReceive) && IsRank(slot.peer) &&
@@ -148,10 +146,10 @@ bool RankEngine::AwaitsReceive(const RequestLayout& slot) const {
          shm::LoadRelaxed(slot.state) == static_cast<uint32_t>(RequestState::kRemoteWait);
 }
 
-// A posted receive cannot end before its advert has: its source might be writing already. It leaves
+// A posted receive cannot end before its RTR has: its source might be writing already. It leaves
 // the match table, so that nothing else comes for it, and ends with `error` once the daemon says
 // that nobody will write.
-void RankEngine::FailAdvertised(uint32_t request, ErrorCode error, Effects& effects) {
+void RankEngine::FailReceiveByRtr(uint32_t request, ErrorCode error, Effects& effects) {
   RequestLayout& slot = *view_.request(request);
   match_.Remove(slot.match_entry);
   if (match_.corrupt() != ErrorCode::kOk) {
@@ -163,13 +161,13 @@ void RankEngine::FailAdvertised(uint32_t request, ErrorCode error, Effects& effe
   slot.transfer_index = 0;
   shm::StoreRelaxed(slot.error, static_cast<int32_t>(error));
   journal_.Set(&slot.state, static_cast<uint32_t>(RequestState::kRemoteWait));
-  if (StateOf(slot) == AdvertState::kOut) {
+  if (StateOf(slot) == RtrState::kOut) {
     Withdraw(request, effects);
   }
   journal_.Commit();
 }
 
-// The daemon has the advert back, or its peer is gone and will not write any more.
+// The daemon has the RTR back, or its peer is gone and will not write any more.
 void RankEngine::HandleWithdrawn(const Arrival& arrival, Effects& effects) {
   shm::TransferResult result;
   std::memcpy(&result, arrival.descriptor.payload, sizeof(result));
@@ -179,7 +177,7 @@ void RankEngine::HandleWithdrawn(const Arrival& arrival, Effects& effects) {
     return;
   }
   RequestLayout& slot = *view_.request(result.request);
-  AdvertisedReceive receive(StateOf(slot));
+  ReceiveByRtr receive(StateOf(slot));
   if (slot.generation != result.generation || !AwaitsWithdrawal(slot) || !receive.Acknowledge()) {
     Consume(arrival);  // a message came first
     journal_.Commit();
@@ -194,7 +192,7 @@ void RankEngine::HandleWithdrawn(const Arrival& arrival, Effects& effects) {
     }
   }
   Consume(arrival);
-  journal_.Set(&slot.advert, static_cast<uint32_t>(receive.state()));
+  journal_.Set(&slot.rtr, static_cast<uint32_t>(receive.state()));
   effects.self = true;
   if (!posted) {
     statistics_.Add(shm::Statistic::kErrors);
@@ -204,7 +202,7 @@ void RankEngine::HandleWithdrawn(const Arrival& arrival, Effects& effects) {
 }
 
 // A message takes its place in order, and is being written into the receive that its source was
-// told of. kPullDone ends it.
+// told of. kRndvGetDone ends it.
 bool RankEngine::HandlePut(const Arrival& arrival) {
   const Descriptor& d = arrival.descriptor;
   shm::PutCommand put;
@@ -216,7 +214,7 @@ bool RankEngine::HandlePut(const Arrival& arrival) {
     PoisonCorrupt({shm::FaultKind::kDaemonLane, put.receive, d.kind});
     return false;
   }
-  AdvertisedReceive receive(StateOf(*slot));
+  ReceiveByRtr receive(StateOf(*slot));
   if (!receive.Announce()) {
     PoisonCorrupt({shm::FaultKind::kDaemonLane, put.receive, d.kind});
     return false;
@@ -239,7 +237,7 @@ bool RankEngine::HandlePut(const Arrival& arrival) {
   slot->descriptor_flags = d.flags;
   slot->lane = arrival.lane;
   slot->transfer_index = 0;  // none of our own
-  journal_.Set(&slot->advert, static_cast<uint32_t>(receive.state()));
+  journal_.Set(&slot->rtr, static_cast<uint32_t>(receive.state()));
   journal_.Set(&slot->state, static_cast<uint32_t>(RequestState::kRemoteWait));
   CountArrival(*slot, arrival);
   statistics_.Add(shm::Statistic::kWrittenMessages);
@@ -250,13 +248,13 @@ bool RankEngine::HandlePut(const Arrival& arrival) {
 
 // ---- Sending ---------------------------------------------------------------------------------
 
-// Whether an advert is of use to the send. Data that could travel with its offer needs none.
+// Whether an RTR is of use to the send. Data that could travel with its RTS needs none.
 bool RankEngine::MayPut(const RequestLayout& slot) const {
   return slot.size_bytes > shm::kRunBytes && slot.buffer.region != 0;
 }
 
-// An advert that waits in the lane is worth a look before a large message takes another way.
-void RankEngine::LookForAdverts(const RequestLayout& slot, Effects& effects) {
+// An RTR that waits in the lane is worth a look before a large message takes another way.
+void RankEngine::LookForRtrs(const RequestLayout& slot, Effects& effects) {
   const uint32_t lane = LaneOf(Core::kDaemon);
   const auto peer = static_cast<uint32_t>(slot.peer);
   if (MayPut(slot) && !peers_.by_rank[peer].local && PathTo(peer) == shm::PeerPath::kDaemon &&
@@ -265,20 +263,18 @@ void RankEngine::LookForAdverts(const RequestLayout& slot, Effects& effects) {
   }
 }
 
-Descriptor RankEngine::PutOffer(uint32_t request, const Descriptor& offer,
-                                const Advert& advert) const {
+Descriptor RankEngine::PutRts(uint32_t request, const Descriptor& rts, const Rtr& rtr) const {
   const RequestLayout& slot = *view_.request(request);
-  Descriptor descriptor = offer;
+  Descriptor descriptor = rts;
   descriptor.kind = static_cast<uint8_t>(DescriptorKind::kPut);
-  const shm::PutCommand put{request, slot.generation, advert.receive, advert.generation,
-                            slot.buffer};
+  const shm::PutCommand put{request, slot.generation, rtr.receive, rtr.generation, slot.buffer};
   std::memcpy(descriptor.payload, &put, sizeof(put));
   return descriptor;
 }
 
 // Joins the open transaction: a message has taken its place in the order of those to the peer.
 void RankEngine::NoteSent(uint32_t destination, const SenderSide& side) {
-  AdvertBook& book = view_.layout->adverts[destination];
+  RtrBook& book = view_.layout->rtrs[destination];
   shm::SentEnvelope* const last = &book.history[(side.sent() - 1) % SenderSide::kHistory];
   journal_.Set(&book.sent, side.sent());
   journal_.SetBytes(last, &side.envelope(side.sent() - 1), sizeof(*last));
@@ -287,18 +283,18 @@ void RankEngine::NoteSent(uint32_t destination, const SenderSide& side) {
   }
 }
 
-void RankEngine::NoteHeld(AdvertBook* book, const SenderSide& side) {
+void RankEngine::NoteHeld(RtrBook* book, const SenderSide& side) {
   for (uint32_t i = 0; i < side.held(); ++i) {
-    journal_.SetBytes(&book->adverts[i], &side.advert(i), sizeof(book->adverts[i]));
+    journal_.SetBytes(&book->rtrs[i], &side.rtr(i), sizeof(book->rtrs[i]));
   }
   journal_.Set(&book->held, side.held());
 }
 
-void RankEngine::TakeAdvert(const Arrival& arrival) {
+void RankEngine::TakeRtr(const Arrival& arrival) {
   const Descriptor& d = arrival.descriptor;
-  shm::AdvertWords words;
+  shm::RtrWords words;
   std::memcpy(&words, d.payload, sizeof(words));
-  AdvertBook& book = view_.layout->adverts[arrival.source];
+  RtrBook& book = view_.layout->rtrs[arrival.source];
   SenderSide side(book);
   if (static_cast<DescriptorKind>(d.kind) == DescriptorKind::kWithdraw) {
     side.Withdraw(words.receive, words.generation);

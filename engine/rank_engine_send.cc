@@ -74,7 +74,7 @@ bool RankEngine::Push(uint32_t destination, const Descriptor& descriptor, Effect
   if (peers_.by_rank[destination].local) {
     return PushLocal(destination, descriptor, effects);
   }
-  SenderSide side(view_.layout->adverts[destination]);
+  SenderSide side(view_.layout->rtrs[destination]);
   (void)side.Send(descriptor.context, descriptor.tag, /*large=*/false);
   return PushRemote(destination, descriptor, side, effects);
 }
@@ -204,8 +204,8 @@ void RankEngine::StartSend(uint32_t request, Effects& effects) {
     Complete(slot, death);
     return;
   }
-  LookForAdverts(slot, effects);
-  if (CanLeave(destination) && Offer(request, destination, effects)) {
+  LookForRtrs(slot, effects);
+  if (CanLeave(destination) && Rts(request, destination, effects)) {
     journal_.Commit();
   } else {
     Enqueue(request);
@@ -215,17 +215,17 @@ void RankEngine::StartSend(uint32_t request, Effects& effects) {
 
 // Pushes the first descriptor of a request's message; what else that changes is in the open
 // transaction, which the caller commits. False: no room.
-bool RankEngine::Offer(uint32_t request, uint32_t destination, Effects& effects) {
-  return peers_.by_rank[destination].local ? OfferLocal(request, destination, effects)
-                                           : OfferRemote(request, destination, effects);
+bool RankEngine::Rts(uint32_t request, uint32_t destination, Effects& effects) {
+  return peers_.by_rank[destination].local ? AnnounceLocal(request, destination, effects)
+                                           : AnnounceRemote(request, destination, effects);
 }
 
-bool RankEngine::OfferLocal(uint32_t request, uint32_t destination, Effects& effects) {
+bool RankEngine::AnnounceLocal(uint32_t request, uint32_t destination, Effects& effects) {
   RequestLayout& slot = *view_.request(request);
   const SendArguments send{destination, slot.context, slot.tag, slot.size_bytes};
   const bool eager = slot.descriptor_kind == static_cast<uint8_t>(DescriptorKind::kEager);
   const uint32_t before = shm::LoadRelaxed(slot.state);
-  const Descriptor descriptor = eager ? EagerOffer(request, send) : LocalOffer(request, send);
+  const Descriptor descriptor = eager ? EagerRts(request, send) : LocalRtsOf(request, send);
   IntendPush(request, destination);
   if (!eager) {  // the state first: the other side may be done before Push returns
     shm::StoreRelease(slot.state, static_cast<uint32_t>(RequestState::kTransferring));
@@ -233,7 +233,7 @@ bool RankEngine::OfferLocal(uint32_t request, uint32_t destination, Effects& eff
   if (!Push(destination, descriptor, effects)) {
     shm::StoreRelease(slot.state, before);
     shm::StoreRelease(view_.layout->push_request, 0);
-    if (!eager) {  // nobody has seen the offer: a request cancelled now leaves its slot free
+    if (!eager) {  // nobody has seen the RTS: a request cancelled now leaves its slot free
       shm::StoreRelaxed(view_.inbox.transfer(request)->state,
                         static_cast<uint32_t>(shm::TransferState::kIdle));
     }
@@ -249,17 +249,17 @@ bool RankEngine::OfferLocal(uint32_t request, uint32_t destination, Effects& eff
   return true;
 }
 
-bool RankEngine::OfferRemote(uint32_t request, uint32_t destination, Effects& effects) {
+bool RankEngine::AnnounceRemote(uint32_t request, uint32_t destination, Effects& effects) {
   RequestLayout& slot = *view_.request(request);
   const SendArguments send{destination, slot.context, slot.tag, slot.size_bytes};
   const bool eager = slot.descriptor_kind == static_cast<uint8_t>(DescriptorKind::kEager);
-  SenderSide side(view_.layout->adverts[destination]);
-  const std::optional<Advert> advert =
+  SenderSide side(view_.layout->rtrs[destination]);
+  const std::optional<Rtr> rtr =
       side.Send(slot.context, slot.tag,
                 /*large=*/!eager && MayPut(slot) && CoreTo(destination) == Core::kDaemon);
-  Descriptor descriptor = eager ? EagerOffer(request, send) : RemoteOffer(request, send);
-  if (advert) {
-    descriptor = PutOffer(request, descriptor, *advert);
+  Descriptor descriptor = eager ? EagerRts(request, send) : RemoteRtsOf(request, send);
+  if (rtr) {
+    descriptor = PutRts(request, descriptor, *rtr);
   }
   if (!PushRemote(destination, descriptor, side, effects)) {
     return false;
@@ -321,17 +321,18 @@ void RankEngine::FinishPush() {
   journal_.Commit();
 }
 
-Descriptor RankEngine::EagerOffer(uint32_t request, const SendArguments& send) const {
+Descriptor RankEngine::EagerRts(uint32_t request, const SendArguments& send) const {
   Descriptor descriptor = MessageDescriptor(DescriptorKind::kEager, view_.rank, send);
   std::memcpy(descriptor.payload, view_.request(request)->payload, shm::kInlineBytes);
   return descriptor;
 }
 
 // Describes the source in the transfer slot that belongs to the request.
-Descriptor RankEngine::LocalOffer(uint32_t request, const SendArguments& send) {
+Descriptor RankEngine::LocalRtsOf(uint32_t request, const SendArguments& send) {
   RequestLayout& slot = *view_.request(request);
-  OfferTransfer(*view_.inbox.transfer(request), slot.generation,
-                {slot.buffer, slot.size_bytes, options_.chunk_bytes, view_.rank, send.destination});
+  AnnounceTransfer(
+      *view_.inbox.transfer(request), slot.generation,
+      {slot.buffer, slot.size_bytes, options_.chunk_bytes, view_.rank, send.destination});
   slot.transfer_rank = view_.rank;
   slot.transfer_index = request;
   slot.transfer_generation = slot.generation;
@@ -344,7 +345,7 @@ Descriptor RankEngine::LocalOffer(uint32_t request, const SendArguments& send) {
 }
 
 // Tells the core where the source is; it adds what a remote read needs.
-Descriptor RankEngine::RemoteOffer(uint32_t request, const SendArguments& send) {
+Descriptor RankEngine::RemoteRtsOf(uint32_t request, const SendArguments& send) {
   RequestLayout& slot = *view_.request(request);
   const bool by_link = CoreTo(send.destination) == Core::kLink;
   slot.transfer_index = 0;  // none of our own
@@ -379,7 +380,7 @@ bool RankEngine::Retract(uint32_t request, Effects& effects) {
   if (!AwaitsReceive(slot)) {
     return false;
   }
-  if (slot.advert == static_cast<uint32_t>(shm::AdvertState::kQuiet)) {
+  if (slot.rtr == static_cast<uint32_t>(shm::RtrState::kQuiet)) {
     Withdraw(request, effects);
     journal_.Commit();
   }
@@ -475,7 +476,7 @@ void RankEngine::FlushQueue(uint32_t destination, Effects& effects) {
       return;
     }
     const uint32_t next = view_.request(request)->next;
-    if (!Offer(request, destination, effects)) {
+    if (!Rts(request, destination, effects)) {
       return;
     }
     journal_.Set(&peer.queue_first, next);

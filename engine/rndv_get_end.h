@@ -1,4 +1,5 @@
-// What a core says of a pull's end in Descriptor::flags of kPullDone, beside its error.
+// What a core says of a rendezvous get's end in Descriptor::flags of kRndvGetDone, beside its
+// error.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +8,6 @@ namespace ferry::engine {
 
 // At one end or both, the data went by staging memory. Without it the network moved it straight
 // between the buffers that the two ranks named.
-inline constexpr uint8_t kPullStaged = 64;
+inline constexpr uint8_t kRndvGetStaged = 64;
 
 }  // namespace ferry::engine

@@ -15,9 +15,9 @@ constexpr uint32_t kMinChunkBytes = 4096;
 constexpr uint32_t kMaxChunkBytes = 16 << 20;  // nobody is kept busy by one claim for long
 constexpr uint64_t kMaxChunks = 0xffff;        // of a message; a longer one has larger chunks
 
-// Beyond the last of any message. Before it is matched the claim says what has become of the offer:
+// Beyond the last of any message. Before it is matched the claim says what has become of the RTS:
 // these words never come again, so that a compare-and-swap decides between the two sides.
-constexpr uint32_t kNoChunk = ~uint32_t{0};  // the claims are closed; or the offer was withdrawn
+constexpr uint32_t kNoChunk = ~uint32_t{0};  // the claims are closed; or the RTS was withdrawn
 constexpr uint32_t kUntaken = kNoChunk - 1;
 constexpr uint32_t kMoved = kNoChunk - 2;  // the same, but to read is a copy of the source
 constexpr uint32_t kTaken = kNoChunk - 3;
@@ -31,7 +31,7 @@ constexpr uint64_t ClaimWord(uint32_t generation, uint32_t chunks) {
 }
 
 // The words of a matched transfer, read once: the other side of the job can write to them. Acquire:
-// see WriteOffer.
+// see WriteRts.
 struct Plan {
   shm::Location source;
   shm::Location destination;
@@ -78,16 +78,16 @@ Plan ReadPlan(const TransferLayout& slot) {
 // Claims are closed before anything else changes. A claimant that was stopped since an earlier life
 // of the slot may read words of both lives; but if it reads one of the new life (release, acquire)
 // it finds the claims closed, so its claim fails.
-void WriteOffer(TransferLayout& slot, uint32_t generation, const TransferOffer& offer) {
+void WriteRts(TransferLayout& slot, uint32_t generation, const TransferRts& rts) {
   shm::Exchange(slot.claim, ClaimWord(generation, kNoChunk), std::memory_order_acq_rel);
   shm::StoreRelease(slot.generation, generation);
-  WriteLocation(slot.source, offer.source);
-  shm::StoreRelease(slot.size_bytes, offer.size_bytes);
+  WriteLocation(slot.source, rts.source);
+  shm::StoreRelease(slot.size_bytes, rts.size_bytes);
   // A stream needs a while to begin a copy, but nobody's help.
-  const bool by_stream = (offer.source.flags & shm::kLocationByStream) != 0;
-  shm::StoreRelease(slot.chunk_bytes, by_stream ? kMaxChunkBytes : offer.chunk_bytes);
-  shm::StoreRelease(slot.source_rank, offer.source_rank);
-  shm::StoreRelease(slot.destination_rank, offer.destination_rank);
+  const bool by_stream = (rts.source.flags & shm::kLocationByStream) != 0;
+  shm::StoreRelease(slot.chunk_bytes, by_stream ? kMaxChunkBytes : rts.chunk_bytes);
+  shm::StoreRelease(slot.source_rank, rts.source_rank);
+  shm::StoreRelease(slot.destination_rank, rts.destination_rank);
   shm::StoreRelaxed(slot.done_chunks, 0);
   shm::StoreRelaxed(slot.error, 0);
   shm::StoreRelaxed(slot.out_of_reach, uint64_t{generation} << 32);
@@ -168,25 +168,25 @@ Reach At(Reach reach, uint64_t offset) {
   return reach;
 }
 
-// Whether the slot offers so much in this generation; then the offer is taken.
+// Whether the slot RTSs so much in this generation; then the RTS is taken.
 bool TakeForMatch(TransferLayout& slot, uint32_t generation, uint64_t size_bytes) {
-  // Pairs with OfferTransfer: the source is there.
-  return shm::LoadAcquire(slot.state) == static_cast<uint32_t>(TransferState::kOffered) &&
+  // Pairs with AnnounceTransfer: the source is there.
+  return shm::LoadAcquire(slot.state) == static_cast<uint32_t>(TransferState::kAnnounced) &&
          shm::LoadAcquire(slot.generation) == generation &&
          size_bytes <= shm::LoadAcquire(slot.size_bytes) &&  // the announcement may say otherwise
-         TakeOffer(slot, generation);
+         TakeRts(slot, generation);
 }
 
 }  // namespace
 
-void OfferTransfer(TransferLayout& slot, uint32_t generation, const TransferOffer& offer) {
-  WriteOffer(slot, generation, offer);
+void AnnounceTransfer(TransferLayout& slot, uint32_t generation, const TransferRts& rts) {
+  WriteRts(slot, generation, rts);
   shm::StoreRelease(slot.claim, ClaimWord(generation, kUntaken));
   // Pairs with MatchTransfer: publishes the source.
-  shm::StoreRelease(slot.state, static_cast<uint32_t>(TransferState::kOffered));
+  shm::StoreRelease(slot.state, static_cast<uint32_t>(TransferState::kAnnounced));
 }
 
-bool WithdrawOffer(TransferLayout& slot, uint32_t generation) {
+bool WithdrawRts(TransferLayout& slot, uint32_t generation) {
   uint64_t untaken = ClaimWord(generation, kUntaken);
   if (!shm::CompareExchange(slot.claim, untaken, ClaimWord(generation, kNoChunk),
                             std::memory_order_acq_rel)) {
@@ -196,9 +196,9 @@ bool WithdrawOffer(TransferLayout& slot, uint32_t generation) {
   return true;
 }
 
-// The copy is known before it is offered: release here, acquire in TakeOffer.
-bool MoveOffer(TransferLayout& slot, uint32_t generation, const shm::Location& copy) {
-  if (!IsOffered(slot, generation)) {
+// The copy is known before it is announced: release here, acquire in TakeRts.
+bool MoveAnnounced(TransferLayout& slot, uint32_t generation, const shm::Location& copy) {
+  if (!IsAnnounced(slot, generation)) {
     return false;
   }
   WriteLocation(slot.moved_source, copy);
@@ -207,16 +207,16 @@ bool MoveOffer(TransferLayout& slot, uint32_t generation, const shm::Location& c
                               std::memory_order_acq_rel);
 }
 
-bool IsOffered(const TransferLayout& slot, uint32_t generation) {
+bool IsAnnounced(const TransferLayout& slot, uint32_t generation) {
   return shm::LoadAcquire(slot.claim) == ClaimWord(generation, kUntaken);
 }
 
-bool IsOfferThere(const TransferLayout& slot, uint32_t generation) {
+bool IsRtsThere(const TransferLayout& slot, uint32_t generation) {
   const uint64_t claim = shm::LoadAcquire(slot.claim);
   return claim >> 32 == generation && static_cast<uint32_t>(claim) != kNoChunk;
 }
 
-bool TakeOffer(TransferLayout& slot, uint32_t generation) {
+bool TakeRts(TransferLayout& slot, uint32_t generation) {
   uint64_t claim = ClaimWord(generation, kUntaken);
   if (shm::CompareExchange(slot.claim, claim, ClaimWord(generation, kTaken),
                            std::memory_order_acq_rel)) {
@@ -231,7 +231,7 @@ bool TakeOffer(TransferLayout& slot, uint32_t generation) {
 }
 
 shm::Location SourceOf(const TransferLayout& slot) {
-  // Pairs with MoveOffer.
+  // Pairs with MoveAnnounced.
   const bool has_moved = static_cast<uint32_t>(shm::LoadAcquire(slot.claim)) == kTakenMoved;
   return ReadLocation(has_moved ? slot.moved_source : slot.source);
 }
@@ -263,9 +263,9 @@ bool MatchTransfer(TransferLayout& slot, uint32_t generation, const shm::Locatio
   return true;
 }
 
-void DescribeTransfer(TransferLayout& slot, uint32_t generation, const TransferOffer& offer,
+void DescribeTransfer(TransferLayout& slot, uint32_t generation, const TransferRts& rts,
                       const shm::Location& destination) {
-  WriteOffer(slot, generation, offer);
+  WriteRts(slot, generation, rts);
   WriteLocation(slot.destination, destination);
   shm::StoreRelease(slot.state, static_cast<uint32_t>(TransferState::kMatched));
 }

@@ -43,7 +43,7 @@ class MemoryAccess {
 };
 
 // The data that moves.
-struct TransferOffer {
+struct TransferRts {
   shm::Location source;
   uint64_t size_bytes = 0;
   uint32_t chunk_bytes = 0;
@@ -52,33 +52,33 @@ struct TransferOffer {
 };
 
 // The owner's first touch of a reusable slot: it may be matched from now on.
-void OfferTransfer(shm::TransferLayout& slot, uint32_t generation, const TransferOffer& offer);
-// The sender takes its offer back, and may use the slot anew. False: the receiver was first.
-bool WithdrawOffer(shm::TransferLayout& slot, uint32_t generation);
+void AnnounceTransfer(shm::TransferLayout& slot, uint32_t generation, const TransferRts& rts);
+// The sender takes its RTS back, and may use the slot anew. False: the receiver was first.
+bool WithdrawRts(shm::TransferLayout& slot, uint32_t generation);
 // The sender goes on without its source, of which it has made a copy in a region of its own: that
 // is what will be read. False: the receiver was first.
-bool MoveOffer(shm::TransferLayout& slot, uint32_t generation, const shm::Location& copy);
-// Whether nobody has taken, moved or withdrawn the offer.
-bool IsOffered(const shm::TransferLayout& slot, uint32_t generation);
+bool MoveAnnounced(shm::TransferLayout& slot, uint32_t generation, const shm::Location& copy);
+// Whether nobody has taken, moved or withdrawn the RTS.
+bool IsAnnounced(const shm::TransferLayout& slot, uint32_t generation);
 // Whether it has not been withdrawn. It may be at any time, until somebody takes it.
-bool IsOfferThere(const shm::TransferLayout& slot, uint32_t generation);
-// The receiver decides for the offer, before anybody hears of it: it cannot be withdrawn any more.
+bool IsRtsThere(const shm::TransferLayout& slot, uint32_t generation);
+// The receiver decides for the RTS, before anybody hears of it: it cannot be withdrawn any more.
 // False: it was. Asking again does no harm: a thread that takes over from a dead receiver's may do
 // so.
-bool TakeOffer(shm::TransferLayout& slot, uint32_t generation);
-// The receiver's part, once it has taken the offer: `size_bytes` (cut to its capacity) may be
-// copied to `destination` from now on. False: the slot does not offer this generation, or not so
+bool TakeRts(shm::TransferLayout& slot, uint32_t generation);
+// The receiver's part, once it has taken the RTS: `size_bytes` (cut to its capacity) may be
+// copied to `destination` from now on. False: the slot does not announce this generation, or not so
 // much. Where streams copy at an end (Location::flags), the message is not cut into chunks.
 bool MatchTransfer(shm::TransferLayout& slot, uint32_t generation, const shm::Location& destination,
                    uint64_t size_bytes);
-// The source of an offer that the receiver has taken.
+// The source of an RTS that the receiver has taken.
 shm::Location SourceOf(const shm::TransferLayout& slot);
 // In place of MatchTransfer, for a message of one chunk: it is claimed, too, so that nobody but the
 // caller, the receiver, copies it. It ends with EndChunk, of 1. False: as MatchTransfer, or there
 // are more chunks.
 bool MatchWhole(shm::TransferLayout& slot, uint32_t generation, uint64_t size_bytes);
 // Both at once in a slot of the receiver's own, for the daemon to move: nobody else can claim it.
-void DescribeTransfer(shm::TransferLayout& slot, uint32_t generation, const TransferOffer& offer,
+void DescribeTransfer(shm::TransferLayout& slot, uint32_t generation, const TransferRts& rts,
                       const shm::Location& destination);
 
 // The caller's own end, from memory that only it can write to: what the slot says of it does not

@@ -81,9 +81,9 @@ enum class Kind : uint32_t {
   // touches the caller's memory any more. A long poll, too.
   kDetach = 20,
   kAbort = 21,     // AbortRequest: the whole job fails
-  kOffer = 22,     // OfferRequest + MatchOffers: persistent requests that are to be matched with
+  kOffer = 22,     // OfferRequest + PairOffers: persistent requests that are to be matched with
                    // others'. All are taken or none; what becomes of each is told in its end's
-                   // PairWords (shm/layout/channel_layout.h)
+                   // PairWords (shm/layout/pair_layout.h)
   kWithdraw = 23,  // WithdrawRequest: takes one back, matched or not: the other side fails, or will
   kWhy = 24,       // WhyRequest: what the caller itself waits for, as Launcher.Why tells it
   kCreateJob = 25,  // JobRequest + [memfd], from a launcher: as Launcher.CreateJob
@@ -264,7 +264,7 @@ struct WhyRequest {
 };
 
 // The requests that make a pair have the same key.
-struct MatchKey {
+struct PairKey {
   uint32_t context;  // of the communicator
   uint32_t source;   // ranks of the job
   uint32_t destination;
@@ -276,25 +276,25 @@ struct MemoryPlace {
   uint32_t reserved;
   uint64_t offset;
 };
-struct MatchOffer {
-  MatchKey key;
+struct PairOffer {
+  PairKey key;
   uint64_t size_bytes;  // to send, or that may be received
-  uint32_t mode;        // of a send: SendMode of channel_layout.h
+  uint32_t mode;        // of a send: SendMode of pair_layout.h
   uint32_t cell_count;  // each of `size_bytes`, rounded up to 64
-  MemoryPlace end;      // its ChannelLayout
+  MemoryPlace end;      // its PairLayout
   MemoryPlace window;   // `size_bytes` that others may read or write
   MemoryPlace cells;    // of a receive: room for messages whose start has not come yet
 };
 struct OfferRequest {
   AttachHeader header;
   uint32_t sends;  // what they are: 1; else receives
-  uint32_t count;  // of MatchOffers behind it
+  uint32_t count;  // of PairOffers behind it
 };
 inline constexpr uint32_t kMostOffers =
-    (kMaxPacketBytes - sizeof(OfferRequest)) / sizeof(MatchOffer);
+    (kMaxPacketBytes - sizeof(OfferRequest)) / sizeof(PairOffer);
 struct WithdrawRequest {
   AttachHeader header;
-  MatchKey key;
+  PairKey key;
   uint64_t rounds;  // messages that are complete at this end
   uint32_t send;    // which side of it
   uint32_t reserved;

@@ -48,7 +48,7 @@ constexpr std::array<StatisticLabel, kStatisticCount> kLabels = {{
      "Messages matched by the progress worker while the rank computed"},
     {kLeaseHandovers, "lease_handovers", "times", "Times a lease holder gave way to a waiter"},
     {kErrors, "errors", "requests", "Requests that ended with an error"},
-    {kAdverts, "adverts", "receives",
+    {kRtrs, "adverts", "receives",
      "Receives that were advertised to their source on another node (receiver-first)"},
     {kWrittenMessages, "written_messages", "messages",
      "Messages that their source wrote into an advertised receive; others were fetched"},

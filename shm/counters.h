@@ -45,7 +45,7 @@ enum class Statistic : uint32_t {
   kWorkerMatches = 24,
   kLeaseHandovers = 25,
   kErrors = 26,
-  kAdverts = 27,
+  kRtrs = 27,
   kWrittenMessages = 28,
   kWrittenBytes = 29,
   kOffloadCopies = 30,

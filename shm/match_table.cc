@@ -95,7 +95,7 @@ uint32_t MatchTable::FindUnexpected(const Envelope& pattern) {
                      pattern, AnyEntry);
 }
 
-uint32_t MatchTable::FindOffer(const Envelope& envelope, uint32_t lane, uint64_t key) {
+uint32_t MatchTable::FindRts(const Envelope& envelope, uint32_t lane, uint64_t key) {
   if (layout_->unexpected_count == 0) {
     return 0;
   }
@@ -232,7 +232,7 @@ uint32_t MatchTable::NextPostedFrom(int32_t source, uint32_t from) {
   return 0;
 }
 
-uint32_t MatchTable::NextOfferFrom(int32_t source, uint32_t lane, uint32_t from) const {
+uint32_t MatchTable::NextRtsFrom(int32_t source, uint32_t lane, uint32_t from) const {
   const uint32_t end = std::min(layout_->fresh, capacity_);
   for (uint32_t index = std::max(from, 1U); index < end; ++index) {
     const MatchEntry& entry = entries_[index];
@@ -245,9 +245,9 @@ uint32_t MatchTable::NextOfferFrom(int32_t source, uint32_t lane, uint32_t from)
   return 0;
 }
 
-void MatchTable::LoseOffersFrom(int32_t source, uint32_t lane, uint8_t flags) {
-  for (uint32_t entry = NextOfferFrom(source, lane, 0); entry != 0;
-       entry = NextOfferFrom(source, lane, entry + 1)) {
+void MatchTable::LoseRtsFrom(int32_t source, uint32_t lane, uint8_t flags) {
+  for (uint32_t entry = NextRtsFrom(source, lane, 0); entry != 0;
+       entry = NextRtsFrom(source, lane, entry + 1)) {
     uint8_t& word = entries_[entry].flags;
     if ((word & flags) == flags) {
       StoreRelaxed(word, static_cast<uint8_t>(word | kFlagLinkLost));

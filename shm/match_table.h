@@ -44,9 +44,9 @@ class MatchTable {
 
   // The earliest unexpected message that a receive for `pattern` matches; 0 = none.
   uint32_t FindUnexpected(const Envelope& pattern);
-  // The offer of another node's rank that came by `lane`, and whose core knows it by `key`, among
+  // The RTS of another node's rank that came by `lane`, and whose core knows it by `key`, among
   // the unexpected messages with that envelope (no wildcards); 0 = none.
-  uint32_t FindOffer(const Envelope& envelope, uint32_t lane, uint64_t key);
+  uint32_t FindRts(const Envelope& envelope, uint32_t lane, uint64_t key);
   // The earliest posted receive that a message with `envelope` (no wildcards) matches; 0 = none.
   uint32_t FindPosted(const Envelope& envelope);
 
@@ -67,12 +67,12 @@ class MatchTable {
   // posted one that names `source` or kAnySource; 0 = none. For failing the receives of a dead
   // peer: go on from the result + 1.
   uint32_t NextPostedFrom(int32_t source, uint32_t from);
-  // The same for offers of `source`, a rank of another node, that came by `lane` since the last
-  // LoseOffersFrom.
-  uint32_t NextOfferFrom(int32_t source, uint32_t lane, uint32_t from) const;
-  // Marks those of these offers that have all of `flags` with kFlagLinkLost; they stay. No
+  // The same for RTSs of `source`, a rank of another node, that came by `lane` since the last
+  // LoseRtsFrom.
+  uint32_t NextRtsFrom(int32_t source, uint32_t lane, uint32_t from) const;
+  // Marks those of these RTSs that have all of `flags` with kFlagLinkLost; they stay. No
   // transaction: twice does no harm.
-  void LoseOffersFrom(int32_t source, uint32_t lane, uint8_t flags);
+  void LoseRtsFrom(int32_t source, uint32_t lane, uint8_t flags);
 
   // kOk, or kCorrupt once a traversal met something impossible.
   ErrorCode corrupt() const {

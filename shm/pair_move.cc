@@ -15,11 +15,11 @@
 namespace ferry::shm {
 namespace {
 
-// Longer than any copy of a part, even by a thread that has lost its core.
+// Longer than any copy of a chunk, even by a thread that has lost its core.
 constexpr uint64_t kPatienceNs = 1'000'000'000;
 
 // False: the pair is closed.
-bool Enter(ChannelLayout& own) {
+bool Enter(PairLayout& own) {
   // Acquire: pairs with the closing of the gate, which waits for those who entered before.
   if ((FetchAdd(own.gate, uint64_t{1}, std::memory_order_acq_rel) & kGateClosed) == 0) {
     return true;
@@ -29,12 +29,12 @@ bool Enter(ChannelLayout& own) {
 }
 
 // Pairs with AwaitEmpty: what this end did to the other is done.
-void Leave(ChannelLayout& own) { FetchAdd(own.gate, ~uint64_t{0}, std::memory_order_release); }
+void Leave(PairLayout& own) { FetchAdd(own.gate, ~uint64_t{0}, std::memory_order_release); }
 
 bool IsIn(uint64_t gate, uint32_t life) { return gate >> kGateLifeShift == life; }
 
 // False: its block has another life.
-bool CloseIn(ChannelLayout& end, uint32_t life) {
+bool CloseIn(PairLayout& end, uint32_t life) {
   uint64_t gate = LoadAcquire(end.gate);
   while (IsIn(gate, life)) {
     // Pairs with Enter.
@@ -45,7 +45,7 @@ bool CloseIn(ChannelLayout& end, uint32_t life) {
   return false;
 }
 
-void AwaitEmpty(const ChannelLayout& end, uint32_t life, uint64_t until_ns) {
+void AwaitEmpty(const PairLayout& end, uint32_t life, uint64_t until_ns) {
   while (true) {
     const uint64_t gate = LoadAcquire(end.gate);  // Pairs with Leave.
     if (!IsIn(gate, life) || (gate & kGateInside) == 0 || MonotonicNs() > until_ns) {
@@ -58,7 +58,7 @@ void AwaitEmpty(const ChannelLayout& end, uint32_t life, uint64_t until_ns) {
 }  // namespace
 
 // Dekker: pairs with BeginToSleep, so one of the two sees the other.
-void WakeWaiting(ChannelLayout& end) {
+void WakeWaiting(PairLayout& end) {
   if (Load(end.sleeps, std::memory_order_seq_cst) != 0 &&
       Exchange(end.sleeps, 0, std::memory_order_relaxed) != 0) {
     syscall(SYS_futex, &end.sleeps, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
@@ -103,7 +103,7 @@ void AbandonMove(const PairEnds& ends) { Leave(*ends.own); }
 
 bool EnterToHelp(const PairEnds& ends) { return Enter(*ends.own); }
 
-void PartClaims::Offer() {
+void ChunkClaims::Offer() {
   StoreRelaxed(waiting_.moved, 0);
   // Pairs with AnyLeft and Next. Nobody else has looked at these words since the last round, which
   // both ends have completed.
@@ -111,21 +111,21 @@ void PartClaims::Offer() {
   WakeWaiting(waiting_);
 }
 
-void BeginToSleep(ChannelLayout& own) { Exchange(own.sleeps, 1, std::memory_order_seq_cst); }
+void BeginToSleep(PairLayout& own) { Exchange(own.sleeps, 1, std::memory_order_seq_cst); }
 
-void Sleep(ChannelLayout& own, uint64_t timeout_ns) {
+void Sleep(PairLayout& own, uint64_t timeout_ns) {
   const timespec timeout{0, static_cast<long>(std::min<uint64_t>(timeout_ns, 999'999'999))};
   syscall(SYS_futex, &own.sleeps, FUTEX_WAIT, 1, &timeout, nullptr, 0);
 }
 
-void EndSleep(ChannelLayout& own) { StoreRelaxed(own.sleeps, 0); }
+void EndSleep(PairLayout& own) { StoreRelaxed(own.sleeps, 0); }
 
-bool PartClaims::Next(MovePart* part) {
+bool ChunkClaims::Next(MoveChunk* chunk) {
   uint64_t claim = LoadAcquire(waiting_.claim);
   while (IsLeft(claim)) {
     if (CompareExchange(waiting_.claim, claim, claim + 1, std::memory_order_acq_rel)) {
-      part->offset = (claim & 0xffffffff) * kMovePartBytes;
-      part->size_bytes = std::min(kMovePartBytes, size_bytes_ - part->offset);
+      chunk->offset = (claim & 0xffffffff) * kMoveChunkBytes;
+      chunk->size_bytes = std::min(kMoveChunkBytes, size_bytes_ - chunk->offset);
       ++own_;
       return true;
     }
@@ -133,7 +133,7 @@ bool PartClaims::Next(MovePart* part) {
   return false;
 }
 
-bool PartClaims::Count(uint64_t also) {
+bool ChunkClaims::Count(uint64_t also) {
   const uint64_t added = own_ + also;
   // Release: our bytes; acquire: those of the other. Pairs with itself.
   return added != 0 &&

@@ -1,9 +1,9 @@
 // Moves the bytes of a matched pair whose ends share a node, by the ranks or their streams
-// (docs/stream_triggered.md; shm/layout/channel_layout.h has the words).
+// (docs/stream_triggered.md; shm/layout/pair_layout.h has the words).
 //
-// The end that starts second moves the message. A long message is cut into parts, and a waiter at
-// the other end helps: both claim parts in a word until none is left, and the one that counts the
-// last part as moved completes the message at both ends. Without a helper the mover copies all of
+// The end that starts second moves the message. A long message is cut into chunks, and a waiter at
+// the other end helps: both claim chunks in a word until none is left, and the one that counts the
+// last chunk as moved completes the message at both ends. Without a helper the mover copies all of
 // it, so a device need not help.
 //
 // A pair can end at any time, and its memory is then used for other things. So an end marks its
@@ -11,7 +11,7 @@
 // ClosePair closes both gates and waits until nobody is inside: neither memory nor words are
 // touched after that. The other end's block may belong to another pair by then, so each block
 // counts its lives, and a gate is closed only in the life that it was matched in. Blocks are never
-// used for anything else (ChannelBlocks).
+// used for anything else (PairBlocks).
 //
 // Calling thread: one at a time for each end, but ClosePair and ShutGate: any. Only ClosePair and
 // SleepUnless block.
@@ -21,13 +21,13 @@
 #include <cstdint>
 
 #include "shm/atomic.h"
-#include "shm/layout/channel_layout.h"
+#include "shm/layout/pair_layout.h"
 
 namespace ferry::shm {
 
 struct PairEnds {
-  ChannelLayout* own = nullptr;
-  ChannelLayout* other = nullptr;
+  PairLayout* own = nullptr;
+  PairLayout* other = nullptr;
   uint32_t other_life = 0;  // LifeOf(*other) when they were matched
 };
 
@@ -37,14 +37,12 @@ inline constexpr uint64_t kGateInside = 0xffff;      // mask: how many are insid
 inline constexpr uint64_t kGateClosed = 1ULL << 16;  // for this life
 inline constexpr int kGateLifeShift = 32;
 
-inline uint32_t LifeOf(const ChannelLayout& end) {
+inline uint32_t LifeOf(const PairLayout& end) {
   return static_cast<uint32_t>(LoadAcquire(end.gate) >> kGateLifeShift);
 }
 
 // This end's operations do nothing any more; those under way stop soon. Does not wait.
-inline void ShutGate(ChannelLayout& own) {
-  FetchOr(own.gate, kGateClosed, std::memory_order_acq_rel);
-}
+inline void ShutGate(PairLayout& own) { FetchOr(own.gate, kGateClosed, std::memory_order_acq_rel); }
 
 // Closes the pair, and waits until neither end moves anything, for as long as it takes to copy one
 // part; a short moment at most if the other process has died, as `done` of this end says, and
@@ -54,37 +52,37 @@ void ClosePair(const PairEnds& ends);
 // ---- Moving ----
 
 // An end starts. True: it is the one to move the message, and inside the gate until CompleteMove
-// or MoveInParts. `meets`: of modes other than ready, whose two ends are counted.
+// or MoveInChunks. `meets`: of modes other than ready, whose two ends are counted.
 bool BeginMove(const PairEnds& ends, bool is_send, bool meets);
 // The message is in place, at both ends. Leaves the gate.
 void CompleteMove(const PairEnds& ends);
 // It never will be: leaves the gate.
 void AbandonMove(const PairEnds& ends);
 
-inline bool IsMovedInParts(uint64_t size_bytes) { return size_bytes >= 2 * kMovePartBytes; }
+inline bool IsMovedInChunks(uint64_t size_bytes) { return size_bytes >= 2 * kMoveChunkBytes; }
 
 // One part of the message of a round.
-struct MovePart {
+struct MoveChunk {
   uint64_t offset;
   uint64_t size_bytes;
 };
 
-// The parts of a message that one end copies.
-class PartClaims {
+// The chunks of a message that one end copies.
+class ChunkClaims {
  public:
   // `claim` and `moved` are those of the end that waits.
-  PartClaims(ChannelLayout& waiting, uint64_t round, uint64_t size_bytes)
+  ChunkClaims(PairLayout& waiting, uint64_t round, uint64_t size_bytes)
       : waiting_(waiting),
         round_(round << 32),
-        count_((size_bytes + kMovePartBytes - 1) / kMovePartBytes),
+        count_((size_bytes + kMoveChunkBytes - 1) / kMoveChunkBytes),
         size_bytes_(size_bytes) {}
 
   // For the mover, before it claims.
   void Offer();
-  // Whether parts of this round are left.
+  // Whether chunks of this round are left.
   bool AnyLeft() const { return IsLeft(LoadAcquire(waiting_.claim)); }
-  bool Next(MovePart* part);
-  // Counts the parts that were copied; once, after the last. `also`: 1 for the mover, which is
+  bool Next(MoveChunk* chunk);
+  // Counts the chunks that were copied; once, after the last. `also`: 1 for the mover, which is
   // awaited even if others have copied all. True: that was the whole message.
   bool Count(uint64_t also);
 
@@ -93,7 +91,7 @@ class PartClaims {
     return (claim & ~uint64_t{0xffffffff}) == round_ && (claim & 0xffffffff) < count_;
   }
 
-  ChannelLayout& waiting_;
+  PairLayout& waiting_;
   const uint64_t round_;  // in the upper half
   const uint64_t count_;
   const uint64_t size_bytes_;
@@ -101,15 +99,15 @@ class PartClaims {
 };
 
 // For the mover, instead of a copy and CompleteMove, where each end can reach the memory of both:
-// calls copy(offset, size_bytes). Returns once all parts are claimed and its own are in place; the
-// end that counts the last part completes the message.
+// calls copy(offset, size_bytes). Returns once all chunks are claimed and its own are in place; the
+// end that counts the last chunk completes the message.
 template <typename Copy>
-void MoveInParts(const PairEnds& ends, uint64_t round, uint64_t size_bytes, Copy&& copy) {
-  PartClaims claims(*ends.other, round, size_bytes);
+void MoveInChunks(const PairEnds& ends, uint64_t round, uint64_t size_bytes, Copy&& copy) {
+  ChunkClaims claims(*ends.other, round, size_bytes);
   claims.Offer();
-  MovePart part{};
-  while ((LoadRelaxed(ends.own->gate) & kGateClosed) == 0 && claims.Next(&part)) {
-    copy(part.offset, part.size_bytes);
+  MoveChunk chunk{};
+  while ((LoadRelaxed(ends.own->gate) & kGateClosed) == 0 && claims.Next(&chunk)) {
+    copy(chunk.offset, chunk.size_bytes);
   }
   if (claims.Count(1)) {
     CompleteMove(ends);
@@ -119,16 +117,16 @@ void MoveInParts(const PairEnds& ends, uint64_t round, uint64_t size_bytes, Copy
 }
 
 // Wakes the thread that sleeps there, after a sequentially consistent change of what it waits for.
-void WakeWaiting(ChannelLayout& end);
+void WakeWaiting(PairLayout& end);
 
 // For a thread that waits for a round and has spun long enough: sleeps until the other end, or
 // between nodes the daemon, offers or completes a message, at most so long, unless `met()` already.
 // Other changes of `done` (by a failure of the pair, or a NIC) do not wake it. Blocks.
-void BeginToSleep(ChannelLayout& own);
-void Sleep(ChannelLayout& own, uint64_t timeout_ns);
-void EndSleep(ChannelLayout& own);
+void BeginToSleep(PairLayout& own);
+void Sleep(PairLayout& own, uint64_t timeout_ns);
+void EndSleep(PairLayout& own);
 template <typename Met>
-void SleepUnless(ChannelLayout& own, uint64_t timeout_ns, Met&& met) {
+void SleepUnless(PairLayout& own, uint64_t timeout_ns, Met&& met) {
   BeginToSleep(own);
   if (!met()) {
     Sleep(own, timeout_ns);
@@ -136,20 +134,20 @@ void SleepUnless(ChannelLayout& own, uint64_t timeout_ns, Met&& met) {
   EndSleep(own);
 }
 
-// For a thread that waits for that round: copies parts of it if there are any, as long as
+// For a thread that waits for that round: copies chunks of it if there are any, as long as
 // `goes_on()`. True: it has copied something.
 bool EnterToHelp(const PairEnds& ends);
 template <typename Copy, typename GoesOn>
 bool HelpMove(const PairEnds& ends, uint64_t round, uint64_t size_bytes, Copy&& copy,
               GoesOn&& goes_on) {
-  PartClaims claims(*ends.own, round, size_bytes);
-  if (!IsMovedInParts(size_bytes) || !claims.AnyLeft() || !EnterToHelp(ends)) {
+  ChunkClaims claims(*ends.own, round, size_bytes);
+  if (!IsMovedInChunks(size_bytes) || !claims.AnyLeft() || !EnterToHelp(ends)) {
     return false;
   }
   bool any = false;
-  MovePart part{};
-  while ((LoadRelaxed(ends.own->gate) & kGateClosed) == 0 && goes_on() && claims.Next(&part)) {
-    copy(part.offset, part.size_bytes);
+  MoveChunk chunk{};
+  while ((LoadRelaxed(ends.own->gate) & kGateClosed) == 0 && goes_on() && claims.Next(&chunk)) {
+    copy(chunk.offset, chunk.size_bytes);
     any = true;
   }
   if (claims.Count(0)) {

@@ -71,16 +71,15 @@ void BM_TurnWithIdlePairs(benchmark::State& state) {
   const std::shared_ptr<Session> session = MakeSession();
   progress::ServedRank rank(session, progress::DaemonSeat(*session), &job, 64, 1 << 20,
                             job.hold_budget);
-  const std::shared_ptr<Region> heap =
-      MakeHeap((pairs + 1) * (sizeof(shm::ChannelLayout) + kBytes));
+  const std::shared_ptr<Region> heap = MakeHeap((pairs + 1) * (sizeof(shm::PairLayout) + kBytes));
   for (uint64_t i = 0; i < pairs; ++i) {
     PairPlan plan;
     plan.name = {kJob, 0, i + 1};
     plan.peer = 1;
     plan.is_send = i % 2 == 0;
     plan.size_bytes = kBytes;
-    plan.end = {heap, i * sizeof(shm::ChannelLayout)};
-    plan.window = {heap, pairs * sizeof(shm::ChannelLayout) + i * kBytes};
+    plan.end = {heap, i * sizeof(shm::PairLayout)};
+    plan.window = {heap, pairs * sizeof(shm::PairLayout) + i * kBytes};
     if (!known.Add(rank, plan).ok()) {
       std::abort();
     }

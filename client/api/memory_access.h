@@ -27,12 +27,12 @@ class MemoryAccess {
   // request that is not complete uses it, or it is not shared.
   virtual Status ShareMemory(int fd, void* base, uint64_t size_bytes) = 0;
   virtual Status UnshareMemory(void* base) = 0;
-  // A heap block for a shadow of device memory: registered with the GPU backend, which then copies
-  // at full speed, and kept for reuse while nobody else needs the room. Not zeroed. Null if it
-  // would take room from the half of the heap that is the application's.
-  virtual void* TakeShadow(uint64_t size_bytes) = 0;
-  // Gives the block back. False: TakeShadow has not returned it.
-  virtual bool GiveShadow(void* shadow) = 0;
+  // A heap block for a bounce buffer of device memory: registered with the GPU backend, which then
+  // copies at full speed, and kept for reuse while nobody else needs the room. Not zeroed. Null if
+  // it would take room from the half of the heap that is the application's.
+  virtual void* TakeBounceBuffer(uint64_t size_bytes) = 0;
+  // Gives the block back. False: TakeBounceBuffer has not returned it.
+  virtual bool GiveBounceBuffer(void* bounce_buffer) = 0;
   // Copies copy between any two kinds of memory; blocks until it is done.
   virtual Status Copy(void* destination, const void* source, uint64_t size_bytes) = 0;
   // The device copies between blocks of its memory and any other memory; blocks until it is done.

@@ -36,7 +36,7 @@
 
 namespace ferry::client {
 
-struct Place {
+struct RemoteAddress {
   uint32_t rank = 0;
   uint32_t segment = 0;  // SegmentOf
   uint64_t offset = 0;
@@ -60,7 +60,7 @@ struct Signal {
 };
 
 struct AtomicCall {
-  Place place;
+  RemoteAddress place;
   shm::OneSidedOperation operation = shm::OneSidedOperation::kFetch;
   uint32_t width = 8;  // bytes of the word: 1, 2, 4 or 8
   uint64_t operand = 0;
@@ -69,7 +69,7 @@ struct AtomicCall {
 
 // `count` elements in a row, from `place` on, are combined one by one with as many operands.
 struct AccumulateCall {
-  Place place;
+  RemoteAddress place;
   shm::Accumulation what;
   uint64_t count = 0;
 };
@@ -87,22 +87,22 @@ class OneSided {
 
   // The source may be changed once it returns; with kAtQuiet only after that. The signal's update
   // comes in the same message. A long one with kAtReturn blocks until the data are there.
-  virtual ErrorCode Put(OneSidedContext* context, const Place& to, const void* from,
+  virtual ErrorCode Put(OneSidedContext* context, const RemoteAddress& to, const void* from,
                         uint64_t size_bytes, const Signal& signal = {},
                         WhenDone when = WhenDone::kAtReturn) = 0;
   // kAtReturn: blocks until the data are there.
-  virtual ErrorCode Get(OneSidedContext* context, void* to, const Place& from, uint64_t size_bytes,
-                        WhenDone when) = 0;
+  virtual ErrorCode Get(OneSidedContext* context, void* to, const RemoteAddress& from,
+                        uint64_t size_bytes, WhenDone when) = 0;
   // Moves blocks of a rank of this node into packed host memory of the caller's, or out of it: the
   // first at `there`, the rest as `move` says (`blocks` is not looked at). Where only streams reach
   // them it is one step of their device. Over when it returns.
-  virtual ErrorCode MoveBlocksInNode(const Place& there, gpu::StridedCopy move) = 0;
+  virtual ErrorCode MoveBlocksInNode(const RemoteAddress& there, gpu::StridedCopy move) = 0;
   // Brings blocks of ranks of this node, one behind the other, to each of the other places, by one
   // small kernel: all is device memory, and the first destination this rank's own. There are at
   // most gpu::SpreadCopy::kMost of each. Over when it returns. kUnsupported: the device does not
   // reach all of it, or has no such kernel; nothing was done.
-  virtual ErrorCode SpreadInNode(std::span<const Place> from, std::span<const Place> to,
-                                 uint64_t block_bytes) = 0;
+  virtual ErrorCode SpreadInNode(std::span<const RemoteAddress> from,
+                                 std::span<const RemoteAddress> to, uint64_t block_bytes) = 0;
   // `found`: what was there before, of fewer than 8 bytes in the lowest; null: it is of no
   // interest, and the call is over as a put is. Else kAtReturn blocks until it is there.
   virtual ErrorCode Atomic(OneSidedContext* context, const AtomicCall& call, uint64_t* found,

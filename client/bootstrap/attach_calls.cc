@@ -95,7 +95,7 @@ Status AttachConnection::EndRegion(uint32_t region, uint64_t size_bytes) {
       .status();
 }
 
-Status AttachConnection::OfferMatches(bool sends, std::span<const attach::MatchOffer> offers) {
+Status AttachConnection::OfferPairs(bool sends, std::span<const attach::PairOffer> offers) {
   std::vector<std::byte> packet(sizeof(attach::OfferRequest) + offers.size_bytes());
   attach::OfferRequest request{};
   request.sends = sends ? 1 : 0;
@@ -105,7 +105,7 @@ Status AttachConnection::OfferMatches(bool sends, std::span<const attach::MatchO
   return Call(attach::Kind::kOffer, packet, timeout_ms_).status();
 }
 
-Status AttachConnection::WithdrawMatch(bool send, const attach::MatchKey& key, uint64_t rounds) {
+Status AttachConnection::WithdrawPair(bool send, const attach::PairKey& key, uint64_t rounds) {
   attach::WithdrawRequest request{};
   request.key = key;
   request.send = send ? 1 : 0;

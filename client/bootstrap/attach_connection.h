@@ -97,10 +97,10 @@ class AttachConnection {
 
   // ---- Persistent requests ----
   // Offers at most kMostOffers requests, all sends or all receives, to be matched; all or none are
-  // taken. The outcome of each appears in its PairWords (shm/layout/channel_layout.h).
-  Status OfferMatches(bool sends, std::span<const attach::MatchOffer> offers);
+  // taken. The outcome of each appears in its PairWords (shm/layout/pair_layout.h).
+  Status OfferPairs(bool sends, std::span<const attach::PairOffer> offers);
   // Takes back an offered request, after `rounds` complete messages.
-  Status WithdrawMatch(bool send, const attach::MatchKey& key, uint64_t rounds);
+  Status WithdrawPair(bool send, const attach::PairKey& key, uint64_t rounds);
 
   // For the watcher: readable or hung up.
   int fd() const { return socket_.get(); }

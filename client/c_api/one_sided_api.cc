@@ -24,7 +24,7 @@ using ferry::client::Client;
 using ferry::client::FailureWords;
 using ferry::client::OneSided;
 using ferry::client::OneSidedContext;
-using ferry::client::Place;
+using ferry::client::RemoteAddress;
 using ferry::client::WhenDone;
 using ferry::client::WithClient;
 using ferry::gpu::StridedCopy;
@@ -172,7 +172,7 @@ int With(const char* name, ferry_context context, Use&& use) {
   });
 }
 
-Place PlaceOf(const ferry_place& place, uint64_t offset = 0) {
+RemoteAddress RemoteAddressOf(const ferry_place& place, uint64_t offset = 0) {
   return {static_cast<uint32_t>(place.rank), place.segment, place.offset + offset};
 }
 
@@ -181,7 +181,7 @@ int Get(const char* name, ferry_context context, void* to, const ferry_place& fr
   return With(name, context, [&](const Call& call) -> Status {
     FERRY_RETURN_IF_ERROR(call.CheckRank(from.rank));
     FERRY_RETURN_IF_ERROR(call.CheckBuffer(to, size_bytes));
-    const Place place = PlaceOf(from);
+    const RemoteAddress place = RemoteAddressOf(from);
     return call.Explained(call.one_sided().Get(call.context, to, place, size_bytes, when),
                           place.rank);
   });
@@ -201,7 +201,7 @@ int Atomic(const char* name, ferry_context context, ferry_atomic_operation opera
       return call.Refuse(ErrorCode::kInvalidArgument,
                          "the width is " + std::to_string(width) + "; words have 4 or 8 bytes");
     }
-    const AtomicCall what{PlaceOf(word), static_cast<OneSidedOperation>(operation),
+    const AtomicCall what{RemoteAddressOf(word), static_cast<OneSidedOperation>(operation),
                           static_cast<uint32_t>(width), operand, compare};
     return call.Explained(call.one_sided().Atomic(call.context, what, found, when),
                           what.place.rank);
@@ -225,8 +225,8 @@ struct Strided {
   size_t block_bytes;
   size_t blocks;
 
-  Place BlockThere(size_t i) const {
-    return PlaceOf(there, static_cast<uint64_t>(there_stride) * i);
+  RemoteAddress BlockThere(size_t i) const {
+    return RemoteAddressOf(there, static_cast<uint64_t>(there_stride) * i);
   }
   std::byte* BlockHere(size_t i) const { return here + here_stride * static_cast<ptrdiff_t>(i); }
   bool are_neighbours_there() const { return there_stride == static_cast<ptrdiff_t>(block_bytes); }
@@ -425,7 +425,7 @@ int Put(const char* name, ferry_context context, const ferry_place& to, const vo
   return With(name, context, [&](const Call& call) -> Status {
     FERRY_RETURN_IF_ERROR(call.CheckRank(to.rank));
     FERRY_RETURN_IF_ERROR(call.CheckBuffer(from, size_bytes));
-    const Place place = PlaceOf(to);
+    const RemoteAddress place = RemoteAddressOf(to);
     return call.Explained(call.one_sided().Put(call.context, place, from, size_bytes, {}, when),
                           place.rank);
   });
@@ -506,7 +506,7 @@ int ferry_put_signal(ferry_context context, ferry_place to, const void* from, si
                                                       ", but the signal is in the memory of rank " +
                                                       std::to_string(signal.rank));
     }
-    const Place place = PlaceOf(to);
+    const RemoteAddress place = RemoteAddressOf(to);
     return call.Explained(call.one_sided().Put(call.context, place, from, size_bytes,
                                                {static_cast<SignalUpdate>(update), signal.segment,
                                                 signal.offset, value}),

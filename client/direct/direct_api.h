@@ -121,7 +121,8 @@ class DirectLinks {
   // kLinkDown. The results are in LinkLane on return, or wait for room there. Without a link it
   // does nothing.
   virtual void End(uint32_t peer, ErrorCode error) = 0;
-  // Whether no offer, pull or answer is open with the peer, and nothing for it waits to be written.
+  // Whether no RTS, rendezvous get or answer is open with the peer, and nothing for it waits to be
+  // written.
   virtual bool IsIdle(uint32_t peer) const = 0;
   // Whether the link carries one-sided operations of this rank with the peer, or may: commands have
   // not been taken.
@@ -134,7 +135,7 @@ class DirectLinks {
   // it has moved. `now_ns`: MonotonicNs.
   virtual uint32_t Turn(uint64_t now_ns) = 0;
   // Whether something is under way that a later turn has to carry on: bytes that sockets have not
-  // taken, offers and pulls. Without it only new commands and arrivals need turns.
+  // taken, RTSs and rendezvous gets. Without it only new commands and arrivals need turns.
   virtual bool HasWork() const = 0;
 
   // For a thread that is going to sleep on WaitFd: as the holder of the lease, which it then gives

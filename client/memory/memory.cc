@@ -22,9 +22,9 @@ Status Told(Status status) {
   return status;
 }
 
-constexpr uint64_t kSmallShadowBytes = 128 << 10;
-constexpr uint64_t kIdleShadowsHeapPart = 4;  // they hold at most this part of the heap
-constexpr uint64_t kClearBytes = 4 << 20;     // zeros copied to device memory at a time
+constexpr uint64_t kSmallBounceBufferBytes = 128 << 10;
+constexpr uint64_t kIdleBounceBuffersHeapPart = 4;  // they hold at most this part of the heap
+constexpr uint64_t kClearBytes = 4 << 20;           // zeros copied to device memory at a time
 
 // The daemon takes no region that is larger than this.
 uint64_t MachineBytes() {
@@ -94,11 +94,11 @@ StatusOr<void*> Memory::AllocateHost(uint64_t size_bytes) {
   }
   uint64_t offset = heap_pieces_.Allocate(size_bytes);
   while (offset == OffsetAllocator::kNone) {
-    void* const idle = shadows_.Evict(0);
+    void* const idle = bounce_buffers_.Evict(0);
     if (idle == nullptr) {
       break;
     }
-    ReleaseShadow(idle);
+    ReleaseBounceBuffer(idle);
     offset = heap_pieces_.Allocate(size_bytes);
   }
   if (offset == OffsetAllocator::kNone) {
@@ -263,9 +263,9 @@ uint64_t Memory::RegistrationSize(const void* pointer) const {
   return found == registered_.end() ? 0 : found->second;
 }
 
-void* Memory::AllocateShadow(uint64_t size_bytes, bool must) {
+void* Memory::AllocateBounceBuffer(uint64_t size_bytes, bool must) {
   std::lock_guard lock(mutex_);
-  if (!must && (heap_refused_ || (size_bytes > kSmallShadowBytes && !HasSpare(size_bytes)))) {
+  if (!must && (heap_refused_ || (size_bytes > kSmallBounceBufferBytes && !HasSpare(size_bytes)))) {
     return nullptr;
   }
   StatusOr<void*> pointer = AllocateHost(size_bytes);
@@ -276,11 +276,11 @@ void* Memory::AllocateShadow(uint64_t size_bytes, bool must) {
 // Whether half of the heap stays to the application without a block of this size.
 bool Memory::HasSpare(uint64_t size_bytes) const {
   const uint64_t spare =
-      heap_.valid() ? heap_pieces_.free_bytes() + shadows_.idle_bytes() : heap_bytes_;
+      heap_.valid() ? heap_pieces_.free_bytes() + bounce_buffers_.idle_bytes() : heap_bytes_;
   return spare >= heap_bytes_ / 2 + size_bytes;
 }
 
-StatusOr<void*> Memory::AllocateDeviceShadow(uint64_t size_bytes, bool kept, bool must) {
+StatusOr<void*> Memory::AllocateDeviceBounceBuffer(uint64_t size_bytes, bool kept, bool must) {
   std::lock_guard lock(mutex_);
   if (!must && (heap_refused_ || !HasSpare(size_bytes))) {
     return Status(ErrorCode::kOutOfMemory, "the rest of the heap is the application's");
@@ -290,7 +290,7 @@ StatusOr<void*> Memory::AllocateDeviceShadow(uint64_t size_bytes, bool kept, boo
     heap_refused_ = !heap_.valid();
     return block;
   }
-  if (void* const idle = shadows_.Take(size_bytes); idle != nullptr) {
+  if (void* const idle = bounce_buffers_.Take(size_bytes); idle != nullptr) {
     return idle;
   }
   const uint64_t block_bytes = shm::RoundUpToPage(size_bytes);
@@ -299,24 +299,24 @@ StatusOr<void*> Memory::AllocateDeviceShadow(uint64_t size_bytes, bool kept, boo
   // A backend that cannot register the block only copies more slowly, but then it is not worth
   // keeping.
   if (block.ok() && backend()->RegisterHostMemory(*block, block_bytes).ok()) {
-    shadows_.Add(*block, block_bytes);
+    bounce_buffers_.Add(*block, block_bytes);
   }
   return block;
 }
 
-void Memory::ReleaseShadow(void* block) {
+void Memory::ReleaseBounceBuffer(void* block) {
   (void)OwnerOf(block)->UnregisterHostMemory(block);
   (void)FreeLocked(block);
 }
 
-void Memory::FreeShadow(void* pointer) {
+void Memory::FreeBounceBuffer(void* pointer) {
   std::lock_guard lock(mutex_);
-  if (!shadows_.Give(pointer)) {
+  if (!bounce_buffers_.Give(pointer)) {
     (void)FreeLocked(pointer);
     return;
   }
-  while (void* const idle = shadows_.Evict(heap_bytes_ / kIdleShadowsHeapPart)) {
-    ReleaseShadow(idle);
+  while (void* const idle = bounce_buffers_.Evict(heap_bytes_ / kIdleBounceBuffersHeapPart)) {
+    ReleaseBounceBuffer(idle);
   }
 }
 

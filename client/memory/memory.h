@@ -27,11 +27,11 @@
 
 #include "client/api/front_end.h"
 #include "client/bootstrap/attach_connection.h"
+#include "client/memory/bounce_buffer_pool.h"
 #include "client/memory/last_library.h"
 #include "client/memory/malloc_heap.h"
 #include "client/memory/offset_allocator.h"
 #include "client/memory/region_table.h"
-#include "client/memory/shadow_pool.h"
 #include "common/status.h"
 #include "gpu_backends/api/copy_streams.h"
 #include "gpu_backends/api/registry.h"
@@ -57,14 +57,14 @@ class Memory {
   uint64_t AllocationSize(const void* pointer) const;
   uint64_t RegistrationSize(const void* pointer) const;
 
-  // A heap block for a shadow: a copy of a buffer that others reach in its place. This one is for
-  // private memory; null: there is none. `must`: nobody else can reach that memory. Otherwise large
-  // blocks leave half of the heap to the application.
-  void* AllocateShadow(uint64_t size_bytes, bool must);
+  // A heap block for a bounce buffer: a copy of a buffer that others reach in its place. This one
+  // is for private memory; null: there is none. `must`: nobody else can reach that memory.
+  // Otherwise large blocks leave half of the heap to the application.
+  void* AllocateBounceBuffer(uint64_t size_bytes, bool must);
   // The same for device memory, of any size. `kept`: it is registered with the GPU backend, and
   // kept for later messages while nobody else needs the room. Not zeroed.
-  StatusOr<void*> AllocateDeviceShadow(uint64_t size_bytes, bool kept, bool must);
-  void FreeShadow(void* pointer);
+  StatusOr<void*> AllocateDeviceBounceBuffer(uint64_t size_bytes, bool kept, bool must);
+  void FreeBounceBuffer(void* pointer);
   // The heap stays mapped for the life of the process: something may look at it that nobody can
   // wait for, such as a vendor's stream that was destroyed.
   void KeepMapped();
@@ -177,7 +177,7 @@ class Memory {
 
   StatusOr<void*> AllocateHost(uint64_t size_bytes);  // not zeroed
   bool HasSpare(uint64_t size_bytes) const;
-  void ReleaseShadow(void* block);
+  void ReleaseBounceBuffer(void* block);
   shm::Location Lend(const void* pointer, uint64_t size_bytes);
   Status LendUpTo(const malloc_heap::HeapView& view);
   Status FreeLocked(void* pointer);
@@ -235,7 +235,7 @@ class Memory {
   uint64_t lent_bytes_ = 0;                 // of malloc's heap
   bool lending_refused_ = false;            // and no message should ask again
   std::map<const void*, uint64_t> pinned_;  // pieces of the heap that the backend knows
-  ShadowPool shadows_;                      // the backend knows these, too
+  BounceBufferPool bounce_buffers_;         // the backend knows these, too
   std::map<const void*, DeviceAllocation> device_;
   std::map<const std::byte*, Adopted> adopted_;  // by base; none overlap
   uint64_t looks_ = 0;

@@ -304,7 +304,7 @@ bool Memory::IsHiddenByDriver(const void* pointer, uint64_t size_bytes) {
     return false;
   }
   const gpu::PointerInfo info = backend()->Identify(pointer);
-  return !info.failure.ok() ||  // it may be anything, and a shadow serves for all
+  return !info.failure.ok() ||  // it may be anything, and a bounce buffer serves for all
          info.kind == gpu::PointerKind::kManaged || info.kind == gpu::PointerKind::kDevice ||
          (info.kind == gpu::PointerKind::kPinned &&
           !(IsReachedByKernel(pointer) &&

@@ -25,13 +25,13 @@ bool OffloadTable::Overlaps(const void* begin, uint64_t size_bytes) const {
          static_cast<uint64_t>(first - around->begin) < around->size_bytes;
 }
 
-OffloadHandle OffloadTable::Add(void* begin, uint64_t size_bytes, void* shadow) {
+OffloadHandle OffloadTable::Add(void* begin, uint64_t size_bytes, void* bounce_buffer) {
   OffloadedBuffer& buffer = buffers_[++last_];
   buffer.begin = static_cast<std::byte*>(begin);
   buffer.size_bytes = size_bytes;
-  buffer.shadow = static_cast<std::byte*>(shadow);
+  buffer.bounce_buffer = static_cast<std::byte*>(bounce_buffer);
   by_begin_[buffer.begin] = &buffer;
-  by_shadow_[buffer.shadow] = &buffer;
+  by_bounce_buffer_[buffer.bounce_buffer] = &buffer;
   return last_;
 }
 
@@ -39,7 +39,7 @@ void OffloadTable::Remove(OffloadHandle handle) {
   const auto found = buffers_.find(handle);
   if (found != buffers_.end()) {
     by_begin_.erase(found->second.begin);
-    by_shadow_.erase(found->second.shadow);
+    by_bounce_buffer_.erase(found->second.bounce_buffer);
     buffers_.erase(found);
   }
 }
@@ -59,10 +59,10 @@ const OffloadedBuffer* OffloadTable::Around(const void* begin, uint64_t size_byt
                                                                                   : nullptr;
 }
 
-const OffloadedBuffer* OffloadTable::ByShadow(const void* address) const {
-  const OffloadedBuffer* const buffer = At(by_shadow_, address);
+const OffloadedBuffer* OffloadTable::ByBounceBuffer(const void* address) const {
+  const OffloadedBuffer* const buffer = At(by_bounce_buffer_, address);
   return buffer != nullptr && static_cast<uint64_t>(static_cast<const std::byte*>(address) -
-                                                    buffer->shadow) < buffer->size_bytes
+                                                    buffer->bounce_buffer) < buffer->size_bytes
              ? buffer
              : nullptr;
 }

@@ -1,5 +1,5 @@
-// Which buffers are offloaded send buffers, where their shadows lie, and which of their bytes were
-// synchronised.
+// Which buffers are offloaded send buffers, where their bounce buffers lie, and which of their
+// bytes were synchronised.
 //
 // Only keeps the records. Not thread-safe: the caller locks.
 #pragma once
@@ -18,7 +18,7 @@ using OffloadHandle = uint64_t;
 struct OffloadedBuffer {
   std::byte* begin = nullptr;
   uint64_t size_bytes = 0;
-  std::byte* shadow = nullptr;
+  std::byte* bounce_buffer = nullptr;
   ByteRanges synchronized;     // by offset
   uint32_t synchronizing = 0;  // copies under way
 };
@@ -27,14 +27,14 @@ class OffloadTable {
  public:
   bool Overlaps(const void* begin, uint64_t size_bytes) const;
   // The range must overlap none in the table.
-  OffloadHandle Add(void* begin, uint64_t size_bytes, void* shadow);
+  OffloadHandle Add(void* begin, uint64_t size_bytes, void* bounce_buffer);
   void Remove(OffloadHandle handle);
   // Null for a handle that names no buffer (any more). The address stays valid until Remove.
   OffloadedBuffer* Find(OffloadHandle handle);
   // The buffer in which the whole range lies, or null.
   const OffloadedBuffer* Around(const void* begin, uint64_t size_bytes) const;
-  // The buffer in whose shadow this address lies, or null.
-  const OffloadedBuffer* ByShadow(const void* address) const;
+  // The buffer in whose bounce buffer this address lies, or null.
+  const OffloadedBuffer* ByBounceBuffer(const void* address) const;
   size_t size() const { return buffers_.size(); }
 
  private:
@@ -42,7 +42,7 @@ class OffloadTable {
 
   std::map<OffloadHandle, OffloadedBuffer> buffers_;
   ByAddress by_begin_;
-  ByAddress by_shadow_;
+  ByAddress by_bounce_buffer_;
   OffloadHandle last_ = 0;
 };
 

@@ -35,15 +35,15 @@ StatusOr<OffloadHandle> Offloads::Register(void* buffer, uint64_t size_bytes) {
       return overlaps;
     }
   }
-  StatusOr<void*> shadow =
-      memory_->AllocateDeviceShadow(size_bytes, memory_->IsDevice(buffer), true);
-  FERRY_RETURN_IF_ERROR(shadow.status());
+  StatusOr<void*> bounce_buffer =
+      memory_->AllocateDeviceBounceBuffer(size_bytes, memory_->IsDevice(buffer), true);
+  FERRY_RETURN_IF_ERROR(bounce_buffer.status());
   std::lock_guard lock(mutex_);
   if (table_.Overlaps(buffer, size_bytes)) {  // another thread was faster
-    memory_->FreeShadow(*shadow);
+    memory_->FreeBounceBuffer(*bounce_buffer);
     return overlaps;
   }
-  const OffloadHandle handle = table_.Add(buffer, size_bytes, *shadow);
+  const OffloadHandle handle = table_.Add(buffer, size_bytes, *bounce_buffer);
   any_.store(true, std::memory_order_relaxed);
   return handle;
 }
@@ -65,7 +65,7 @@ StatusOr<OffloadedBuffer*> Offloads::Begin(OffloadHandle handle, uint64_t offset
                       " on are to be synchronised, but the buffer has " +
                       std::to_string(buffer->size_bytes) + " bytes");
   }
-  if (*size_bytes != 0 && requests_->Uses(buffer->shadow + offset, *size_bytes)) {
+  if (*size_bytes != 0 && requests_->Uses(buffer->bounce_buffer + offset, *size_bytes)) {
     return Status(ErrorCode::kInvalidBuffer,
                   "a send that is not complete reads what was synchronised before; wait for it "
                   "first, or synchronise other bytes");
@@ -86,7 +86,7 @@ Status Offloads::Synchronize(OffloadHandle handle, uint64_t offset, uint64_t siz
     ++buffer->synchronizing;  // so it stays
     buffer->synchronized.Remove(offset, offset + size_bytes);
   }
-  Status copied = memory_->Copy(buffer->shadow + offset, buffer->begin + offset, size_bytes);
+  Status copied = memory_->Copy(buffer->bounce_buffer + offset, buffer->begin + offset, size_bytes);
   std::lock_guard lock(mutex_);
   --buffer->synchronizing;
   if (!copied.ok()) {
@@ -108,12 +108,12 @@ Status Offloads::Deregister(OffloadHandle handle) {
   if (buffer->synchronizing != 0) {
     return {ErrorCode::kInvalidBuffer, "another thread synchronises the buffer at this moment"};
   }
-  if (requests_->Holds(buffer->shadow, buffer->size_bytes)) {
+  if (requests_->Holds(buffer->bounce_buffer, buffer->size_bytes)) {
     return {ErrorCode::kInvalidBuffer,
             "a request sends from the offloaded buffer: wait for it, or, if it is a persistent "
             "one, free it first"};
   }
-  memory_->FreeShadow(buffer->shadow);
+  memory_->FreeBounceBuffer(buffer->bounce_buffer);
   table_.Remove(handle);
   any_.store(table_.size() != 0, std::memory_order_relaxed);
   return {};
@@ -125,7 +125,7 @@ void Offloads::Redirect(void** buffer, uint64_t size_bytes) const {
   }
   std::lock_guard lock(mutex_);
   if (const OffloadedBuffer* around = table_.Around(*buffer, size_bytes); around != nullptr) {
-    *buffer = around->shadow + (static_cast<std::byte*>(*buffer) - around->begin);
+    *buffer = around->bounce_buffer + (static_cast<std::byte*>(*buffer) - around->begin);
   }
 }
 
@@ -134,11 +134,12 @@ Status Offloads::CheckSynchronized(const void* buffer, uint64_t size_bytes) cons
     return {};
   }
   std::lock_guard lock(mutex_);
-  const OffloadedBuffer* const around = table_.ByShadow(buffer);
+  const OffloadedBuffer* const around = table_.ByBounceBuffer(buffer);
   if (around == nullptr) {
     return {};
   }
-  const auto begin = static_cast<uint64_t>(static_cast<const std::byte*>(buffer) - around->shadow);
+  const auto begin =
+      static_cast<uint64_t>(static_cast<const std::byte*>(buffer) - around->bounce_buffer);
   const uint64_t missing = around->synchronized.FirstMissing(begin, begin + size_bytes);
   return missing == begin + size_bytes
              ? Status()
@@ -160,14 +161,14 @@ Status Offloads::CheckFree(const void* memory, uint64_t size_bytes) const {
              : Status();
 }
 
-void* Offloads::TakeShadow(uint64_t size_bytes, bool must) {
+void* Offloads::TakeBounceBuffer(uint64_t size_bytes, bool must) {
   const bool kept = min_bytes_ != 0 && size_bytes >= min_bytes_;
-  const StatusOr<void*> shadow = memory_->AllocateDeviceShadow(size_bytes, kept, must);
-  return shadow.ok() ? *shadow : nullptr;
+  const StatusOr<void*> bounce_buffer = memory_->AllocateDeviceBounceBuffer(size_bytes, kept, must);
+  return bounce_buffer.ok() ? *bounce_buffer : nullptr;
 }
 
-ErrorCode Offloads::CopyIn(void* shadow, const void* source, uint64_t size_bytes) {
-  const ErrorCode error = memory_->CopyFrom(shadow, source, size_bytes);
+ErrorCode Offloads::CopyIn(void* bounce_buffer, const void* source, uint64_t size_bytes) {
+  const ErrorCode error = memory_->CopyFrom(bounce_buffer, source, size_bytes);
   if (error == ErrorCode::kOk) {
     statistics_.AddShared(shm::Statistic::kOffloadCopies);
     statistics_.AddShared(shm::Statistic::kOffloadBytes, size_bytes);

@@ -86,43 +86,42 @@ bool Receiver::AwaitAtOnce(const Message& message, Completion* completion) {
   }
   return progress_.poison() == ErrorCode::kOk &&
          (EndByEager(message, lane, true, completion) ||
-          (is_long && TakeOffered(message, lane, completion)));
+          (is_long && TakeAnnounced(message, lane, completion)));
 }
 
 // No request and no journal: the sender's transfer slot says all that others have to know, and if
 // this rank dies they hear of that.
-bool Receiver::TakeOffered(const Message& message, uint32_t lane, Completion* completion) {
+bool Receiver::TakeAnnounced(const Message& message, uint32_t lane, Completion* completion) {
   if (memory_.IsByStream(message.buffer) || !progress_.TryEnter()) {
     return false;
   }
-  engine::OfferedMessage offer;
-  const bool taken =
-      engine_.FindOffer(lane, {message.context, message.peer, message.tag}, &offer) &&
-      peer_memory_.IsAtHand(offer.source, offer.where) &&
-      engine_.TakeWhole(offer, message.size_bytes);
+  engine::AnnouncedMessage rts;
+  const bool taken = engine_.FindRts(lane, {message.context, message.peer, message.tag}, &rts) &&
+                     peer_memory_.IsAtHand(rts.source, rts.where) &&
+                     engine_.TakeWhole(rts, message.size_bytes);
   progress_.Exit();
   if (!taken) {
     return false;
   }
-  const uint64_t size_bytes = std::min(offer.size_bytes, message.size_bytes);
+  const uint64_t size_bytes = std::min(rts.size_bytes, message.size_bytes);
   ErrorCode error = ErrorCode::kOk;
   if (size_bytes != 0) {
     error = peer_memory_
-                .CopyWithPeer(offer.source, offer.where, {static_cast<std::byte*>(message.buffer)},
+                .CopyWithPeer(rts.source, rts.where, {static_cast<std::byte*>(message.buffer)},
                               size_bytes, PeerMemory::Direction::kFromPeer)
                 .code();
   }
-  (void)engine::EndChunk(*offer.transfer, offer.generation, 1, error);
+  (void)engine::EndChunk(*rts.transfer, rts.generation, 1, error);
   if (error != ErrorCode::kOk) [[unlikely]] {
-    engine::Release(*offer.transfer, offer.generation);
+    engine::Release(*rts.transfer, rts.generation);
   }
   statistics_.AddShared(shm::Statistic::kChunksCopiedByRank);
-  progress_.WakeRank(offer.source);
-  if (error == ErrorCode::kOk && offer.size_bytes > message.size_bytes) {
+  progress_.WakeRank(rts.source);
+  if (error == ErrorCode::kOk && rts.size_bytes > message.size_bytes) {
     error = ErrorCode::kTruncated;
   }
   const bool usable = error == ErrorCode::kOk || error == ErrorCode::kTruncated;
-  *completion = {static_cast<int>(offer.source), offer.tag, FailureWords::Tell(error),
+  *completion = {static_cast<int>(rts.source), rts.tag, FailureWords::Tell(error),
                  usable ? size_bytes : 0};
   return true;
 }
@@ -196,7 +195,7 @@ bool Receiver::TryMatch(uint32_t request) {
       matched = engine_.ReceiveNow(request, effects);
     }
     if (effects.to_link) {
-      (void)progress_.TurnLinks(effects);  // a pull
+      (void)progress_.TurnLinks(effects);  // a rendezvous get
     }
   }
   progress_.Exit();
@@ -231,7 +230,7 @@ ErrorCode Receiver::TakeProbed(uint32_t request, const Message& pattern,
 
 bool Receiver::MayHold(const RequestLayout& slot) const {
   return !progress_.threads() && slot.size_bytes <= shm::kCellBytes && held_.size() < kMaxHeld &&
-         (slot.flags & shm::kRequestShadow) == 0 &&
+         (slot.flags & shm::kRequestBounceBuffer) == 0 &&
          !memory_.IsByStream(reinterpret_cast<void*>(slot.user_address)) &&
          !progress_.MayBeRemote(slot.peer) && !engine_.HasUnexpected();
 }

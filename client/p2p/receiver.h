@@ -37,7 +37,7 @@ class Receiver {
   // Receives a small message of the node that is there, without a request. False: nothing happened.
   bool ReceiveNow(const Message& message, Completion* completion);
   // The same for one that may come in a moment, while the caller waits; it may also be one that its
-  // sender offers, of one chunk, which is copied at once.
+  // sender announces, of one chunk, which is copied at once.
   bool AwaitAtOnce(const Message& message, Completion* completion);
   // Whether a blocking receive is posted at once: else a long message by a direct link would come
   // first, and be kept elsewhere.
@@ -85,7 +85,7 @@ class Receiver {
   bool TakeEager(const Message& message, uint32_t lane, bool waits, Completion* completion,
                  uint64_t* message_bytes);
   bool EndByEager(const Message& message, uint32_t lane, bool waits, Completion* completion);
-  bool TakeOffered(const Message& message, uint32_t lane, Completion* completion);
+  bool TakeAnnounced(const Message& message, uint32_t lane, Completion* completion);
   bool ReceiveAtOnce(uint32_t request, const Message& message, uint32_t lane);
   bool MayHold(const shm::RequestLayout& slot) const;
   void TakeHeld();

@@ -91,11 +91,11 @@ void RequestPool::GiveBack(uint32_t request) {
     lock.lock();
   }
   RequestLayout& slot = *view_.request(request);
-  const bool offered = slot.kind == static_cast<uint32_t>(shm::RequestKind::kSend) &&
-                       slot.transfer_index == request && !IsReusable(request);
+  const bool announced = slot.kind == static_cast<uint32_t>(shm::RequestKind::kSend) &&
+                         slot.transfer_index == request && !IsReusable(request);
   shm::StoreRelease(slot.state, static_cast<uint32_t>(RequestState::kFree));
   shm::StoreRelaxed(in_use_, in_use_ - 1);
-  if (offered) {
+  if (announced) {
     waiting_.push_back(request);
   } else {
     free_.push_back(request);

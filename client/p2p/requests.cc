@@ -20,7 +20,7 @@ namespace {
 
 // Up to this size the rank's own copies, into its heap and out of it, beat the pipeline of staging
 // blocks between nodes: they need no other thread, and the rank is awake anyway.
-constexpr uint64_t kShadowMaxBytes = uint64_t{8} << 20;
+constexpr uint64_t kBounceBufferMaxBytes = uint64_t{8} << 20;
 
 // So many messages, and bytes, are copied in one go, so that their senders hear of some before all
 // are there.
@@ -124,43 +124,43 @@ ErrorCode Requests::Fill(uint32_t request, const Message& message, RequestKind k
     slot.flags |= shm::kRequestSynchronous;
   }
   slot.flags |= FlagOf(message.service);
-  const ErrorCode error = UseShadow(slot, message, kind);
+  const ErrorCode error = UseBounceBuffer(slot, message, kind);
   if (error == ErrorCode::kOk) {
     SetState(slot, RequestState::kInactive);
   }
   return error;
 }
 
-// Puts a shadow in place of the request's buffer, if it needs one or is better off with one.
-inline ErrorCode Requests::UseShadow(RequestLayout& slot, const Message& message,
-                                     RequestKind kind) {
+// Puts a bounce buffer in place of the request's buffer, if it needs one or is better off with one.
+inline ErrorCode Requests::UseBounceBuffer(RequestLayout& slot, const Message& message,
+                                           RequestKind kind) {
   const bool is_private = slot.buffer.region == 0;
   bool must = false;
-  void* shadow = nullptr;
+  void* bounce_buffer = nullptr;
   if (is_private && message.size_bytes > LocalMax(message, kind) &&
       IsOutOfOthersReach(message.buffer, message.size_bytes)) {
     must = true;
-    shadow = parts_.offloads->TakeShadow(message.size_bytes, must);
+    bounce_buffer = parts_.offloads->TakeBounceBuffer(message.size_bytes, must);
   } else if (is_private) {
     const uint64_t unseen_max =
         parts_.private_reachable ? parts_.eager_max_bytes : DirectMax(message, kind);
-    if (message.size_bytes <= unseen_max || !WantsPrivateShadow(message, kind)) {
+    if (message.size_bytes <= unseen_max || !WantsPrivateBounceBuffer(message, kind)) {
       return ErrorCode::kOk;
     }
     must = !parts_.private_reachable;
-    shadow = parts_.memory->AllocateShadow(message.size_bytes, must);
+    bounce_buffer = parts_.memory->AllocateBounceBuffer(message.size_bytes, must);
   } else {
-    must = NeedsDeviceShadow(slot.buffer, message, kind);
-    if (!must && !WantsDeviceShadow(slot.buffer, message, kind)) {
+    must = NeedsDeviceBounceBuffer(slot.buffer, message, kind);
+    if (!must && !WantsDeviceBounceBuffer(slot.buffer, message, kind)) {
       return ErrorCode::kOk;
     }
-    shadow = parts_.offloads->TakeShadow(message.size_bytes, must);
+    bounce_buffer = parts_.offloads->TakeBounceBuffer(message.size_bytes, must);
   }
-  if (shadow == nullptr) {
+  if (bounce_buffer == nullptr) {
     return must ? FailureWords::Tell(ErrorCode::kOutOfMemory) : ErrorCode::kOk;
   }
-  slot.flags |= shm::kRequestShadow;
-  slot.buffer = parts_.memory->regions().Find(shadow, message.size_bytes);
+  slot.flags |= shm::kRequestBounceBuffer;
+  slot.buffer = parts_.memory->regions().Find(bounce_buffer, message.size_bytes);
   return ErrorCode::kOk;
 }
 
@@ -173,7 +173,8 @@ uint64_t Requests::DirectMax(const Message& message, RequestKind kind) const {
   return message.synchronous ? 0 : std::min<uint64_t>(parts_.eager_max_bytes, shm::kInlineBytes);
 }
 
-// The same for a buffer of which others reach no byte: its sender may offer a small message, too.
+// The same for a buffer of which others reach no byte: its sender may announce a small message,
+// too.
 uint64_t Requests::LocalMax(const Message& message, RequestKind kind) {
   return kind == RequestKind::kSend && !message.synchronous ? shm::kInlineBytes : 0;
 }
@@ -184,10 +185,10 @@ bool Requests::IsOutOfOthersReach(const void* buffer, uint64_t size_bytes) const
          parts_.memory->IsOutOfKernelsReach(buffer, size_bytes);
 }
 
-// Private memory has a shadow where nobody else may reach it: for sends, whose data others fetch,
-// and for receives that the daemon may have to fill. Also for messages between nodes that are
-// copied here sooner than staged by both daemons.
-bool Requests::WantsPrivateShadow(const Message& message, RequestKind kind) const {
+// Private memory has a bounce buffer where nobody else may reach it: for sends, whose data others
+// fetch, and for receives that the daemon may have to fill. Also for messages between nodes that
+// are copied here sooner than staged by both daemons.
+bool Requests::WantsPrivateBounceBuffer(const Message& message, RequestKind kind) const {
   if (!parts_.private_reachable &&
       (kind == RequestKind::kSend || progress_.MayBeRemote(shm::kAnySource))) {
     return true;
@@ -195,14 +196,14 @@ bool Requests::WantsPrivateShadow(const Message& message, RequestKind kind) cons
   const bool is_by_link = kind == RequestKind::kSend ? progress_.SendsByLink(message.peer)
                                                      : progress_.ReceivesByLink(message.peer);
   return message.peer >= 0 && progress_.MayBeRemote(message.peer) && !is_by_link &&
-         message.size_bytes <= kShadowMaxBytes;
+         message.size_bytes <= kBounceBufferMaxBytes;
 }
 
-// Device memory that only streams reach needs a shadow for a message to or from another node, if
-// the daemon has no pipeline for it; or if the message may still take a direct link, whose core has
-// none either. The rank gives its links up for it.
-bool Requests::NeedsDeviceShadow(const shm::Location& buffer, const Message& message,
-                                 RequestKind kind) const {
+// Device memory that only streams reach needs a bounce buffer for a message to or from another
+// node, if the daemon has no pipeline for it; or if the message may still take a direct link, whose
+// core has none either. The rank gives its links up for it.
+bool Requests::NeedsDeviceBounceBuffer(const shm::Location& buffer, const Message& message,
+                                       RequestKind kind) const {
   if ((buffer.flags & shm::kLocationByStream) == 0 || !progress_.MayBeRemote(message.peer)) {
     return false;
   }
@@ -215,15 +216,16 @@ bool Requests::NeedsDeviceShadow(const shm::Location& buffer, const Message& mes
   return may_take_link || !parts_.memory->regions().ById(buffer.region).staged;
 }
 
-// Whether such memory is better sent from a shadow, although the daemon has a pipeline for it.
-bool Requests::WantsDeviceShadow(const shm::Location& buffer, const Message& message,
-                                 RequestKind kind) const {
+// Whether such memory is better sent from a bounce buffer, although the daemon has a pipeline for
+// it.
+bool Requests::WantsDeviceBounceBuffer(const shm::Location& buffer, const Message& message,
+                                       RequestKind kind) const {
   return kind == RequestKind::kSend && (buffer.flags & shm::kLocationByStream) != 0 &&
          progress_.MayBeRemote(message.peer) && message.size_bytes > shm::kInlineBytes &&
-         parts_.offloads->IsWorthShadow(message.size_bytes, parts_.one_block_bytes);
+         parts_.offloads->IsWorthBounceBuffer(message.size_bytes, parts_.one_block_bytes);
 }
 
-std::byte* Requests::ShadowOf(const RequestLayout& slot) const {
+std::byte* Requests::BounceBufferOf(const RequestLayout& slot) const {
   return parts_.memory->regions().ById(slot.buffer.region).base + slot.buffer.address;
 }
 
@@ -235,12 +237,12 @@ inline ErrorCode Requests::CopyOut(RequestLayout& slot) {
     slot.descriptor_kind = static_cast<uint8_t>(shm::DescriptorKind::kEager);
     return parts_.memory->CopyFrom(slot.payload, user, slot.size_bytes);
   }
-  if ((slot.flags & shm::kRequestShadow) == 0) {
+  if ((slot.flags & shm::kRequestBounceBuffer) == 0) {
     return ErrorCode::kOk;
   }
   return parts_.memory->IsByStream(user)
-             ? parts_.offloads->CopyIn(ShadowOf(slot), user, slot.size_bytes)
-             : parts_.memory->CopyFrom(ShadowOf(slot), user, slot.size_bytes);
+             ? parts_.offloads->CopyIn(BounceBufferOf(slot), user, slot.size_bytes)
+             : parts_.memory->CopyFrom(BounceBufferOf(slot), user, slot.size_bytes);
 }
 
 ErrorCode Requests::Start(uint32_t request, engine::LaneSet* later, bool to_push) {
@@ -282,8 +284,8 @@ ErrorCode Requests::Start(uint32_t request, engine::LaneSet* later, bool to_push
   if (is_send && (slot.buffer.flags & shm::kLocationByStream) != 0 && IsTransferring(request)) {
     // Its receiver cannot fetch it: this rank has to copy, and may be waiting for another request.
     std::lock_guard lock(mutex_);
-    std::erase_if(offered_, [this](uint32_t other) { return !IsTransferring(other); });
-    offered_.push_back(request);
+    std::erase_if(announced_, [this](uint32_t other) { return !IsTransferring(other); });
+    announced_.push_back(request);
   }
   return error == ErrorCode::kWouldBlock ? error : FailureWords::Tell(error);
 }
@@ -298,7 +300,7 @@ void Requests::OpenLaneFor(uint32_t request) {
 }
 
 void Requests::GiveUp(uint32_t request) {
-  (void)EndShadow(Slot(request), false);
+  (void)EndBounceBuffer(Slot(request), false);
   pool().GiveBack(request);
 }
 
@@ -390,7 +392,7 @@ void Requests::Copy(uint32_t request) {
     return;
   }
   if (IsInPlace(Slot(request)) && IsSend(Slot(request))) {
-    std::lock_guard lock(mutex_);  // as other threads do, in HelpOffered
+    std::lock_guard lock(mutex_);  // as other threads do, in HelpAnnounced
     while (!Relocate(request) && CopyChunk(request)) {
     }
     return;
@@ -524,12 +526,12 @@ bool Requests::HelpBackground() {
     std::lock_guard lock(mutex_);
     FindTransfers();
   }
-  if (!progress_.threads() && background_.empty() && offered_.empty()) {
+  if (!progress_.threads() && background_.empty() && announced_.empty()) {
     return false;
   }
   std::lock_guard lock(mutex_);
   if (background_.empty()) {
-    return HelpOffered();
+    return HelpAnnounced();
   }
   const uint32_t request = background_.back();
   const bool moving = IsToCopy(request);
@@ -540,9 +542,9 @@ bool Requests::HelpBackground() {
 }
 
 // Call it with the lock held.
-bool Requests::HelpOffered() {
-  std::erase_if(offered_, [this](uint32_t request) { return !IsTransferring(request); });
-  for (const uint32_t request : offered_) {
+bool Requests::HelpAnnounced() {
+  std::erase_if(announced_, [this](uint32_t request) { return !IsTransferring(request); });
+  for (const uint32_t request : announced_) {
     if (engine::IsLeftToSource(pool().Transfer(request), Slot(request).transfer_generation) &&
         (Relocate(request) || CopyChunk(request))) {
       return true;
@@ -552,36 +554,36 @@ bool Requests::HelpOffered() {
 }
 
 // The receiver of a small message does not reach this rank's device memory: it gets a copy in the
-// heap to read, as it would have without an offer. True: it has; else it fails as a large one does.
+// heap to read, as it would have without an RTS. True: it has; else it fails as a large one does.
 // Call it with the lock held.
 bool Requests::Relocate(uint32_t request) {
   RequestLayout& slot = Slot(request);
   shm::TransferLayout& transfer = pool().Transfer(request);
-  if (!IsInPlace(slot) || (slot.flags & shm::kRequestShadow) != 0 ||
+  if (!IsInPlace(slot) || (slot.flags & shm::kRequestBounceBuffer) != 0 ||
       !engine::IsLeftToSource(transfer, slot.transfer_generation)) {
     return false;
   }
   const auto peer = static_cast<uint32_t>(slot.peer);
   out_of_reach_[peer] = 1;
-  void* const shadow = parts_.memory->AllocateShadow(slot.size_bytes, true);
-  if (shadow == nullptr) {
+  void* const bounce_buffer = parts_.memory->AllocateBounceBuffer(slot.size_bytes, true);
+  if (bounce_buffer == nullptr) {
     return false;
   }
-  const shm::Location copy = parts_.memory->regions().Find(shadow, slot.size_bytes);
-  if (parts_.memory->CopyFrom(shadow, UserOf(slot), slot.size_bytes) != ErrorCode::kOk ||
+  const shm::Location copy = parts_.memory->regions().Find(bounce_buffer, slot.size_bytes);
+  if (parts_.memory->CopyFrom(bounce_buffer, UserOf(slot), slot.size_bytes) != ErrorCode::kOk ||
       !engine::RelocateSource(transfer, slot.transfer_generation, copy)) {
-    parts_.memory->FreeShadow(shadow);
+    parts_.memory->FreeBounceBuffer(bounce_buffer);
     return false;
   }
   slot.buffer = copy;
-  slot.flags |= shm::kRequestShadow;  // Collect frees it
+  slot.flags |= shm::kRequestBounceBuffer;  // Collect frees it
   progress_.WakeRank(peer);
   return true;
 }
 
 void Requests::LeaveToReceiver(uint32_t request) {
   std::lock_guard lock(mutex_);
-  std::erase(offered_, request);
+  std::erase(announced_, request);
 }
 
 bool Requests::LeaveAllBehind() {
@@ -595,30 +597,30 @@ void Requests::Forget(uint32_t request) {
   if (progress_.threads()) {
     std::lock_guard lock(mutex_);
     std::erase(background_, request);
-    std::erase(offered_, request);
+    std::erase(announced_, request);
   }
 }
 
 // ---- Ending -------------------------------------------------------------------------------------
 
-// Ends the use of a shadow: moves received data to where the application wants it, and frees the
-// block unless a persistent request will need it again.
-ErrorCode Requests::EndShadow(RequestLayout& slot, bool deliver) {
+// Ends the use of a bounce buffer: moves received data to where the application wants it, and frees
+// the block unless a persistent request will need it again.
+ErrorCode Requests::EndBounceBuffer(RequestLayout& slot, bool deliver) {
   ErrorCode error = ErrorCode::kOk;
   // A matched request's channel has delivered.
-  if ((slot.flags & shm::kRequestShadow) == 0 ||
+  if ((slot.flags & shm::kRequestBounceBuffer) == 0 ||
       (deliver && (slot.flags & shm::kRequestPaired) != 0)) {
     return error;
   }
-  std::byte* const shadow = ShadowOf(slot);
+  std::byte* const bounce_buffer = BounceBufferOf(slot);
   const bool fetched =
       !IsSend(slot) && slot.descriptor_kind != static_cast<uint8_t>(shm::DescriptorKind::kEager);
   if (deliver && fetched) {
-    error =
-        parts_.memory->CopyTo(UserOf(slot), shadow, std::min(slot.message_bytes, slot.size_bytes));
+    error = parts_.memory->CopyTo(UserOf(slot), bounce_buffer,
+                                  std::min(slot.message_bytes, slot.size_bytes));
   }
   if ((slot.flags & shm::kRequestPersistent) == 0) {
-    parts_.memory->FreeShadow(shadow);
+    parts_.memory->FreeBounceBuffer(bounce_buffer);
   }
   return error;
 }
@@ -649,9 +651,10 @@ void Requests::Collect(uint32_t request, Completion* completion) {
   const bool usable =
       completion->error == ErrorCode::kOk || completion->error == ErrorCode::kTruncated;
   completion->size_bytes = usable ? std::min(slot.message_bytes, slot.size_bytes) : 0;
-  // After any other error somebody may still write to the shadow: it stays taken.
+  // After any other error somebody may still write to the bounce buffer: it stays taken.
   if (usable || completion->error == ErrorCode::kCancelled) {
-    if (const ErrorCode error = EndShadow(slot, usable); error != ErrorCode::kOk) [[unlikely]] {
+    if (const ErrorCode error = EndBounceBuffer(slot, usable); error != ErrorCode::kOk)
+        [[unlikely]] {
       completion->error = error;
       completion->size_bytes = 0;
     }

@@ -1,11 +1,11 @@
 // The requests of a rank, from the slot that describes one to its completion: which memory others
 // read or write for it, the rank's own part in moving large messages, and what its end means.
 //
-// Where others cannot reach a request's buffer, or reach it slowly, they get a *shadow* of it: a
-// heap block that the rank itself copies from or to.
+// Where others cannot reach a request's buffer, or reach it slowly, they get a *bounce buffer* of
+// it: a heap block that the rank itself copies from or to.
 //
-// Calling thread: any that the thread level allows. Start blocks while it copies into a shadow, and
-// the first call that needs a peer's inbox, or the heap, blocks on the daemon.
+// Calling thread: any that the thread level allows. Start blocks while it copies into a bounce
+// buffer, and the first call that needs a peer's inbox, or the heap, blocks on the daemon.
 #pragma once
 
 #include <atomic>
@@ -74,13 +74,14 @@ class Requests {
   ErrorCode CheckAgain(uint32_t request) const;
   // An empty slot. The rank's poison, kLimitExceeded.
   ErrorCode TakeSlot(uint32_t* request);
-  // A slot that is filled in. Errors of TakeSlot; kOutOfMemory: there is no heap for a shadow.
+  // A slot that is filled in. Errors of TakeSlot; kOutOfMemory: there is no heap for a bounce
+  // buffer.
   ErrorCode Take(const Message& message, shm::RequestKind kind, uint32_t* request);
   // Fills in a slot of TakeSlot. The caller gives it up if that fails.
   ErrorCode Fill(uint32_t request, const Message& message, shm::RequestKind kind);
-  // A send that is to be offered, however small it is, and from where it lies in device memory. Not
-  // to a peer for which IsOutOfReach: that does not reach this rank's device memory.
-  void OfferInPlace(uint32_t request) { Slot(request).flags |= kRequestInPlace; }
+  // A send that is to be announced, however small it is, and from where it lies in device memory.
+  // Not to a peer for which IsOutOfReach: that does not reach this rank's device memory.
+  void AnnounceInPlace(uint32_t request) { Slot(request).flags |= kRequestInPlace; }
   bool IsOutOfReach(uint32_t peer) const { return out_of_reach_[peer].load() != 0; }
   static bool IsInPlace(const shm::RequestLayout& slot) {
     return (shm::LoadRelaxed(slot.flags) & kRequestInPlace) != 0;
@@ -139,10 +140,11 @@ class Requests {
     shm::StoreRelaxed(slot.error, static_cast<int32_t>(error));
     SetState(slot, shm::RequestState::kComplete);
   }
-  // A send in place whose message moves into a shadow: this rank's streams copy nothing for it.
+  // A send in place whose message moves into a bounce buffer: this rank's streams copy nothing for
+  // it.
   void LeaveToReceiver(uint32_t request);
-  // A send whose message has moved into a shadow is over for the application, which collects it;
-  // its slot stays taken until the message has arrived.
+  // A send whose message has moved into a bounce buffer is over for the application, which collects
+  // it; its slot stays taken until the message has arrived.
   static void MarkMoved(shm::RequestLayout& slot) {
     shm::FetchOr(slot.flags, kRequestMoved, std::memory_order_relaxed);
   }
@@ -166,15 +168,16 @@ class Requests {
   uint64_t DirectMax(const Message& message, shm::RequestKind kind) const;
   bool IsOutOfOthersReach(const void* buffer, uint64_t size_bytes) const;
   static uint64_t LocalMax(const Message& message, shm::RequestKind kind);
-  bool WantsPrivateShadow(const Message& message, shm::RequestKind kind) const;
-  bool NeedsDeviceShadow(const shm::Location& buffer, const Message& message,
-                         shm::RequestKind kind) const;
-  bool WantsDeviceShadow(const shm::Location& buffer, const Message& message,
-                         shm::RequestKind kind) const;
-  ErrorCode UseShadow(shm::RequestLayout& slot, const Message& message, shm::RequestKind kind);
-  std::byte* ShadowOf(const shm::RequestLayout& slot) const;
+  bool WantsPrivateBounceBuffer(const Message& message, shm::RequestKind kind) const;
+  bool NeedsDeviceBounceBuffer(const shm::Location& buffer, const Message& message,
+                               shm::RequestKind kind) const;
+  bool WantsDeviceBounceBuffer(const shm::Location& buffer, const Message& message,
+                               shm::RequestKind kind) const;
+  ErrorCode UseBounceBuffer(shm::RequestLayout& slot, const Message& message,
+                            shm::RequestKind kind);
+  std::byte* BounceBufferOf(const shm::RequestLayout& slot) const;
   ErrorCode CopyOut(shm::RequestLayout& slot);
-  ErrorCode EndShadow(shm::RequestLayout& slot, bool deliver);
+  ErrorCode EndBounceBuffer(shm::RequestLayout& slot, bool deliver);
   void OpenLaneFor(uint32_t request);
   bool NameChunk(uint32_t request, PeerMemory::Chunk* chunk);
   bool CopyChunks(std::span<PeerMemory::Chunk> chunks);
@@ -182,7 +185,7 @@ class Requests {
   void Finish(uint32_t request, uint32_t generation, ErrorCode error);
   bool IsLeftToReceiver(uint32_t request);
   void CopyTogether(uint32_t request);
-  bool HelpOffered();
+  bool HelpAnnounced();
   bool Relocate(uint32_t request);
   void FindTransfers();
   bool LeaveAllBehind();
@@ -202,7 +205,7 @@ class Requests {
   std::atomic<uint32_t> patient_looks_{0};
   std::mutex mutex_;
   std::vector<uint32_t> background_;  // receives made transfers by another request's call
-  std::vector<uint32_t> offered_;     // sends of device memory that receivers may not reach
+  std::vector<uint32_t> announced_;   // sends of device memory that receivers may not reach
   // By rank: whether it has found that it does not reach this one's device memory.
   std::unique_ptr<std::atomic<uint8_t>[]> out_of_reach_;
 };

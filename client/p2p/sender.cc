@@ -20,19 +20,20 @@ using shm::RequestState;
 
 namespace {
 
-// Up to this size private memory moves into a shadow when its receiver, a rank of the node, does
-// not come. To another node the limit is the size that travels with the offer.
-constexpr uint64_t kShadowMaxBytes = uint64_t{512} * 1024;
-constexpr uint64_t kRemoteShadowMaxBytes = shm::kRunBytes;
+// Up to this size private memory moves into a bounce buffer when its receiver, a rank of the node,
+// does not come. To another node the limit is the size that travels with the RTS.
+constexpr uint64_t kBounceBufferMaxBytes = uint64_t{512} * 1024;
+constexpr uint64_t kRemoteBounceBufferMaxBytes = shm::kRunBytes;
 
-// Shadows on the way use at most so many bytes and such a part of the heap, and such a part of the
-// requests.
-constexpr uint64_t kAllShadowsMaxBytes = uint64_t{4} << 20;
+// Bounce buffers on the way use at most so many bytes and such a part of the heap, and such a part
+// of the requests.
+constexpr uint64_t kAllBounceBuffersMaxBytes = uint64_t{4} << 20;
 constexpr uint64_t kHeapPart = 4;
 constexpr uint32_t kRequestPart = 8;
 
 // After so many blocking sends in a row that had to move, those to the same rank are made from
-// shadows at once, but for one in so many: it finds out whether the rank has become punctual.
+// bounce buffers at once, but for one in so many: it finds out whether the rank has become
+// punctual.
 constexpr uint8_t kLateInARow = 4;
 constexpr uint32_t kSampleEvery = 16;
 
@@ -50,7 +51,7 @@ Sender::Sender(Progress* progress, Requests* requests, Memory* memory, uint64_t 
       eager_max_bytes_(eager_max_bytes),
       limit_(progress->view().request_limit / kRequestPart),
       late_(progress->view().job_size),
-      bytes_left_(std::min(kAllShadowsMaxBytes, heap_bytes / kHeapPart)) {}
+      bytes_left_(std::min(kAllBounceBuffersMaxBytes, heap_bytes / kHeapPart)) {}
 
 ErrorCode Sender::Start(const Message& message, uint32_t* request, engine::LaneSet* later) {
   Message sent = message;
@@ -69,8 +70,9 @@ ErrorCode Sender::Start(const Message& message, uint32_t* request, engine::LaneS
     is_over = !in_place && SendEager(sent);
   }
   *request = 0;
-  const Shadow shadow = is_over ? Shadow::kNone : ShadowFor(sent, is_blocking);
-  if (is_over || (shadow == Shadow::kAtOnce && SendFromShadow(sent))) {
+  const BounceBuffer bounce_buffer =
+      is_over ? BounceBuffer::kNone : BounceBufferFor(sent, is_blocking);
+  if (is_over || (bounce_buffer == BounceBuffer::kAtOnce && SendFromBounceBuffer(sent))) {
     return ErrorCode::kOk;
   }
   ErrorCode error = requests_.Take(sent, RequestKind::kSend, request);
@@ -78,14 +80,15 @@ ErrorCode Sender::Start(const Message& message, uint32_t* request, engine::LaneS
     return in_place && SendEager(sent) ? ErrorCode::kOk : error;  // that takes no request
   }
   if (in_place) {
-    requests_.OfferInPlace(*request);
+    requests_.AnnounceInPlace(*request);
   }
   // One that may move needs no worker at its receiver: that comes, or the message moves.
   engine::LaneSet uncalled;
   const bool may_move = MayMove(requests_.Slot(*request)) && (is_blocking || !progress_.threads());
-  error = requests_.Start(*request, may_move ? &uncalled : later, shadow == Shadow::kUnlessPushed);
+  error = requests_.Start(*request, may_move ? &uncalled : later,
+                          bounce_buffer == BounceBuffer::kUnlessPushed);
   if (error == ErrorCode::kWouldBlock) {
-    if (SendFromShadow(sent)) {
+    if (SendFromBounceBuffer(sent)) {
       requests_.GiveUp(std::exchange(*request, 0));
       return ErrorCode::kOk;
     }
@@ -107,8 +110,8 @@ ErrorCode Sender::Restart(uint32_t request) {
                         slot.tag,
                         slot.context,
                         (slot.flags & shm::kRequestSynchronous) != 0};
-  if (!SendEager(message) &&
-      !(ShadowFor(message, false) == Shadow::kAtOnce && SendFromShadow(message))) {
+  if (!SendEager(message) && !(BounceBufferFor(message, false) == BounceBuffer::kAtOnce &&
+                               SendFromBounceBuffer(message))) {
     return requests_.Start(request);
   }
   Requests::SetState(slot, RequestState::kComplete);
@@ -187,7 +190,7 @@ bool Sender::SendEagerByStream(const Message& message) {
 
 // ---- Sends in place -----------------------------------------------------------------------------
 
-// Whether a small message is offered from where it lies in device memory, so that one copy of the
+// Whether a small message is announced from where it lies in device memory, so that one copy of the
 // receiver's stream brings it to its place, in place of one out of the device here and one into it
 // there. Only if it may move: nobody is to wait for a receiver who would not wait for a message of
 // host memory. To itself a rank would wait in vain.
@@ -200,12 +203,12 @@ bool Sender::IsForOneCopy(const Message& message, bool blocking) {
          !requests_.IsOutOfReach(peer) && (blocking ? !IsLate(peer) : !progress_.threads());
 }
 
-// Whether a request may be moved into a shadow if its receiver turns out to be late. A persistent
-// one's slot is needed for its next start.
+// Whether a request may be moved into a bounce buffer if its receiver turns out to be late. A
+// persistent one's slot is needed for its next start.
 bool Sender::MayMove(const RequestLayout& slot) const {
   constexpr uint32_t kNever = shm::kRequestPersistent | shm::kRequestSynchronous;
-  if (slot.size_bytes == 0 || slot.size_bytes > kShadowMaxBytes || (slot.flags & kNever) != 0 ||
-      !peers_.by_rank[static_cast<uint32_t>(slot.peer)].local) {
+  if (slot.size_bytes == 0 || slot.size_bytes > kBounceBufferMaxBytes ||
+      (slot.flags & kNever) != 0 || !peers_.by_rank[static_cast<uint32_t>(slot.peer)].local) {
     return false;
   }
   if ((slot.buffer.flags & shm::kLocationByStream) != 0) {
@@ -226,7 +229,7 @@ bool Sender::IsUntaken(const InPlace& sent) const {
   const RequestLayout& slot = requests_.Slot(sent.request);
   return shm::LoadRelaxed(slot.generation) == sent.generation &&
          requests_.IsTransferring(sent.request) &&
-         engine::IsOffered(requests_.pool().Transfer(sent.request), slot.transfer_generation);
+         engine::IsAnnounced(requests_.pool().Transfer(sent.request), slot.transfer_generation);
 }
 
 bool Sender::MoveLate(bool patient) {
@@ -269,16 +272,17 @@ bool Sender::MoveLate(uint32_t request, bool patient) {
 
 // What the application has unmapped must not end this process, which only waits: it fails at its
 // receiver. malloc's memory stays mapped.
-bool Sender::CopySource(void* shadow, const RequestLayout& slot) {
+bool Sender::CopySource(void* bounce_buffer, const RequestLayout& slot) {
   const auto* const source = reinterpret_cast<const void*>(slot.user_address);
   if (Requests::IsInPlace(slot)) {
-    return memory_.CopyFrom(shadow, source, slot.size_bytes) == ErrorCode::kOk;
+    return memory_.CopyFrom(bounce_buffer, source, slot.size_bytes) == ErrorCode::kOk;
   }
   if (slot.buffer.region != 0) {
-    std::memcpy(shadow, source, slot.size_bytes);
+    std::memcpy(bounce_buffer, source, slot.size_bytes);
     return true;
   }
-  return ReadProcessMemory(getpid(), slot.user_address, shadow, slot.size_bytes) == ErrorCode::kOk;
+  return ReadProcessMemory(getpid(), slot.user_address, bounce_buffer, slot.size_bytes) ==
+         ErrorCode::kOk;
 }
 
 // Whether the peer has looked at all that this rank has sent it: for what it has not taken then no
@@ -296,24 +300,24 @@ bool Sender::Move(uint32_t request, bool patient) {
   if (patient && shm::Wake(peers_.Wake(peer)).HasVisitors() && !(in_place && HasLooked(peer))) {
     return false;
   }
-  void* const shadow = TakeShadow(slot.size_bytes);
-  if (shadow == nullptr) {
+  void* const bounce_buffer = TakeBounceBuffer(slot.size_bytes);
+  if (bounce_buffer == nullptr) {
     return false;
   }
-  const shm::Location copy = memory_.regions().Find(shadow, slot.size_bytes);
+  const shm::Location copy = memory_.regions().Find(bounce_buffer, slot.size_bytes);
   const bool is_moved =
-      CopySource(shadow, slot) &&
-      engine::MoveOffer(requests_.pool().Transfer(request), slot.transfer_generation, copy);
+      CopySource(bounce_buffer, slot) &&
+      engine::MoveAnnounced(requests_.pool().Transfer(request), slot.transfer_generation, copy);
   if (is_moved && in_place) {
     requests_.LeaveToReceiver(request);
   }
   std::lock_guard lock(mutex_);
   if (!is_moved) {
-    GiveShadow(shadow, slot.size_bytes);
+    GiveBounceBuffer(bounce_buffer, slot.size_bytes);
     return false;
   }
   slot.buffer = copy;
-  shm::StoreRelaxed(slot.user_address, reinterpret_cast<uint64_t>(shadow));
+  shm::StoreRelaxed(slot.user_address, reinterpret_cast<uint64_t>(bounce_buffer));
   Requests::MarkMoved(slot);
   on_the_way_.push_back(request);
   return true;
@@ -335,47 +339,49 @@ bool Sender::IsLate(uint32_t rank) {
          shm::FetchAdd(samples_, 1, std::memory_order_relaxed) % kSampleEvery != 0;
 }
 
-// ---- Sends from shadows -------------------------------------------------------------------------
+// ---- Sends from bounce buffers
+// -------------------------------------------------------------------------
 
 // An eager message to another node waits for credit, not for anybody to read the buffer. By a link
 // nobody waits for what is pushed, either; whether a message will be is known once it starts.
-// Inside the node a shadow is for receivers that are late, and for memory that they do not reach.
-Sender::Shadow Sender::ShadowFor(const Message& message, bool blocking) {
+// Inside the node a bounce buffer is for receivers that are late, and for memory that they do not
+// reach.
+Sender::BounceBuffer Sender::BounceBufferFor(const Message& message, bool blocking) {
   const auto peer = static_cast<uint32_t>(message.peer);
   const uint64_t size_bytes = message.size_bytes;
   const auto is_of_program = [&] {
     return memory_.regions().Find(message.buffer, size_bytes).region == 0;
   };
   if (message.synchronous || memory_.IsByStream(message.buffer)) {
-    return Shadow::kNone;
+    return BounceBuffer::kNone;
   }
   if (!peers_.by_rank[peer].local) {
     const bool is_by_link = progress_.SendsByLink(message.peer);
-    if (size_bytes <= eager_max_bytes_ || size_bytes > kRemoteShadowMaxBytes ||
+    if (size_bytes <= eager_max_bytes_ || size_bytes > kRemoteBounceBufferMaxBytes ||
         (is_by_link && !blocking) || !is_of_program()) {
-      return Shadow::kNone;
+      return BounceBuffer::kNone;
     }
-    return is_by_link && engine_.MayPush(peer, size_bytes) ? Shadow::kUnlessPushed
-                                                           : Shadow::kAtOnce;
+    return is_by_link && engine_.MayPush(peer, size_bytes) ? BounceBuffer::kUnlessPushed
+                                                           : BounceBuffer::kAtOnce;
   }
-  if (size_bytes == 0 || size_bytes > kShadowMaxBytes) {
-    return Shadow::kNone;
+  if (size_bytes == 0 || size_bytes > kBounceBufferMaxBytes) {
+    return BounceBuffer::kNone;
   }
   const bool is_wanted = (blocking && IsLate(peer) && is_of_program()) ||
                          (!requests_.is_private_reachable() &&
                           memory_.LocateForNode(message.buffer, size_bytes).region == 0);
-  return is_wanted ? Shadow::kAtOnce : Shadow::kNone;
+  return is_wanted ? BounceBuffer::kAtOnce : BounceBuffer::kNone;
 }
 
 // False: the message has to go another way.
-bool Sender::SendFromShadow(const Message& message) {
-  void* const shadow = TakeShadow(message.size_bytes);
-  if (shadow == nullptr) {
+bool Sender::SendFromBounceBuffer(const Message& message) {
+  void* const bounce_buffer = TakeBounceBuffer(message.size_bytes);
+  if (bounce_buffer == nullptr) {
     return false;
   }
-  std::memcpy(shadow, message.buffer, message.size_bytes);
+  std::memcpy(bounce_buffer, message.buffer, message.size_bytes);
   Message copy = message;
-  copy.buffer = shadow;
+  copy.buffer = bounce_buffer;
   uint32_t request = 0;
   bool started = requests_.Take(copy, RequestKind::kSend, &request) == ErrorCode::kOk;
   if (started) {
@@ -395,7 +401,7 @@ bool Sender::SendFromShadow(const Message& message) {
   if (started) {
     on_the_way_.push_back(request);
   } else {
-    GiveShadow(shadow, message.size_bytes);
+    GiveBounceBuffer(bounce_buffer, message.size_bytes);
   }
   return started;
 }
@@ -409,25 +415,26 @@ bool Sender::HaveArrived() {
 }
 
 // Null when those on the way use up their share.
-void* Sender::TakeShadow(uint64_t size_bytes) {
+void* Sender::TakeBounceBuffer(uint64_t size_bytes) {
   std::lock_guard lock(mutex_);
   while (!on_the_way_.empty() && HasArrived(on_the_way_.front())) {
     on_the_way_.pop_front();
   }
   const auto has_room = [&] { return bytes_left_ >= size_bytes && on_the_way_.size() < limit_; };
-  if (!has_room()) {  // one receiver that is late must not hold up the others' shadows
+  if (!has_room()) {  // one receiver that is late must not hold up the others' bounce buffers
     std::erase_if(on_the_way_, [this](uint32_t request) { return HasArrived(request); });
   }
-  void* const shadow = has_room() ? memory_.AllocateShadow(size_bytes, false) : nullptr;
-  if (shadow != nullptr) {
+  void* const bounce_buffer =
+      has_room() ? memory_.AllocateBounceBuffer(size_bytes, false) : nullptr;
+  if (bounce_buffer != nullptr) {
     bytes_left_ -= size_bytes;
   }
-  return shadow;
+  return bounce_buffer;
 }
 
 // Call it, and the next, with the lock held.
-void Sender::GiveShadow(void* shadow, uint64_t size_bytes) {
-  memory_.FreeShadow(shadow);
+void Sender::GiveBounceBuffer(void* bounce_buffer, uint64_t size_bytes) {
+  memory_.FreeBounceBuffer(bounce_buffer);
   bytes_left_ += size_bytes;
 }
 
@@ -440,11 +447,11 @@ bool Sender::HasArrived(uint32_t request) {
   if (!Requests::HasState(slot, RequestState::kComplete) || !Requests::IsUnwatched(slot)) {
     return false;
   }
-  void* const shadow = reinterpret_cast<void*>(slot.user_address);
+  void* const bounce_buffer = reinterpret_cast<void*>(slot.user_address);
   const uint64_t size_bytes = slot.size_bytes;
   Completion ignored;
   requests_.Collect(request, &ignored);
-  GiveShadow(shadow, size_bytes);
+  GiveBounceBuffer(bounce_buffer, size_bytes);
   return true;
 }
 

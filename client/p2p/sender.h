@@ -1,11 +1,11 @@
-// The sends of a rank: at once, where the message is small or a shadow of it will do; else as a
-// request.
+// The sends of a rank: at once, where the message is small or a bounce buffer of it will do; else
+// as a request.
 //
-// Inside the node a private buffer is offered *in place*: its receiver copies straight from it. If
-// nobody comes for it while the application waits, a message of middle size moves into a *shadow*,
-// a copy in the heap, from which the receiver takes it later, and the send is over. So do small
-// messages from device memory that the receiver's streams may reach. To another node
-// such a message is sent from a shadow at once: the sender does not wait for the daemon's answer.
+// Inside the node a private buffer is announced *in place*: its receiver copies straight from it.
+// If nobody comes for it while the application waits, a message of middle size moves into a *bounce
+// buffer*, a copy in the heap, from which the receiver takes it later, and the send is over. So do
+// small messages from device memory that the receiver's streams may reach. To another node such a
+// message is sent from a bounce buffer at once: the sender does not wait for the daemon's answer.
 // By a direct link that is for blocking sends that the receiver has no room for.
 //
 // Calling thread: any that the thread level allows. Blocks as Requests does.
@@ -38,25 +38,27 @@ class Sender {
   // Starts a persistent one, which may be over at once.
   ErrorCode Restart(uint32_t request);
 
-  // For a wait that takes long: moves what is offered in place, and nobody has come for, into
-  // shadows, so that those sends are over. `patient`: only where the receiver computes. True: there
-  // is a change, since receivers have come, or by moving.
-  // All of them, where one thread calls at a time; else none: another thread may be copying for the
-  // request that this one would move.
+  // For a wait that takes long: moves what is announced in place, and nobody has come for, into
+  // bounce buffers, so that those sends are over. `patient`: only where the receiver computes.
+  // True: there is a change, since receivers have come, or by moving. All of them, where one thread
+  // calls at a time; else none: another thread may be copying for the request that this one would
+  // move.
   bool MoveLate(bool patient);
   // One that the calling thread waits for.
   bool MoveLate(uint32_t request, bool patient);
   // After that wait, before the request is collected: remembers whether its receiver came late.
   void NotePunctuality(uint32_t request);
 
-  // Sends from shadows that have not arrived yet, of which their senders know nothing any more.
+  // Sends from bounce buffers that have not arrived yet, of which their senders know nothing any
+  // more.
   size_t on_the_way() const { return on_the_way_.size(); }
   // Whether all have arrived, or their receivers are dead.
   bool HaveArrived();
 
  private:
-  // When a message is sent from a shadow. kUnlessPushed: only if it would wait for its receive.
-  enum class Shadow { kNone, kAtOnce, kUnlessPushed };
+  // When a message is sent from a bounce buffer. kUnlessPushed: only if it would wait for its
+  // receive.
+  enum class BounceBuffer { kNone, kAtOnce, kUnlessPushed };
   struct InPlace {
     uint32_t request;
     uint32_t generation;
@@ -72,13 +74,13 @@ class Sender {
   void NoteInPlace(uint32_t request);
   void CallReceivers();
   bool HasLooked(uint32_t peer) const;
-  bool CopySource(void* shadow, const shm::RequestLayout& slot);
+  bool CopySource(void* bounce_buffer, const shm::RequestLayout& slot);
   bool Move(uint32_t request, bool patient);
   bool IsLate(uint32_t rank);
-  Shadow ShadowFor(const Message& message, bool blocking);
-  bool SendFromShadow(const Message& message);
-  void* TakeShadow(uint64_t size_bytes);
-  void GiveShadow(void* shadow, uint64_t size_bytes);
+  BounceBuffer BounceBufferFor(const Message& message, bool blocking);
+  bool SendFromBounceBuffer(const Message& message);
+  void* TakeBounceBuffer(uint64_t size_bytes);
+  void GiveBounceBuffer(void* bounce_buffer, uint64_t size_bytes);
   bool HasArrived(uint32_t request);
 
   Progress& progress_;
@@ -93,7 +95,7 @@ class Sender {
   uint32_t samples_ = 0;
   std::mutex mutex_;  // of what follows
   std::deque<uint32_t> on_the_way_;
-  uint64_t bytes_left_;  // that more shadows may take
+  uint64_t bytes_left_;  // that more bounce buffers may take
 };
 
 }  // namespace ferry::client

@@ -126,8 +126,8 @@ class Client final : public FrontEnd,
     return memory_->Share(fd, base, size_bytes);
   }
   Status UnshareMemory(void* base) override;
-  void* TakeShadow(uint64_t size_bytes) override;
-  bool GiveShadow(void* shadow) override;
+  void* TakeBounceBuffer(uint64_t size_bytes) override;
+  bool GiveBounceBuffer(void* bounce_buffer) override;
   Status Copy(void* destination, const void* source, uint64_t size_bytes) override {
     return memory_->Copy(destination, source, size_bytes);
   }

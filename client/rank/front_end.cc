@@ -90,16 +90,17 @@ void Client::ForgetByLinks(const void* base) {
   }
 }
 
-void* Client::TakeShadow(uint64_t size_bytes) {
-  const StatusOr<void*> shadow = memory_->AllocateDeviceShadow(size_bytes, true, false);
-  return shadow.ok() ? *shadow : nullptr;
+void* Client::TakeBounceBuffer(uint64_t size_bytes) {
+  const StatusOr<void*> bounce_buffer =
+      memory_->AllocateDeviceBounceBuffer(size_bytes, true, false);
+  return bounce_buffer.ok() ? *bounce_buffer : nullptr;
 }
 
-bool Client::GiveShadow(void* shadow) {
-  if (memory_->AllocationSize(shadow) == 0) {
+bool Client::GiveBounceBuffer(void* bounce_buffer) {
+  if (memory_->AllocationSize(bounce_buffer) == 0) {
     return false;
   }
-  memory_->FreeShadow(shadow);
+  memory_->FreeBounceBuffer(bounce_buffer);
   return true;
 }
 

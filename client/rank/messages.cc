@@ -202,8 +202,8 @@ void Client::ArmLinks(const Message& started) {
   }
 }
 
-// Waits until what was sent from shadows has arrived or its receivers are dead, or the time is
-// over.
+// Waits until what was sent from bounce buffers has arrived or its receivers are dead, or the time
+// is over.
 void Client::AwaitArrivals(uint64_t timeout_ns) {
   const uint64_t end_ns = MonotonicNs() + timeout_ns;
   WaitUntil(
@@ -276,8 +276,8 @@ ErrorCode Client::ReceiveByRequest(const Message& message, uint64_t end_ns, Comp
   EnterLibrary();
   const shm::WaitPolicy policy = progress_->PolicyFor(message.peer);
   shm::Waiter waiter(policy);
-  const bool is_to_be_posted = receiver_->IsToBePosted(message) ||
-                               progress_->engine().MayAdvertise(requests_->Slot(request));
+  const bool is_to_be_posted =
+      receiver_->IsToBePosted(message) || progress_->engine().MaySendRtr(requests_->Slot(request));
   const bool has_links = UsesLinks();
   uint32_t looks = 0;
   do {

@@ -11,7 +11,7 @@ namespace ferry::client {
 namespace {
 
 // Copying longer memory once more costs more than to have it copied block by block.
-constexpr uint64_t kShadowMaxBytes = 256 << 10;
+constexpr uint64_t kBounceBufferMaxBytes = 256 << 10;
 
 bool IsAligned(uint64_t offset, uint32_t width) { return offset % width == 0; }
 
@@ -26,7 +26,7 @@ OneSidedOperations::OneSidedOperations(const Parts& parts)
     : progress_(*parts.progress),
       memory_(*parts.memory),
       node_(parts.progress, parts.memory, parts.peer_memory),
-      remote_({parts.progress, parts.memory, parts.private_reachable, kShadowMaxBytes,
+      remote_({parts.progress, parts.memory, parts.private_reachable, kBounceBufferMaxBytes,
                parts.statistics, parts.wait, parts.carry_on_by_link}) {}
 
 // ---- Contexts -----------------------------------------------------------------------------------
@@ -59,8 +59,9 @@ ErrorCode OneSidedOperations::StateOf(uint32_t rank) {
 
 // ---- Operations ---------------------------------------------------------------------------------
 
-ErrorCode OneSidedOperations::Put(OneSidedContext* context, const Place& to, const void* from,
-                                  uint64_t size_bytes, const Signal& signal, WhenDone when) {
+ErrorCode OneSidedOperations::Put(OneSidedContext* context, const RemoteAddress& to,
+                                  const void* from, uint64_t size_bytes, const Signal& signal,
+                                  WhenDone when) {
   const bool has_signal = signal.update != shm::SignalUpdate::kNone;
   if (has_signal && !IsAligned(signal.offset, sizeof(uint64_t))) {
     return FailureWords::Tell(ErrorCode::kInvalidArgument);
@@ -82,8 +83,8 @@ ErrorCode OneSidedOperations::Put(OneSidedContext* context, const Place& to, con
 
 // Both places are looked up before anything is stored: a put with a signal that cannot be updated
 // changes nothing.
-ErrorCode OneSidedOperations::PutInNode(const Place& to, const void* from, uint64_t size_bytes,
-                                        const Signal& signal) {
+ErrorCode OneSidedOperations::PutInNode(const RemoteAddress& to, const void* from,
+                                        uint64_t size_bytes, const Signal& signal) {
   const NodeMemory::Use use(&node_);
   NodeMemory::Reached word;
   if (signal.update != shm::SignalUpdate::kNone) {
@@ -108,7 +109,7 @@ ErrorCode OneSidedOperations::PutInNode(const Place& to, const void* from, uint6
   return ErrorCode::kOk;
 }
 
-ErrorCode OneSidedOperations::Get(OneSidedContext* context, void* to, const Place& from,
+ErrorCode OneSidedOperations::Get(OneSidedContext* context, void* to, const RemoteAddress& from,
                                   uint64_t size_bytes, WhenDone when) {
   const ErrorCode state = StateOf(from.rank);
   if (state != ErrorCode::kOk || size_bytes == 0) {
@@ -126,7 +127,7 @@ ErrorCode OneSidedOperations::Get(OneSidedContext* context, void* to, const Plac
   return there.error == ErrorCode::kOk ? node_.CopyFrom(to, there, size_bytes) : there.error;
 }
 
-ErrorCode OneSidedOperations::MoveBlocksInNode(const Place& there, gpu::StridedCopy move) {
+ErrorCode OneSidedOperations::MoveBlocksInNode(const RemoteAddress& there, gpu::StridedCopy move) {
   const ErrorCode state = StateOf(there.rank);
   if (state != ErrorCode::kOk || move.block_count == 0 || move.block_bytes == 0) {
     return FailureWords::Tell(state);
@@ -153,7 +154,8 @@ ErrorCode OneSidedOperations::MoveBlocksInNode(const Place& there, gpu::StridedC
 }
 
 // What cannot be mapped here is left to other ways, which tell what is wrong with it.
-ErrorCode OneSidedOperations::SpreadInNode(std::span<const Place> from, std::span<const Place> to,
+ErrorCode OneSidedOperations::SpreadInNode(std::span<const RemoteAddress> from,
+                                           std::span<const RemoteAddress> to,
                                            uint64_t block_bytes) {
   gpu::SpreadCopy copy{.block_bytes = block_bytes};
   if (from.size() > gpu::SpreadCopy::kMost || to.size() > gpu::SpreadCopy::kMost ||
@@ -161,7 +163,7 @@ ErrorCode OneSidedOperations::SpreadInNode(std::span<const Place> from, std::spa
     return ErrorCode::kUnsupported;
   }
   const NodeMemory::Use use(&node_);
-  for (const Place& place : from) {
+  for (const RemoteAddress& place : from) {
     const NodeMemory::Reached source =
         node_.Find(place.rank, RegionOf(place.segment), place.offset, block_bytes);
     if (source.error != ErrorCode::kOk || !source.by_stream) {
@@ -169,7 +171,7 @@ ErrorCode OneSidedOperations::SpreadInNode(std::span<const Place> from, std::spa
     }
     copy.sources[copy.source_count++] = source.address;
   }
-  for (const Place& place : to) {
+  for (const RemoteAddress& place : to) {
     const NodeMemory::Reached destination = node_.Find(
         place.rank, RegionOf(place.segment), place.offset, block_bytes * copy.source_count);
     if (destination.error != ErrorCode::kOk || !destination.by_stream) {

@@ -43,12 +43,12 @@ class OneSidedOperations final : public OneSided {
   // OneSided: documented there.
   OneSidedContext* MakeContext() override;
   void FreeContext(OneSidedContext* context) override;
-  ErrorCode Put(OneSidedContext* context, const Place& to, const void* from, uint64_t size_bytes,
-                const Signal& signal, WhenDone when) override;
-  ErrorCode Get(OneSidedContext* context, void* to, const Place& from, uint64_t size_bytes,
+  ErrorCode Put(OneSidedContext* context, const RemoteAddress& to, const void* from,
+                uint64_t size_bytes, const Signal& signal, WhenDone when) override;
+  ErrorCode Get(OneSidedContext* context, void* to, const RemoteAddress& from, uint64_t size_bytes,
                 WhenDone when) override;
-  ErrorCode MoveBlocksInNode(const Place& there, gpu::StridedCopy move) override;
-  ErrorCode SpreadInNode(std::span<const Place> from, std::span<const Place> to,
+  ErrorCode MoveBlocksInNode(const RemoteAddress& there, gpu::StridedCopy move) override;
+  ErrorCode SpreadInNode(std::span<const RemoteAddress> from, std::span<const RemoteAddress> to,
                          uint64_t block_bytes) override;
   ErrorCode Atomic(OneSidedContext* context, const AtomicCall& call, uint64_t* found,
                    WhenDone when) override;
@@ -78,7 +78,8 @@ class OneSidedOperations final : public OneSided {
   ErrorCode StateOf(uint32_t rank);
   // Memory::LookAt of a buffer of this rank's.
   ErrorCode LookAt(const void* buffer, uint64_t size_bytes);
-  ErrorCode PutInNode(const Place& to, const void* from, uint64_t size_bytes, const Signal& signal);
+  ErrorCode PutInNode(const RemoteAddress& to, const void* from, uint64_t size_bytes,
+                      const Signal& signal);
   ErrorCode AtomicInNode(const AtomicCall& call, uint64_t* found);
   ErrorCode AccumulateInNode(OneSidedContext& context, const AccumulateCall& call,
                              const void* operands, void* found, WhenDone when);

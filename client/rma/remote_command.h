@@ -18,7 +18,7 @@ struct RemoteOperations::Command {
   engine::Core core;             // that it is for
   uint32_t cell = shm::kNoCell;  // as the engine names it
 
-  Command(engine::Core its_core, uint32_t rank, const Place& place,
+  Command(engine::Core its_core, uint32_t rank, const RemoteAddress& place,
           shm::OneSidedOperation operation, uint64_t size_bytes)
       : core(its_core) {
     descriptor.kind = static_cast<uint8_t>(shm::DescriptorKind::kOneSided);
@@ -61,7 +61,7 @@ class RemoteOperations::Passage {
 
   // Waits for the end of what goes another way. `by_daemon`: only ferryd can carry it out.
   // kUnsupported: only a direct link could, which is not there.
-  ErrorCode Enter(const Place& place, bool by_daemon = false);
+  ErrorCode Enter(const RemoteAddress& place, bool by_daemon = false);
   engine::Core core() const { return core_; }
 
  private:

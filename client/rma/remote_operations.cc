@@ -27,8 +27,8 @@ constexpr uint64_t kNoNumber = UINT64_MAX;
 // than one by the cells of the lane.
 constexpr uint64_t kLongPut = shm::kCellBytes + 1;
 constexpr uint64_t kLongGet = 16 << 10;
-// Where the program's own memory has no shadow, the daemon copies it block by block, which pays
-// from so many on.
+// Where the program's own memory has no bounce buffer, the daemon copies it block by block, which
+// pays from so many on.
 constexpr uint64_t kLongInPrivate = 128 << 10;
 
 static_assert(shm::kAnswers == 64, "RemoteOperations has a bit of a word for each");
@@ -37,7 +37,7 @@ constexpr uint64_t BitOf(uint16_t place) { return uint64_t{1} << place; }
 }  // namespace
 
 // Waits for the end of what goes another way.
-ErrorCode RemoteOperations::Passage::Enter(const Place& place, bool by_daemon) {
+ErrorCode RemoteOperations::Passage::Enter(const RemoteAddress& place, bool by_daemon) {
   const bool by_link = (place.segment & kSegmentPrivate) != 0;
   if (!operations_.progress_.MayHaveLinks()) [[likely]] {
     return by_link ? ErrorCode::kUnsupported : ErrorCode::kOk;
@@ -193,7 +193,7 @@ ErrorCode RemoteOperations::GiveData(Command* command, const void* from, uint64_
 
 // What is not long goes in pieces of a cell, the signal with the last: they are carried out in this
 // order.
-ErrorCode RemoteOperations::Put(OneSidedContext& context, const Place& to, const void* from,
+ErrorCode RemoteOperations::Put(OneSidedContext& context, const RemoteAddress& to, const void* from,
                                 uint64_t size_bytes, const Signal& signal, WhenDone when) {
   Passage passage(this);
   ErrorCode error = passage.Enter(to);
@@ -223,10 +223,10 @@ ErrorCode RemoteOperations::Put(OneSidedContext& context, const Place& to, const
 
 // ---- Long ones ----------------------------------------------------------------------------------
 
-// Takes a shadow if the bytes are to have one: those that the network does not reach where they
-// lie. A rank's own core reaches all of its memory. `is_copied`: they are to be taken at once.
+// Takes a bounce buffer if the bytes are to have one: those that the network does not reach where
+// they lie. A rank's own core reaches all of its memory. `is_copied`: they are to be taken at once.
 std::optional<RemoteOperations::LongEnd> RemoteOperations::FindLong(
-    engine::Core core, const Place& there, const void* here, uint64_t size_bytes,
+    engine::Core core, const RemoteAddress& there, const void* here, uint64_t size_bytes,
     uint64_t least_bytes, bool is_copied) {
   const bool is_by_stream = (there.segment & kSegmentByStream) != 0;
   if (size_bytes == 0 || (size_bytes < least_bytes && !is_by_stream)) {
@@ -238,9 +238,10 @@ std::optional<RemoteOperations::LongEnd> RemoteOperations::FindLong(
   if (where.region != 0 || (is_reached && !is_copied)) {
     return LongEnd{where};
   }
-  if (size_bytes <= parts_.shadow_max_bytes) {
-    if (void* const shadow = memory.AllocateShadow(size_bytes, false); shadow != nullptr) {
-      return LongEnd{memory.regions().Find(shadow, size_bytes), shadow};
+  if (size_bytes <= parts_.bounce_buffer_max_bytes) {
+    if (void* const bounce_buffer = memory.AllocateBounceBuffer(size_bytes, false);
+        bounce_buffer != nullptr) {
+      return LongEnd{memory.regions().Find(bounce_buffer, size_bytes), bounce_buffer};
     }
   }
   const bool is_long = is_reached || (parts_.private_reachable && !memory.IsByStream(here) &&
@@ -249,31 +250,32 @@ std::optional<RemoteOperations::LongEnd> RemoteOperations::FindLong(
   return is_long ? std::optional(LongEnd{where}) : std::nullopt;
 }
 
-// From a shadow nobody has to wait for it.
-ErrorCode RemoteOperations::PutLong(OneSidedContext& context, engine::Core core, const Place& to,
-                                    const LongEnd& end, const void* from, uint64_t size_bytes,
-                                    const Signal& signal, WhenDone when) {
+// From a bounce buffer nobody has to wait for it.
+ErrorCode RemoteOperations::PutLong(OneSidedContext& context, engine::Core core,
+                                    const RemoteAddress& to, const LongEnd& end, const void* from,
+                                    uint64_t size_bytes, const Signal& signal, WhenDone when) {
   Command command(core, progress_.view().rank, to, OneSidedOperation::kLongPut, size_bytes);
   command.SetSignal(signal);
-  if (end.shadow != nullptr) {
-    if (const ErrorCode error = parts_.memory->CopyFrom(end.shadow, from, size_bytes);
+  if (end.bounce_buffer != nullptr) {
+    if (const ErrorCode error = parts_.memory->CopyFrom(end.bounce_buffer, from, size_bytes);
         error != ErrorCode::kOk) {
-      parts_.memory->FreeShadow(end.shadow);
+      parts_.memory->FreeBounceBuffer(end.bounce_buffer);
       return error;
     }
     when = WhenDone::kAtQuiet;
   }
-  return MoveLong(context, &command, end, {.is_long = true, .shadow = end.shadow}, when);
+  return MoveLong(context, &command, end, {.is_long = true, .bounce_buffer = end.bounce_buffer},
+                  when);
 }
 
 ErrorCode RemoteOperations::GetLong(OneSidedContext& context, engine::Core core, void* to,
-                                    const LongEnd& end, const Place& from, uint64_t size_bytes,
-                                    WhenDone when) {
+                                    const LongEnd& end, const RemoteAddress& from,
+                                    uint64_t size_bytes, WhenDone when) {
   Command command(core, progress_.view().rank, from, OneSidedOperation::kLongGet, size_bytes);
   Expected expected{.is_long = true};
-  if (end.shadow != nullptr) {
+  if (end.bounce_buffer != nullptr) {
     expected.to = to;
-    expected.shadow = end.shadow;
+    expected.bounce_buffer = end.bounce_buffer;
     expected.size_bytes = static_cast<uint32_t>(size_bytes);
   }
   return MoveLong(context, &command, end, expected, when);
@@ -289,8 +291,8 @@ ErrorCode RemoteOperations::MoveLong(OneSidedContext& context, Command* command,
     error = Ask(context, command, expected);
   }
   if (error != ErrorCode::kOk) {
-    if (end.shadow != nullptr) {
-      parts_.memory->FreeShadow(end.shadow);
+    if (end.bounce_buffer != nullptr) {
+      parts_.memory->FreeBounceBuffer(end.bounce_buffer);
     }
     return error;
   }
@@ -388,13 +390,13 @@ void RemoteOperations::Collect(uint16_t place, ErrorCode error) {
   const Expected& expected = expected_[place];
   if (error == ErrorCode::kOk && expected.to != nullptr) {
     const void* const found =
-        expected.shadow != nullptr ? expected.shadow : session().answer_cells[place];
+        expected.bounce_buffer != nullptr ? expected.bounce_buffer : session().answer_cells[place];
     error = parts_.memory->CopyTo(expected.to, found, expected.size_bytes);
   } else if (error == ErrorCode::kOk && expected.found != nullptr) {
     *expected.found = session().answers[place].value;
   }
-  if (expected.shadow != nullptr) {
-    parts_.memory->FreeShadow(expected.shadow);
+  if (expected.bounce_buffer != nullptr) {
+    parts_.memory->FreeBounceBuffer(expected.bounce_buffer);
   }
   if (Call* const call = expected.call; call != nullptr) {
     call->error = call->error == ErrorCode::kOk ? error : call->error;
@@ -448,7 +450,7 @@ ErrorCode RemoteOperations::AwaitCall(Call* call, uint32_t rank) {
 }
 
 // Pieces are under way at the same time, as many as there are places for their answers.
-ErrorCode RemoteOperations::Get(OneSidedContext& context, void* to, const Place& from,
+ErrorCode RemoteOperations::Get(OneSidedContext& context, void* to, const RemoteAddress& from,
                                 uint64_t size_bytes, WhenDone when) {
   Passage passage(this);
   ErrorCode error = passage.Enter(from);

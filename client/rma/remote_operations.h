@@ -15,7 +15,8 @@
 //
 // *Long* puts and gets have an answer and no number: the daemons move the bytes straight from where
 // they lie to where they belong, as those of a large message. The program's own memory has a
-// *shadow* in the heap meanwhile, if it is not too long: what the network reaches costs half.
+// *bounce buffer* in the heap meanwhile, if it is not too long: what the network reaches costs
+// half.
 //
 // Calling thread: any that the thread level allows. What begins operations blocks while there is no
 // room in the lane or the log, no place for an answer, or while the path changes. The rank's poison
@@ -44,8 +45,8 @@ class RemoteOperations {
     Progress* progress;
     Memory* memory;
     bool private_reachable;  // by the daemon and its workers: this rank's memory
-    // Long operations of the program's own memory have shadows up to so many bytes.
-    uint64_t shadow_max_bytes;
+    // Long operations of the program's own memory have bounce buffers up to so many bytes.
+    uint64_t bounce_buffer_max_bytes;
     shm::Statistics statistics;
     // NodePeers::WaitFor.
     std::function<void(bool (*done)(void*), void* argument, uint32_t peer, uint64_t end_ns)> wait;
@@ -57,9 +58,9 @@ class RemoteOperations {
   RemoteOperations& operator=(const RemoteOperations&) = delete;
 
   // As in client/api/one_sided.h, for a rank of another node.
-  ErrorCode Put(OneSidedContext& context, const Place& to, const void* from, uint64_t size_bytes,
-                const Signal& signal, WhenDone when = WhenDone::kAtReturn);
-  ErrorCode Get(OneSidedContext& context, void* to, const Place& from, uint64_t size_bytes,
+  ErrorCode Put(OneSidedContext& context, const RemoteAddress& to, const void* from,
+                uint64_t size_bytes, const Signal& signal, WhenDone when = WhenDone::kAtReturn);
+  ErrorCode Get(OneSidedContext& context, void* to, const RemoteAddress& from, uint64_t size_bytes,
                 WhenDone when);
   ErrorCode Atomic(OneSidedContext& context, const AtomicCall& call, uint64_t* found,
                    WhenDone when);
@@ -87,8 +88,8 @@ class RemoteOperations {
     OneSidedContext* context = nullptr;  // hears of an error, unless a call waits
     bool is_long = false;                // it has no number
     Call* call = nullptr;
-    void* to = nullptr;      // of a get, unless the daemon brings the bytes there, or accumulate
-    void* shadow = nullptr;  // of a long one
+    void* to = nullptr;  // of a get, unless the daemon brings the bytes there, or accumulate
+    void* bounce_buffer = nullptr;  // of a long one
     uint32_t size_bytes = 0;
     uint64_t* found = nullptr;  // of an atomic operation on one word
     uint32_t rank = 0;
@@ -116,22 +117,22 @@ class RemoteOperations {
   }
   template <typename Attempt>
   ErrorCode AwaitRoom(uint32_t rank, Attempt&& attempt);
-  bool TryEnterWay(const Place& place, bool by_daemon);
+  bool TryEnterWay(const RemoteAddress& place, bool by_daemon);
   void LeaveWay(uint32_t rank);
   bool IsQuietWith(uint32_t rank);
   ErrorCode Judged(uint32_t rank, ErrorCode error);
   // Where the bytes of a long operation lie in this rank's memory.
   struct LongEnd {
     shm::Location where;
-    void* shadow = nullptr;  // there
+    void* bounce_buffer = nullptr;  // there
   };
-  std::optional<LongEnd> FindLong(engine::Core core, const Place& there, const void* here,
+  std::optional<LongEnd> FindLong(engine::Core core, const RemoteAddress& there, const void* here,
                                   uint64_t size_bytes, uint64_t least_bytes, bool is_copied);
-  ErrorCode PutLong(OneSidedContext& context, engine::Core core, const Place& to,
+  ErrorCode PutLong(OneSidedContext& context, engine::Core core, const RemoteAddress& to,
                     const LongEnd& end, const void* from, uint64_t size_bytes, const Signal& signal,
                     WhenDone when);
   ErrorCode GetLong(OneSidedContext& context, engine::Core core, void* to, const LongEnd& end,
-                    const Place& from, uint64_t size_bytes, WhenDone when);
+                    const RemoteAddress& from, uint64_t size_bytes, WhenDone when);
   ErrorCode MoveLong(OneSidedContext& context, Command* command, const LongEnd& end,
                      Expected expected, WhenDone when);
   template <typename Is>

@@ -10,7 +10,7 @@ namespace ferry::client {
 // are for the daemon of their node alone, unless they have a lock.
 ErrorCode RemoteOperations::Accumulate(OneSidedContext& context, const AccumulateCall& call,
                                        const void* operands, void* found, WhenDone when) {
-  const Place& place = call.place;
+  const RemoteAddress& place = call.place;
   const bool by_daemon =
       progress_.peers().by_rank[place.rank].local ||
       ((place.segment & kSegmentPrivate) == 0 && !call.what.IsAtomicAt(place.offset));

@@ -5,7 +5,7 @@ namespace ferry::client {
 
 // Call it, and the next two, with the lock held. Memory that only streams reach is for the daemons,
 // what the program exposes for links.
-bool RemoteOperations::TryEnterWay(const Place& place, bool by_daemon) {
+bool RemoteOperations::TryEnterWay(const RemoteAddress& place, bool by_daemon) {
   const uint32_t rank = place.rank;
   Way& way = ways_[rank];
   const shm::PeerPath path = progress_.engine().PathTo(rank);

@@ -50,7 +50,7 @@ void CounterPages::Unmap(const Page& page) {
   (void)munmap(page.base, page.size_bytes);
 }
 
-uint64_t* CounterPages::Take(shm::ChannelLayout* end, uint64_t start) {
+uint64_t* CounterPages::Take(shm::PairLayout* end, uint64_t start) {
   shm::CounterPageWords& words = end->page;
   const uint64_t id = shm::LoadAcquire(words.id);  // Pairs with daemon::CounterPage::Offer.
   Page page;
@@ -77,7 +77,7 @@ uint64_t* CounterPages::Take(shm::ChannelLayout* end, uint64_t start) {
   return reinterpret_cast<uint64_t*>(static_cast<std::byte*>(page.base) + add);
 }
 
-void CounterPages::Drop(shm::ChannelLayout* end) {
+void CounterPages::Drop(shm::PairLayout* end) {
   const std::lock_guard lock(mutex_);
   const auto found = pages_.find(end);
   if (found != pages_.end()) {

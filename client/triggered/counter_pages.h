@@ -17,7 +17,7 @@
 #include "common/status.h"
 #include "common/unique_fd.h"
 #include "gpu_backends/api/backend.h"
-#include "shm/layout/channel_layout.h"
+#include "shm/layout/pair_layout.h"
 
 namespace ferry::client {
 
@@ -36,9 +36,9 @@ class CounterPages {
   // The word to which a store of 1 makes that start of the end, and each later one; call it before
   // `armed` says so. Null: there is none, or ferryd, the system or the device refuses it; then the
   // doorbell makes them all. Blocks on ferryd for the first page of a NIC.
-  uint64_t* Take(shm::ChannelLayout* end, uint64_t start);
+  uint64_t* Take(shm::PairLayout* end, uint64_t start);
   // Nothing stores for that end any more.
-  void Drop(shm::ChannelLayout* end);
+  void Drop(shm::PairLayout* end);
 
  private:
   struct Page {
@@ -54,7 +54,7 @@ class CounterPages {
   const Parts parts_;
   std::mutex mutex_;
   std::map<uint32_t, UniqueFd> descriptors_;  // by NIC; not valid: ferryd gives none
-  std::map<const shm::ChannelLayout*, Page> pages_;
+  std::map<const shm::PairLayout*, Page> pages_;
 };
 
 }  // namespace ferry::client

@@ -17,14 +17,14 @@ Matching::Matching(Progress* progress, Requests* requests, Memory* memory, PeerM
     : progress_(*progress),
       requests_(*requests),
       regions_(memory->regions()),
-      channels_(ChannelParts(memory, peer_memory, attach, statistics, options)),
-      queues_(&channels_, memory),
+      pairs_(PairParts(memory, peer_memory, attach, statistics, options)),
+      queues_(&pairs_, memory),
       rings_(RingParts(memory, options)) {}
 
-Channels::Parts Matching::ChannelParts(Memory* memory, PeerMemory* peer_memory,
-                                       AttachConnection* attach, const shm::Statistics& statistics,
-                                       const config::Options& options) {
-  Channels::Parts parts{};
+Pairs::Parts Matching::PairParts(Memory* memory, PeerMemory* peer_memory, AttachConnection* attach,
+                                 const shm::Statistics& statistics,
+                                 const config::Options& options) {
+  Pairs::Parts parts{};
   parts.rank = progress_.view().rank;
   parts.peers = &progress_.peers();
   parts.requests = &requests_.pool();
@@ -33,7 +33,7 @@ Channels::Parts Matching::ChannelParts(Memory* memory, PeerMemory* peer_memory,
   parts.attach = attach;
   parts.ring_daemon = [this] {
     // Pairs with the daemon's look at it, also before it sleeps.
-    shm::FetchAdd(progress_.view().layout->channels_armed, uint64_t{1}, std::memory_order_seq_cst);
+    shm::FetchAdd(progress_.view().layout->pairs_armed, uint64_t{1}, std::memory_order_seq_cst);
     progress_.RingDaemon();
   };
   parts.poison = [this] { return progress_.poison(); };
@@ -75,9 +75,9 @@ Status Matching::CheckMatchable(RequestHandle handle, uint32_t* request) const {
   if (!Requests::HasState(slot, RequestState::kInactive)) {
     return {ErrorCode::kInvalidRequest, "the request is active: wait for it first"};
   }
-  const Channel* const channel = channels_.Find(*request);
-  if (channel != nullptr && channel->stage == Channel::Stage::kFailed) {
-    return {channel->error, "its match has failed: free it and make it anew"};
+  const Pair* const pair = pairs_.Find(*request);
+  if (pair != nullptr && pair->stage == Pair::Stage::kFailed) {
+    return {pair->error, "its match has failed: free it and make it anew"};
   }
   return {};
 }
@@ -102,7 +102,7 @@ Status Matching::Begin(std::span<const RequestHandle> requests, RequestHandle* m
   shm::StoreRelaxed(slot.user_address, 0);
   slot.buffer = {};
   shm::StoreRelaxed(slot.error, 0);
-  if (Status status = channels_.Offer(slots); !status.ok()) {
+  if (Status status = pairs_.Offer(slots); !status.ok()) {
     requests_.pool().GiveBack(request);
     return status;
   }
@@ -120,8 +120,8 @@ Status Matching::IsMatched(RequestHandle handle, bool* matched) {
   if (request == 0 || (requests_.Slot(request).flags & shm::kRequestPersistent) == 0) {
     return {ErrorCode::kInvalidRequest, "only persistent requests can be matched"};
   }
-  Channel* const channel = channels_.Find(request);
-  *matched = channel != nullptr && channels_.Settle(*channel) == ErrorCode::kOk;
+  Pair* const pair = pairs_.Find(request);
+  *matched = pair != nullptr && pairs_.Settle(*pair) == ErrorCode::kOk;
   return {};
 }
 
@@ -134,10 +134,9 @@ bool Matching::AdvanceMatch(uint32_t request) {
   }
   ErrorCode result = ErrorCode::kOk;
   for (const uint32_t member : found->second) {
-    Channel* const channel = channels_.Find(member);
+    Pair* const pair = pairs_.Find(member);
     // A request that was freed meanwhile is nobody's partner any more.
-    const ErrorCode error =
-        channel == nullptr ? ErrorCode::kInvalidRequest : channels_.Settle(*channel);
+    const ErrorCode error = pair == nullptr ? ErrorCode::kInvalidRequest : pairs_.Settle(*pair);
     if (error == ErrorCode::kWouldBlock) {
       result = result == ErrorCode::kOk ? error : result;
     } else if (error != ErrorCode::kOk &&
@@ -157,62 +156,62 @@ bool Matching::AdvanceMatch(uint32_t request) {
 
 // The slot is that of an inactive persistent request.
 ErrorCode Matching::Start(uint32_t request) {
-  Channel& channel = *channels_.Find(request);
-  if (channel.IsEnqueued()) {
+  Pair& pair = *pairs_.Find(request);
+  if (pair.IsEnqueued()) {
     return ErrorCode::kInvalidRequest;
   }
-  if (const ErrorCode error = channels_.Start(channel); error != ErrorCode::kOk) {
+  if (const ErrorCode error = pairs_.Start(pair); error != ErrorCode::kOk) {
     return FailureWords::Tell(error);
   }
-  MakeActive(request, channel);
+  MakeActive(request, pair);
   return ErrorCode::kOk;
 }
 
 // Makes the request active for the rank.
-void Matching::MakeActive(uint32_t request, const Channel& channel) {
+void Matching::MakeActive(uint32_t request, const Pair& pair) {
   RequestLayout& slot = requests_.Slot(request);
-  slot.message_bytes = channel.size_bytes;
+  slot.message_bytes = pair.size_bytes;
   shm::StoreRelaxed(slot.error, 0);
   Requests::SetState(slot, RequestState::kMatched);
 }
 
-// The channel of a request of which a device may make a start.
-StatusOr<Channel*> Matching::FindToArm(RequestHandle handle, const char* call) {
+// The pair of a request of which a device may make a start.
+StatusOr<Pair*> Matching::FindToArm(RequestHandle handle, const char* call) {
   const uint32_t request = requests_.pool().Resolve(handle);
   if (request == 0) {
     return Status(ErrorCode::kInvalidRequest, std::string(call) + ": the handle names no request");
   }
-  Channel* const channel = channels_.Find(request);
-  if (channel != nullptr) {
-    (void)channels_.Settle(*channel);
+  Pair* const pair = pairs_.Find(request);
+  if (pair != nullptr) {
+    (void)pairs_.Settle(*pair);
   }
-  FERRY_RETURN_IF_ERROR(channels_.CheckIdle(request));
-  FERRY_RETURN_IF_ERROR(Channels::CheckArm(*channel));
-  return channel;
+  FERRY_RETURN_IF_ERROR(pairs_.CheckIdle(request));
+  FERRY_RETURN_IF_ERROR(Pairs::CheckArm(*pair));
+  return pair;
 }
 
 StatusOr<shm::Location> Matching::PrepareStart(RequestHandle handle) {
-  StatusOr<Channel*> found = FindToArm(handle, "ferry_ring_prepare_start");
+  StatusOr<Pair*> found = FindToArm(handle, "ferry_ring_prepare_start");
   FERRY_RETURN_IF_ERROR(found.status());
-  Channel& channel = **found;
-  channels_.Arm(channel);
-  MakeActive(channel.request, channel);
-  return regions_.Find(channel.end, sizeof(*channel.end));
+  Pair& pair = **found;
+  pairs_.Arm(pair);
+  MakeActive(pair.request, pair);
+  return regions_.Find(pair.end, sizeof(*pair.end));
 }
 
 StatusOr<Matching::KernelStart> Matching::PrepareKernelStart(RequestHandle handle) {
-  StatusOr<Channel*> found = FindToArm(handle, "ferry_kernel_prepare_start");
+  StatusOr<Pair*> found = FindToArm(handle, "ferry_kernel_prepare_start");
   FERRY_RETURN_IF_ERROR(found.status());
-  Channel& channel = **found;
-  if (channels_.PageFor(channel, channel.starts + 1) == nullptr) {
+  Pair& pair = **found;
+  if (pairs_.PageFor(pair, pair.starts + 1) == nullptr) {
     return Status(ErrorCode::kUnsupported,
                   "no page of the network card's counter can be stored to for this request, or not "
                   "before its first message: a kernel starts it through a ring "
                   "(ferry_ring_prepare_start)");
   }
-  channels_.Arm(channel);
-  MakeActive(channel.request, channel);
-  return KernelStart{channel.page, &channel.end->done.value, channel.starts};
+  pairs_.Arm(pair);
+  MakeActive(pair.request, pair);
+  return KernelStart{pair.page, &pair.end->done.value, pair.starts};
 }
 
 bool Matching::Advance(uint32_t request) {
@@ -221,10 +220,10 @@ bool Matching::Advance(uint32_t request) {
     return AdvanceMatch(request);
   }
   ErrorCode error = ErrorCode::kOk;
-  if (!channels_.IsOver(*channels_.Find(request), &error)) {
+  if (!pairs_.IsOver(*pairs_.Find(request), &error)) {
     return false;
   }
-  channels_.NoteOver();
+  pairs_.NoteOver();
   Requests::Complete(slot, error);
   return true;
 }
@@ -237,7 +236,7 @@ bool Matching::IsEnqueued(RequestHandle handle) {
   }
   const uint32_t request = requests_.pool().Resolve(handle);
   return request != 0 && (requests_.Slot(request).flags & shm::kRequestPaired) != 0 &&
-         channels_.Find(request)->IsEnqueued();
+         pairs_.Find(request)->IsEnqueued();
 }
 
 StatusOr<std::vector<Queues::Item>> Matching::ResolveAll(std::span<const RequestHandle> handles) {
@@ -252,8 +251,8 @@ StatusOr<std::vector<Queues::Item>> Matching::ResolveAll(std::span<const Request
       return Status(ErrorCode::kInvalidRequest,
                     "handle " + std::to_string(i) + " names no request");
     }
-    if (Channel* const channel = channels_.Find(items[i].request); channel != nullptr) {
-      (void)channels_.Settle(*channel);
+    if (Pair* const pair = pairs_.Find(items[i].request); pair != nullptr) {
+      (void)pairs_.Settle(*pair);
     }
   }
   return items;

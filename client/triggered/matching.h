@@ -1,7 +1,7 @@
 // The persistent requests of a rank that are matched for life, and whom it gives their starts to:
 // client/triggered, by the handles of requests.
 //
-// Calling thread: any that the thread level allows. Blocks as Channels, Queues and DeviceRings do.
+// Calling thread: any that the thread level allows. Blocks as Pairs, Queues and DeviceRings do.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "client/p2p/requests.h"
-#include "client/triggered/channels.h"
 #include "client/triggered/device_rings.h"
+#include "client/triggered/pairs.h"
 #include "client/triggered/queues.h"
 
 namespace ferry::client {
@@ -30,7 +30,7 @@ class Matching {
   Queues& queues() { return queues_; }
   DeviceRings& rings() { return rings_; }
   // Whether streams write without waking anybody.
-  bool any_started() const { return channels_.any_started(); }
+  bool any_started() const { return pairs_.any_started(); }
 
   // Documented in front_end.h.
   Status Begin(std::span<const RequestHandle> requests, RequestHandle* match);
@@ -54,7 +54,7 @@ class Matching {
   StatusOr<KernelStart> PrepareKernelStart(RequestHandle handle);
 
   // The life of a persistent request, by its slot.
-  void NoteMade(uint32_t request, bool in_place) { channels_.NoteMade(request, in_place); }
+  void NoteMade(uint32_t request, bool in_place) { pairs_.NoteMade(request, in_place); }
   // Starts one that is inactive and matched. kInvalidRequest: a queue has it.
   ErrorCode Start(uint32_t request);
   // Looks whether a request in state kMatched is over.
@@ -62,24 +62,24 @@ class Matching {
   void Release(uint32_t request) { queues_.Release(request); }
   // Ends everything under way, now and later, with this error. Any thread.
   void FailAll(ErrorCode error) {
-    channels_.FailAll(error);
+    pairs_.FailAll(error);
     rings_.EndAll(error);
   }
 
  private:
-  Channels::Parts ChannelParts(Memory* memory, PeerMemory* peer_memory, AttachConnection* attach,
-                               const shm::Statistics& statistics, const config::Options& options);
+  Pairs::Parts PairParts(Memory* memory, PeerMemory* peer_memory, AttachConnection* attach,
+                         const shm::Statistics& statistics, const config::Options& options);
   DeviceRings::Parts RingParts(Memory* memory, const config::Options& options);
   Status CheckMatchable(RequestHandle handle, uint32_t* request) const;
   StatusOr<std::vector<Queues::Item>> ResolveAll(std::span<const RequestHandle> handles);
-  StatusOr<Channel*> FindToArm(RequestHandle handle, const char* call);
-  void MakeActive(uint32_t request, const Channel& channel);
+  StatusOr<Pair*> FindToArm(RequestHandle handle, const char* call);
+  void MakeActive(uint32_t request, const Pair& pair);
   bool AdvanceMatch(uint32_t request);
 
   Progress& progress_;
   Requests& requests_;
   const RegionTable& regions_;
-  Channels channels_;
+  Pairs pairs_;
   Queues queues_;
   DeviceRings rings_;
   std::mutex mutex_;

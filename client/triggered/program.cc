@@ -7,8 +7,8 @@ namespace ferry::client {
 using Kind = ProgramStep::Kind;
 
 Program::Program(std::string name, std::vector<uint32_t> requests, std::vector<ProgramStep> steps,
-                 shm::CounterLayout* over, Channels* channels)
-    : name_(std::move(name)), requests_(std::move(requests)), over_(over), channels_(*channels) {
+                 shm::CounterLayout* over, Pairs* pairs)
+    : name_(std::move(name)), requests_(std::move(requests)), over_(over), pairs_(*pairs) {
   std::vector<uint32_t> to_check;
   for (ProgramStep& step : steps) {
     if (step.kind == Kind::kStart && !to_check.empty()) {
@@ -63,11 +63,11 @@ Status Program::CheckStart() {
   if (members_.empty()) {
     FERRY_RETURN_IF_ERROR(FindMembers());
   }
-  for (const Channel* const channel : members_) {
-    if (const ErrorCode failure = channel->FailureOfNext(); failure != ErrorCode::kOk) {
+  for (const Pair* const pair : members_) {
+    if (const ErrorCode failure = pair->FailureOfNext(); failure != ErrorCode::kOk) {
       FailAfterThis(failure);
       return {failure, "the " + name_ + " has failed, together with that of rank " +
-                           std::to_string(channel->peer) + " (" + ErrorCodeText(failure) +
+                           std::to_string(pair->peer) + " (" + ErrorCodeText(failure) +
                            "): free it, make it and match it anew"};
     }
   }
@@ -93,14 +93,14 @@ Status Program::Prepare(gpu::GpuBackend* backend, int device) {
 
 // Fills the members, once: streams look at them from then on.
 Status Program::FindMembers() {
-  std::vector<Channel*> members;
+  std::vector<Pair*> members;
   for (const uint32_t request : requests_) {
-    Channel* const channel = channels_.Find(request);
-    if (channel == nullptr || channels_.Settle(*channel) == ErrorCode::kWouldBlock) {
+    Pair* const pair = pairs_.Find(request);
+    if (pair == nullptr || pairs_.Settle(*pair) == ErrorCode::kWouldBlock) {
       return {ErrorCode::kInvalidRequest,
               "the " + name_ + " is not matched yet: complete its match first"};
     }
-    members.push_back(channel);
+    members.push_back(pair);
   }
   members_ = std::move(members);
   for (const Step& step : steps_) {
@@ -108,23 +108,23 @@ Status Program::FindMembers() {
       FERRY_RETURN_IF_ERROR(Follow(step));
     }
   }
-  for (const Channel* const channel : members_) {
+  for (const Pair* const pair : members_) {
     // Steps work on whole messages.
-    if (const uint64_t expected = channels_.OwnBytes(*channel);
-        channel->stage == Channel::Stage::kMatched && channel->size_bytes != expected) {
+    if (const uint64_t expected = pairs_.OwnBytes(*pair);
+        pair->stage == Pair::Stage::kMatched && pair->size_bytes != expected) {
       Part(ErrorCode::kTruncated);
-      return {ErrorCode::kTruncated, "rank " + std::to_string(channel->peer) + " called the " +
-                                         name_ + " with another count or datatype: a message has " +
-                                         std::to_string(channel->size_bytes) +
-                                         " bytes in place of " + std::to_string(expected)};
+      return {ErrorCode::kTruncated, "rank " + std::to_string(pair->peer) + " called the " + name_ +
+                                         " with another count or datatype: a message has " +
+                                         std::to_string(pair->size_bytes) + " bytes in place of " +
+                                         std::to_string(expected)};
     }
   }
   return {};
 }
 
 Status Program::Follow(const Step& step) {
-  std::vector<Channel*> followed;
-  bool has_failed = ChannelOf(step).Failure() != ErrorCode::kOk;
+  std::vector<Pair*> followed;
+  bool has_failed = PairOf(step).Failure() != ErrorCode::kOk;
   for (const uint32_t request : step.follows) {
     followed.push_back(members_[request]);
     has_failed |= followed.back()->Failure() != ErrorCode::kOk;
@@ -132,8 +132,7 @@ Status Program::Follow(const Step& step) {
   if (has_failed) {
     return {};  // CheckStart says so
   }
-  if (const ErrorCode error = channels_.Follow(ChannelOf(step), followed);
-      error != ErrorCode::kOk) {
+  if (const ErrorCode error = pairs_.Follow(PairOf(step), followed); error != ErrorCode::kOk) {
     Part(error);
     return {error, "the " + name_ + " cannot chain its messages"};
   }
@@ -162,8 +161,8 @@ void Program::FailAfterThis(ErrorCode error) {
 }
 
 void Program::Part(ErrorCode error) {
-  for (Channel* const channel : members_) {
-    channels_.Abandon(*channel, error);
+  for (Pair* const pair : members_) {
+    pairs_.Abandon(*pair, error);
   }
   shm::Counter(over_).Fail(error);  // last: the program may be freed from now on
 }
@@ -177,9 +176,9 @@ Status Program::Run(const Step& step, uint64_t round) {
   }
   ErrorCode result = ErrorCode::kOk;
   for (const uint32_t request : step.to_check) {
-    const Channel& channel = *members_[request];
-    if (channel.Done() < round) {
-      result = channel.Failure() != ErrorCode::kOk ? channel.Failure() : ErrorCode::kInternal;
+    const Pair& pair = *members_[request];
+    if (pair.Done() < round) {
+      result = pair.Failure() != ErrorCode::kOk ? pair.Failure() : ErrorCode::kInternal;
       break;
     }
   }

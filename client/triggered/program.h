@@ -35,8 +35,8 @@
 
 #include "client/api/front_end.h"
 #include "client/memory/memory.h"
-#include "client/triggered/channel.h"
-#include "client/triggered/channels.h"
+#include "client/triggered/pair.h"
+#include "client/triggered/pairs.h"
 #include "common/status.h"
 #include "gpu_backends/api/backend.h"
 #include "shm/layout/counter_layout.h"
@@ -53,9 +53,9 @@ class Program {
   };
 
   // `requests` by their slots. `over` is zeroed memory that streams reach; the caller owns it.
-  // `channels` outlives the program.
+  // `pairs` outlives the program.
   Program(std::string name, std::vector<uint32_t> requests, std::vector<ProgramStep> steps,
-          shm::CounterLayout* over, Channels* channels);
+          shm::CounterLayout* over, Pairs* pairs);
   ~Program() { StopAside(); }
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
@@ -68,8 +68,8 @@ class Program {
   // The end of the starts that stand next to each other from `first` on, before `end`.
   size_t EndOfStarts(size_t first, size_t end) const;
   // Valid once prepared.
-  const std::vector<Channel*>& members() const { return members_; }
-  Channel& ChannelOf(const Step& step) { return *members_[step.request]; }
+  const std::vector<Pair*>& members() const { return members_; }
+  Pair& PairOf(const Step& step) { return *members_[step.request]; }
   gpu::Stream& aside() { return *aside_; }
   gpu::Event& begins() { return *begins_; }
   gpu::Event& passed() { return *passed_; }
@@ -114,14 +114,14 @@ class Program {
   const std::string name_;
   const std::vector<uint32_t> requests_;
   shm::CounterLayout* const over_;  // counts the starts that are over
-  Channels& channels_;
+  Pairs& pairs_;
   std::vector<Step> steps_;
   size_t opening_ = 0;
   bool is_aside_ = false;
-  std::vector<Channel*> members_;       // by request, once all are matched
+  std::vector<Pair*> members_;          // by request, once all are matched
   std::atomic<int32_t> fails_next_{0};  // ErrorCode: why there is no start after this one
   size_t next_by_rank_ = SIZE_MAX;      // the step that the rank is at
-  std::vector<Channel*> by_rank_;       // that the rank has started and not waited for
+  std::vector<Pair*> by_rank_;          // that the rank has started and not waited for
   std::unique_ptr<gpu::Event> begins_;
   std::unique_ptr<gpu::Event> passed_;
   std::unique_ptr<gpu::Stream> aside_;

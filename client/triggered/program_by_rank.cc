@@ -28,7 +28,7 @@ bool Program::AdvanceByRank(Memory* memory) {
   }
   next_by_rank_ = SIZE_MAX;
   for (; !by_rank_.empty(); by_rank_.pop_back()) {  // left by a start that has failed
-    channels_.NoteOver();
+    pairs_.NoteOver();
   }
   return true;
 }
@@ -37,20 +37,20 @@ bool Program::AdvanceByRank(Memory* memory) {
 bool Program::IsDoneByRank(const Step& step, Memory* memory, ErrorCode* failure) {
   switch (step.kind) {
     case Kind::kStart: {
-      Channel& channel = ChannelOf(step);
-      *failure = channels_.Start(channel);
+      Pair& pair = PairOf(step);
+      *failure = pairs_.Start(pair);
       if (*failure == ErrorCode::kOk) {
-        by_rank_.push_back(&channel);
+        by_rank_.push_back(&pair);
       }
       return true;
     }
     case Kind::kWait: {
-      Channel& channel = ChannelOf(step);
-      if (!channels_.IsOver(channel, failure)) {
+      Pair& pair = PairOf(step);
+      if (!pairs_.IsOver(pair, failure)) {
         return false;
       }
-      channels_.NoteOver();
-      std::erase(by_rank_, &channel);
+      pairs_.NoteOver();
+      std::erase(by_rank_, &pair);
       return true;
     }
     case Kind::kCopy:

@@ -28,7 +28,7 @@ StatusOr<RequestHandle> Queues::MakeProgram(std::string name, std::vector<uint32
   FERRY_RETURN_IF_ERROR(over.status());
   auto* const word = new (*over) shm::CounterLayout{};
   auto program = std::make_unique<Program>(std::move(name), std::move(requests), std::move(steps),
-                                           word, &channels_);
+                                           word, &pairs_);
   std::lock_guard lock(mutex_);
   const RequestHandle handle = ++last_program_ << 32 | kProgramMark;
   programs_.emplace(handle, std::move(program));
@@ -120,7 +120,7 @@ Status Queues::EnqueueSteps(gpu::Stream& stream, Program& program, size_t first,
       status = StartTogether(stream, program, i, next, rings);
       i = next - 1;
     } else if (step.kind == Kind::kWait) {
-      status = Wait(stream, program.ChannelOf(step));
+      status = Wait(stream, program.PairOf(step));
     } else if (step.kind == Kind::kCopy) {
       const bool is_device = memory_.IsByStream(step.to) || memory_.IsByStream(step.from);
       status = is_device ? stream.CopyDeviceAsync(step.to, step.from, step.size_bytes)
@@ -143,20 +143,20 @@ Status Queues::StartTogether(gpu::Stream& stream, Program& program, size_t first
                              bool* rings) {
   sharing_.clear();
   for (size_t i = first; i < end; ++i) {
-    Channel& channel = program.ChannelOf(program.steps()[i]);
-    if (SharedStarts::MayShareInProgram(channel)) {
-      sharing_.push_back(&channel);
+    Pair& pair = program.PairOf(program.steps()[i]);
+    if (SharedStarts::MayShareInProgram(pair)) {
+      sharing_.push_back(&pair);
     } else {
-      channels_.shared_starts().Leave(channel);  // it has a page of its own now
+      pairs_.shared_starts().Leave(pair);  // it has a page of its own now
     }
   }
-  SharedStart* const shared = channels_.shared_starts().Join(sharing_);
+  SharedStart* const shared = pairs_.shared_starts().Join(sharing_);
   for (size_t i = first; i < end; ++i) {
-    Channel& channel = program.ChannelOf(program.steps()[i]);
-    ++channel.starts;
-    channel.was_enqueued = true;
-    *rings |= !channel.local;
-    FERRY_RETURN_IF_ERROR(Start(stream, channel));
+    Pair& pair = program.PairOf(program.steps()[i]);
+    ++pair.starts;
+    pair.was_enqueued = true;
+    *rings |= !pair.local;
+    FERRY_RETURN_IF_ERROR(Start(stream, pair));
   }
   return shared != nullptr ? RingShared(stream, *shared) : Status();
 }

@@ -157,32 +157,31 @@ Status Queues::DestroyStream(FerryStream* stream) {
 // waits.
 void Queues::WithdrawStarted(QueueHandle handle, Queue& queue) {
   for (const Program* const program : StartedPrograms(handle)) {
-    for (Channel* const channel : program->members()) {
-      (void)channels_.Withdraw(*channel);
+    for (Pair* const pair : program->members()) {
+      (void)pairs_.Withdraw(*pair);
     }
   }
-  const auto withdraw = [this](Channel& channel) {
-    if (channel.IsUnderWay()) {
-      (void)channels_.Withdraw(channel);
+  const auto withdraw = [this](Pair& pair) {
+    if (pair.IsUnderWay()) {
+      (void)pairs_.Withdraw(pair);
     }
   };
-  channels_.ForEach([&](Channel& channel) {
-    if (channel.queue == handle && channel.wants_wait) {
-      withdraw(channel);
+  pairs_.ForEach([&](Pair& pair) {
+    if (pair.queue == handle && pair.wants_wait) {
+      withdraw(pair);
     }
   });
-  std::for_each(queue.waited.rbegin(), queue.waited.rend(),
-                [&](Channel* channel) { withdraw(*channel); });
+  std::for_each(queue.waited.rbegin(), queue.waited.rend(), [&](Pair* pair) { withdraw(*pair); });
 }
 
 // Fails the open starts of a queue whose stream is gone, or has failed.
 void Queues::FailStarted(QueueHandle handle, Queue& queue, ErrorCode error) {
-  for (Channel* channel : queue.waited) {
-    Fail(*channel, error);
+  for (Pair* pair : queue.waited) {
+    Fail(*pair, error);
   }
-  channels_.ForEach([&](Channel& channel) {
-    if (channel.queue == handle && channel.wants_wait) {
-      Fail(channel, error);
+  pairs_.ForEach([&](Pair& pair) {
+    if (pair.queue == handle && pair.wants_wait) {
+      Fail(pair, error);
     }
   });
   for (Program* const program : StartedPrograms(handle)) {
@@ -191,25 +190,25 @@ void Queues::FailStarted(QueueHandle handle, Queue& queue, ErrorCode error) {
   queue.open_starts = 0;
 }
 
-void Queues::Unlist(Channel* channel) {
+void Queues::Unlist(Pair* pair) {
   for (auto& [handle, queue] : queues_) {
-    std::erase(queue.waited, channel);
+    std::erase(queue.waited, pair);
   }
-  channel->is_listed = false;
+  pair->is_listed = false;
 }
 
-// Fails a channel whose enqueued operations may never have run.
-void Queues::Fail(Channel& channel, ErrorCode error) {
-  channel.wants_wait = false;
-  if (channel.IsUnderWay()) {
-    channels_.Abandon(channel, error);  // if it had failed already: so that nobody touches it
+// Fails a pair whose enqueued operations may never have run.
+void Queues::Fail(Pair& pair, ErrorCode error) {
+  pair.wants_wait = false;
+  if (pair.IsUnderWay()) {
+    pairs_.Abandon(pair, error);  // if it had failed already: so that nobody touches it
   }
 }
 
-// For a channel whose start or wait the stream refused: nobody can enqueue that again.
-void Queues::Refuse(Queue& queue, Channel& channel, ErrorCode error) {
+// For a pair whose start or wait the stream refused: nobody can enqueue that again.
+void Queues::Refuse(Queue& queue, Pair& pair, ErrorCode error) {
   --queue.open_starts;
-  Fail(channel, error);
+  Fail(pair, error);
 }
 
 // ---- Queues -------------------------------------------------------------------------------------
@@ -258,7 +257,7 @@ StatusOr<Queues::Queue*> Queues::Lookup(QueueHandle handle) {
 
 void Queues::FreeBlocks(std::vector<void*> blocks) {
   for (void* const block : blocks) {
-    channels_.FreeBlock(block);
+    pairs_.FreeBlock(block);
   }
 }
 
@@ -284,9 +283,9 @@ Status Queues::Free(QueueHandle handle) {
               "the stream has not done all that was enqueued: call ferry_queue_wait first"};
     }
   }
-  for (Channel* channel : queue.waited) {
-    channel->queue = 0;
-    channel->is_listed = false;
+  for (Pair* pair : queue.waited) {
+    pair->queue = 0;
+    pair->is_listed = false;
   }
   for (Program* program : queue.waited_programs) {
     program->is_listed = false;
@@ -322,18 +321,17 @@ Status Queues::Await(QueueHandle handle) {
       FailStarted(handle, **queue, failure);
     }
   }
-  std::erase_if((*queue)->waited, [&](Channel* channel) {
-    const bool is_own = channel->queue == handle;  // else the rank itself has started it since
+  std::erase_if((*queue)->waited, [&](Pair* pair) {
+    const bool is_own = pair->queue == handle;  // else the rank itself has started it since
     // Leaves starts that another thread enqueued meanwhile for the next call.
-    channel->is_listed = is_own && channel->IsEnqueued();
-    if (is_own && !channel->is_listed && status.ok() && channel->IsUnderWay()) {
-      status = {channel->Failure(), std::string("the ") +
-                                        (channel->is_send ? "send to" : "receive from") + " rank " +
-                                        std::to_string(channel->peer) + " with tag " +
-                                        std::to_string(channel->key.tag) +
-                                        " failed: free it, make it and match it anew"};
+    pair->is_listed = is_own && pair->IsEnqueued();
+    if (is_own && !pair->is_listed && status.ok() && pair->IsUnderWay()) {
+      status = {pair->Failure(),
+                std::string("the ") + (pair->is_send ? "send to" : "receive from") + " rank " +
+                    std::to_string(pair->peer) + " with tag " + std::to_string(pair->key.tag) +
+                    " failed: free it, make it and match it anew"};
     }
-    return !channel->is_listed;
+    return !pair->is_listed;
   });
   if (const Status of_programs = TakeProgramEnds(handle, **queue); status.ok()) {
     status = of_programs;
@@ -380,13 +378,12 @@ bool Queues::EndCalls() {
 // ---- Starts and waits ---------------------------------------------------------------------------
 
 Status Queues::CheckStart(QueueHandle handle, uint32_t request) {
-  FERRY_RETURN_IF_ERROR(channels_.CheckIdle(request));
-  Channel& channel = *channels_.Find(request);
-  if (channel.queue != 0 && channel.queue != handle && channel.IsUnderWay()) {
+  FERRY_RETURN_IF_ERROR(pairs_.CheckIdle(request));
+  Pair& pair = *pairs_.Find(request);
+  if (pair.queue != 0 && pair.queue != handle && pair.IsUnderWay()) {
     return {ErrorCode::kInvalidRequest, "its last start, on another queue, is not complete yet"};
   }
-  return IsFirst(channel) ? Status()
-                          : Status(ErrorCode::kInvalidRequest, "it is in the array twice");
+  return IsFirst(pair) ? Status() : Status(ErrorCode::kInvalidRequest, "it is in the array twice");
 }
 
 Status Queues::EnqueueStart(QueueHandle handle, std::span<const Item> items) {
@@ -407,7 +404,7 @@ Status Queues::EnqueueStart(QueueHandle handle, std::span<const Item> items) {
   SharedStart* const shared = Share(items);
   for (const Item& item : items) {
     if (Status status = item.program == 0
-                            ? StartRequest(handle, **queue, *channels_.Find(item.request), &rings)
+                            ? StartRequest(handle, **queue, *pairs_.Find(item.request), &rings)
                             : StartProgram(handle, **queue, *FindProgram(item.program), &rings);
         !status.ok()) {
       RefuseAll(**queue, items, status.code());
@@ -421,7 +418,7 @@ Status Queues::EnqueueStart(QueueHandle handle, std::span<const Item> items) {
     }
   }
   if (rings) {
-    channels_.RingDaemon();
+    pairs_.RingDaemon();
   }
   return {};
 }
@@ -434,14 +431,14 @@ Status Queues::RingShared(gpu::Stream& stream, SharedStart& shared) {
 SharedStart* Queues::Share(std::span<const Item> items) {
   sharing_.clear();
   for (const Item& item : items) {
-    Channel* const channel = item.program == 0 ? channels_.Find(item.request) : nullptr;
-    if (channel != nullptr && SharedStarts::MayShare(*channel)) {
-      sharing_.push_back(channel);
-    } else if (channel != nullptr) {
-      channels_.shared_starts().Leave(*channel);
+    Pair* const pair = item.program == 0 ? pairs_.Find(item.request) : nullptr;
+    if (pair != nullptr && SharedStarts::MayShare(*pair)) {
+      sharing_.push_back(pair);
+    } else if (pair != nullptr) {
+      pairs_.shared_starts().Leave(*pair);
     }
   }
-  return channels_.shared_starts().Join(sharing_);
+  return pairs_.shared_starts().Join(sharing_);
 }
 
 // Ends the pairs whose start the stream had already taken.
@@ -452,71 +449,70 @@ void Queues::RefuseAll(Queue& queue, std::span<const Item> items, ErrorCode erro
         --queue.open_starts;
         program->Fail(error);
       }
-    } else if (Channel& channel = *channels_.Find(item.request); channel.wants_wait) {
-      Refuse(queue, channel, error);
+    } else if (Pair& pair = *pairs_.Find(item.request); pair.wants_wait) {
+      Refuse(queue, pair, error);
     }
   }
 }
 
-Status Queues::StartRequest(QueueHandle handle, Queue& queue, Channel& channel, bool* rings) {
-  if (channel.is_listed && channel.queue != handle) {
-    Unlist(&channel);
+Status Queues::StartRequest(QueueHandle handle, Queue& queue, Pair& pair, bool* rings) {
+  if (pair.is_listed && pair.queue != handle) {
+    Unlist(&pair);
   }
-  ++channel.starts;
-  channel.queue = handle;
-  channel.wants_wait = true;
-  channel.was_enqueued = true;
+  ++pair.starts;
+  pair.queue = handle;
+  pair.wants_wait = true;
+  pair.was_enqueued = true;
   ++queue.open_starts;
-  *rings |= !channel.local;
-  return Start(queue.stream(), channel);
+  *rings |= !pair.local;
+  return Start(queue.stream(), pair);
 }
 
-// One end is the channel's buffer, the other one host memory.
-Status Queues::CopyBuffer(gpu::Stream& stream, const Channel& channel, void* to, const void* from) {
-  return channel.buffer.by_stream ? stream.CopyDeviceAsync(to, from, channel.size_bytes)
-                                  : stream.CopyAsync(to, from, channel.size_bytes);
+// One end is the pair's buffer, the other one host memory.
+Status Queues::CopyBuffer(gpu::Stream& stream, const Pair& pair, void* to, const void* from) {
+  return pair.buffer.by_stream ? stream.CopyDeviceAsync(to, from, pair.size_bytes)
+                               : stream.CopyAsync(to, from, pair.size_bytes);
 }
 
-Status Queues::Start(gpu::Stream& stream, Channel& channel) {
-  if (channel.is_send && channel.has_window_of_its_own()) {
-    FERRY_RETURN_IF_ERROR(
-        CopyBuffer(stream, channel, channel.window.address, channel.buffer.address));
+Status Queues::Start(gpu::Stream& stream, Pair& pair) {
+  if (pair.is_send && pair.has_window_of_its_own()) {
+    FERRY_RETURN_IF_ERROR(CopyBuffer(stream, pair, pair.window.address, pair.buffer.address));
   }
-  if (channel.local) {
-    return StartInNode(stream, channel);
+  if (pair.local) {
+    return StartInNode(stream, pair);
   }
-  uint64_t* const page = channel.shares ? nullptr : channels_.PageFor(channel, channel.starts);
-  shm::StoreRelease(channel.end->armed, channel.starts);  // Pairs with daemon::Starts.
-  if (channel.shares) {
+  uint64_t* const page = pair.shares ? nullptr : pairs_.PageFor(pair, pair.starts);
+  shm::StoreRelease(pair.end->armed, pair.starts);  // Pairs with daemon::Starts.
+  if (pair.shares) {
     return {};
   }
   return page != nullptr ? stream.WriteValue64(page, 1)
-                         : stream.WriteValue64(&channel.end->start.value, channel.starts);
+                         : stream.WriteValue64(&pair.end->start.value, pair.starts);
 }
 
-Status Queues::StartInNode(gpu::Stream& stream, Channel& channel) {
-  channels_.Count(channel, shm::Statistic::kMatchedByStream);
-  channels_.LetDevicesReach(channel);
+Status Queues::StartInNode(gpu::Stream& stream, Pair& pair) {
+  pairs_.Count(pair, shm::Statistic::kMatchedByStream);
+  pairs_.LetDevicesReach(pair);
   // The send relies only on the ready receive being started.
-  return channel.mode == SendMode::kReady && !channel.is_send ? Status()
-                                                              : stream.LaunchMove(MoveOf(channel));
+  return pair.mode == SendMode::kReady && !pair.is_send ? Status()
+                                                        : stream.LaunchMove(MoveOf(pair));
 }
 
-// The move of a channel; between nodes it has no other end.
-gpu::MatchedMove Queues::MoveOf(const Channel& channel) {
+// The move of a pair; between nodes it has no other end.
+gpu::MatchedMove Queues::MoveOf(const Pair& pair) {
   gpu::MatchedMove move;
-  const ChannelMemory& to = channel.is_send ? channel.peer_window : channel.window;
-  const ChannelMemory& from = channel.is_send ? channel.window : channel.peer_window;
+  const PairMemory& to = pair.is_send ? pair.peer_window : pair.window;
+  const PairMemory& from = pair.is_send ? pair.window : pair.peer_window;
   move.destination = to.address;
   move.source = from.address;
-  move.size_bytes = channel.size_bytes;
+  move.size_bytes = pair.size_bytes;
   move.ends = {.destination = to.by_stream, .source = from.by_stream};
-  move.own = channel.end;
-  move.other = channel.peer_end;
-  move.other_life = channel.peer_life;
-  move.is_send = channel.is_send;
-  move.meets = channel.mode != SendMode::kReady;
-  move.round = channel.starts;
+  move.own = pair.end;
+  move.other = pair.peer_end;
+  move.other_life = pair.peer_life;
+  move.is_send = pair.is_send;
+  move.meets = pair.mode != SendMode::kReady;
+  move.round = pair.starts;
   return move;
 }
 
@@ -538,7 +534,7 @@ Status Queues::EnqueueWait(QueueHandle handle, std::span<const Item> items) {
   ++mark_;
   for (size_t i = 0; i < items.size(); ++i) {
     const Item& item = items[i];
-    if (Status status = item.program == 0 ? CheckWait(handle, channels_.Find(item.request))
+    if (Status status = item.program == 0 ? CheckWait(handle, pairs_.Find(item.request))
                                           : CheckWait(handle, FindProgram(item.program));
         !status.ok()) {
       return Naming(i, items.size(), status);
@@ -546,7 +542,7 @@ Status Queues::EnqueueWait(QueueHandle handle, std::span<const Item> items) {
   }
   Status result;
   for (const Item& item : items) {
-    Status status = item.program == 0 ? WaitRequest(**queue, *channels_.Find(item.request))
+    Status status = item.program == 0 ? WaitRequest(**queue, *pairs_.Find(item.request))
                                       : WaitProgram(**queue, *FindProgram(item.program));
     if (!status.ok()) {
       RefuseAll(**queue, {&item, 1}, status.code());
@@ -556,36 +552,36 @@ Status Queues::EnqueueWait(QueueHandle handle, std::span<const Item> items) {
   return result;
 }
 
-Status Queues::WaitRequest(Queue& queue, Channel& channel) {
-  FERRY_RETURN_IF_ERROR(Wait(queue.stream(), channel));
-  channel.wants_wait = false;
+Status Queues::WaitRequest(Queue& queue, Pair& pair) {
+  FERRY_RETURN_IF_ERROR(Wait(queue.stream(), pair));
+  pair.wants_wait = false;
   --queue.open_starts;
-  if (!std::exchange(channel.is_listed, true)) {
-    queue.waited.push_back(&channel);
+  if (!std::exchange(pair.is_listed, true)) {
+    queue.waited.push_back(&pair);
   }
   return {};
 }
 
-Status Queues::Wait(gpu::Stream& stream, Channel& channel) {
-  FERRY_RETURN_IF_ERROR(stream.AwaitMove(MoveOf(channel)));
-  std::byte* const landing = channel.Landing();
-  return channel.is_send || landing == channel.buffer.address
+Status Queues::Wait(gpu::Stream& stream, Pair& pair) {
+  FERRY_RETURN_IF_ERROR(stream.AwaitMove(MoveOf(pair)));
+  std::byte* const landing = pair.Landing();
+  return pair.is_send || landing == pair.buffer.address
              ? Status()
-             : CopyBuffer(stream, channel, channel.buffer.address, landing);
+             : CopyBuffer(stream, pair, pair.buffer.address, landing);
 }
 
 void Queues::Release(uint32_t request) {
   std::lock_guard lock(mutex_);
-  Channel* const channel = channels_.Find(request);
-  if (channel == nullptr) {
+  Pair* const pair = pairs_.Find(request);
+  if (pair == nullptr) {
     return;
   }
-  if (channel->is_listed) {
-    Unlist(channel);
+  if (pair->is_listed) {
+    Unlist(pair);
   }
-  const auto found = queues_.find(channel->queue);
-  channels_.Release(
-      request, found == queues_.end() ? Channels::Keep() : [&found](void* block) {
+  const auto found = queues_.find(pair->queue);
+  pairs_.Release(
+      request, found == queues_.end() ? Pairs::Keep() : [&found](void* block) {
         found->second.blocks.push_back(block);
       });
 }

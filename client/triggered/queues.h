@@ -25,7 +25,7 @@
 #include <vector>
 
 #include "client/memory/memory.h"
-#include "client/triggered/channels.h"
+#include "client/triggered/pairs.h"
 #include "client/triggered/program.h"
 #include "client/triggered/queue_calls.h"
 #include "common/status.h"
@@ -46,7 +46,7 @@ struct FerryStream {
 class Queues {
  public:
   // Both outlive it.
-  Queues(Channels* channels, Memory* memory) : channels_(*channels), memory_(*memory) {}
+  Queues(Pairs* pairs, Memory* memory) : pairs_(*pairs), memory_(*memory) {}
   ~Queues();
 
   // ---- Streams: kUnsupported without a GPU backend ----
@@ -92,14 +92,14 @@ class Queues {
   // Whether there is a queue.
   bool any() const { return count_.load(std::memory_order_relaxed) != 0; }
 
-  // Ends the use of a request's channel; it is not enqueued.
+  // Ends the use of a request's pair; it is not enqueued.
   void Release(uint32_t request);
 
  private:
   struct Queue {
     FerryStream* owner = nullptr;  // null once that was destroyed
     // Waited for since the last Await; each once.
-    std::vector<Channel*> waited;
+    std::vector<Pair*> waited;
     std::vector<Program*> waited_programs;
     uint32_t open_starts = 0;   // without a wait
     std::vector<void*> blocks;  // blocks of freed requests that the stream may still look at
@@ -119,24 +119,24 @@ class Queues {
   Status CheckStart(QueueHandle handle, uint32_t request);
   SharedStart* Share(std::span<const Item> items);
   static Status RingShared(gpu::Stream& stream, SharedStart& shared);
-  Status StartRequest(QueueHandle handle, Queue& queue, Channel& channel, bool* rings);
-  // The channel or program of an item; null: there is none.
+  Status StartRequest(QueueHandle handle, Queue& queue, Pair& pair, bool* rings);
+  // The pair or program of an item; null: there is none.
   template <typename Startable>
   Status CheckWait(QueueHandle handle, Startable* one) const;
-  Status WaitRequest(Queue& queue, Channel& channel);
-  Status Start(gpu::Stream& stream, Channel& channel);
-  Status StartInNode(gpu::Stream& stream, Channel& channel);
-  static Status CopyBuffer(gpu::Stream& stream, const Channel& channel, void* to, const void* from);
-  static gpu::MatchedMove MoveOf(const Channel& channel);
-  static Status Wait(gpu::Stream& stream, Channel& channel);
+  Status WaitRequest(Queue& queue, Pair& pair);
+  Status Start(gpu::Stream& stream, Pair& pair);
+  Status StartInNode(gpu::Stream& stream, Pair& pair);
+  static Status CopyBuffer(gpu::Stream& stream, const Pair& pair, void* to, const void* from);
+  static gpu::MatchedMove MoveOf(const Pair& pair);
+  static Status Wait(gpu::Stream& stream, Pair& pair);
   void RefuseAll(Queue& queue, std::span<const Item> items, ErrorCode error);
   void FreeBlocks(std::vector<void*> blocks);
-  void Unlist(Channel* channel);
-  void Fail(Channel& channel, ErrorCode error);
+  void Unlist(Pair* pair);
+  void Fail(Pair& pair, ErrorCode error);
   void WithdrawStarted(QueueHandle handle, Queue& queue);
   void FailStarted(QueueHandle handle, Queue& queue, ErrorCode error);
-  void Refuse(Queue& queue, Channel& channel, ErrorCode error);
-  // Whether this is the first look at the channel or program since mark_ was raised.
+  void Refuse(Queue& queue, Pair& pair, ErrorCode error);
+  // Whether this is the first look at the pair or program since mark_ was raised.
   template <typename Startable>
   bool IsFirst(Startable& one) const {
     return std::exchange(one.mark, mark_) != mark_;
@@ -155,13 +155,13 @@ class Queues {
   std::vector<Program*> StartedPrograms(QueueHandle handle);
   void FreePrograms();
 
-  Channels& channels_;
+  Pairs& pairs_;
   Memory& memory_;
   std::mutex mutex_;
   QueueHandle last_ = 0;
   std::atomic<size_t> count_{0};
   uint64_t mark_ = 0;
-  std::vector<Channel*> sharing_;  // scratch of EnqueueStart
+  std::vector<Pair*> sharing_;  // scratch of EnqueueStart
   std::map<QueueHandle, Queue> queues_;
   Streams streams_;
   RequestHandle last_program_ = 0;

@@ -13,67 +13,66 @@ constexpr size_t kWordsAtATime = 16;  // 1 KiB of the heap
 
 }  // namespace
 
-SharedStart* SharedStarts::Join(std::span<Channel* const> channels) {
-  if (channels.empty() || (channels.size() == 1 && !channels[0]->shares)) {
+SharedStart* SharedStarts::Join(std::span<Pair* const> pairs) {
+  if (pairs.empty() || (pairs.size() == 1 && !pairs[0]->shares)) {
     return nullptr;
   }
   const std::lock_guard lock(mutex_);
-  SharedStart* const first = channels[0]->shared;
-  const bool all_share =
-      first != nullptr && first->sharers == channels.size() &&
-      std::all_of(channels.begin(), channels.end(), [first](const Channel* channel) {
-        return channel->shares && channel->shared == first;
-      });
-  if (all_share && channels.size() > 1) {
+  SharedStart* const first = pairs[0]->shared;
+  const bool all_share = first != nullptr && first->sharers == pairs.size() &&
+                         std::all_of(pairs.begin(), pairs.end(), [first](const Pair* pair) {
+                           return pair->shares && pair->shared == first;
+                         });
+  if (all_share && pairs.size() > 1) {
     return first;
   }
-  for (Channel* channel : channels) {
-    LeaveLocked(*channel);
+  for (Pair* pair : pairs) {
+    LeaveLocked(*pair);
   }
-  if (channels.size() == 1 || std::any_of(channels.begin(), channels.end(),
-                                          [](const Channel* c) { return c->IsUnderWay(); })) {
+  if (pairs.size() == 1 ||
+      std::any_of(pairs.begin(), pairs.end(), [](const Pair* c) { return c->IsUnderWay(); })) {
     return nullptr;
   }
   SharedStart* const shared = Take();
   if (shared == nullptr) {
     return nullptr;
   }
-  for (Channel* channel : channels) {
-    Drop(*channel);
-    channel->shared = shared;
-    channel->shares = true;
-    shm::ChannelLayout& end = *channel->end;
+  for (Pair* pair : pairs) {
+    Drop(*pair);
+    pair->shared = shared;
+    pair->shares = true;
+    shm::PairLayout& end = *pair->end;
     shm::StoreRelaxed(end.shared_start, shared->offset);
-    shm::StoreRelaxed(end.shared_base, channel->starts - shared->rings);
+    shm::StoreRelaxed(end.shared_base, pair->starts - shared->rings);
     shm::StoreRelaxed(end.shared_until, UINT64_MAX);
     shm::StoreRelaxed(end.shares, uint32_t{1});
   }
-  shared->sharers = static_cast<uint32_t>(channels.size());
+  shared->sharers = static_cast<uint32_t>(pairs.size());
   shared->users = shared->sharers;
   return shared;
 }
 
-void SharedStarts::LeaveLocked(Channel& channel) {
-  if (std::exchange(channel.shares, false)) {
-    --channel.shared->sharers;
-    shm::StoreRelaxed(channel.end->shared_until, channel.starts);
+void SharedStarts::LeaveLocked(Pair& pair) {
+  if (std::exchange(pair.shares, false)) {
+    --pair.shared->sharers;
+    shm::StoreRelaxed(pair.end->shared_until, pair.starts);
   }
 }
 
-void SharedStarts::Forget(Channel& channel) {
-  if (channel.shared != nullptr) {
+void SharedStarts::Forget(Pair& pair) {
+  if (pair.shared != nullptr) {
     const std::lock_guard lock(mutex_);
-    LeaveLocked(channel);
-    Drop(channel);
+    LeaveLocked(pair);
+    Drop(pair);
   }
 }
 
-void SharedStarts::Drop(Channel& channel) {
-  SharedStart* const shared = std::exchange(channel.shared, nullptr);
+void SharedStarts::Drop(Pair& pair) {
+  SharedStart* const shared = std::exchange(pair.shared, nullptr);
   if (shared == nullptr) {
     return;
   }
-  shared->is_lost |= channel.IsUnderWay();
+  shared->is_lost |= pair.IsUnderWay();
   if (--shared->users == 0 && !shared->is_lost) {
     free_.push_back(shared);
   }

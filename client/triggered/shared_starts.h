@@ -5,7 +5,7 @@
 //
 // Requests share from the first call that starts them together, for as long as each call starts all
 // of them. A request that is started otherwise leaves; the others go on sharing. Each end's block
-// says which starts the shared doorbell counts (ChannelLayout::shares); this changes to another
+// says which starts the shared doorbell counts (PairLayout::shares); this changes to another
 // doorbell only while nothing of the end is under way.
 //
 // Calling thread: any; a lock is held for the length of a call. Blocks only to make the rank's
@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-#include "client/triggered/channel.h"
+#include "client/triggered/pair.h"
 #include "common/status.h"
 #include "shm/layout/counter_layout.h"
 
@@ -48,32 +48,30 @@ class SharedStarts {
 
   // Whether the end may share starts. Where its stream reaches the NIC itself, that is better than
   // one store for all, which ferryd has to see.
-  static bool MayShareInProgram(const Channel& channel) {
-    return !channel.local && !channel.may_have_page();
-  }
+  static bool MayShareInProgram(const Pair& pair) { return !pair.local && !pair.may_have_page(); }
   // The same for one that is no step of a program: nothing but the doorbell fires it in the NIC
   // then. Each end of a regular pair counts its own starts together with the other end's.
-  static bool MayShare(const Channel& channel) {
-    return channel.mode == shm::SendMode::kReady && MayShareInProgram(channel);
+  static bool MayShare(const Pair& pair) {
+    return pair.mode == shm::SendMode::kReady && MayShareInProgram(pair);
   }
-  // For channels that may all share and that one call is about to start: returns the doorbell that
+  // For pairs that may all share and that one call is about to start: returns the doorbell that
   // starts all of them, or null if each uses its own. Call Ring after all of them are enqueued.
-  SharedStart* Join(std::span<Channel* const> channels);
+  SharedStart* Join(std::span<Pair* const> pairs);
   // Returns the value to store into the word.
   static uint64_t Ring(SharedStart& shared) { return ++shared.rings; }
-  // Makes the channel's next start use its own doorbell.
-  void Leave(Channel& channel) {
-    if (channel.shares) {
+  // Makes the pair's next start use its own doorbell.
+  void Leave(Pair& pair) {
+    if (pair.shares) {
       const std::lock_guard lock(mutex_);
-      LeaveLocked(channel);
+      LeaveLocked(pair);
     }
   }
-  // Forgets a channel that the daemon no longer knows.
-  void Forget(Channel& channel);
+  // Forgets a pair that the daemon no longer knows.
+  void Forget(Pair& pair);
 
  private:
-  void LeaveLocked(Channel& channel);
-  void Drop(Channel& channel);
+  void LeaveLocked(Pair& pair);
+  void Drop(Pair& pair);
   SharedStart* Take();
 
   const Heap heap_;

@@ -71,8 +71,8 @@ bool Board::HasConsumed(int member, uint64_t stamp) {
   return IsPast(seen, stamp);
 }
 
-bool Board::HasRoom(uint32_t piece, Slot slot) {
-  const Use& use = UseOf(piece, slot);
+bool Board::HasRoom(uint32_t slice, Slot slot) {
+  const Use& use = UseOf(slice, slot);
   if (use.stamp == 0) {
     return true;
   }
@@ -87,12 +87,12 @@ bool Board::HasRoom(uint32_t piece, Slot slot) {
   return true;
 }
 
-std::byte* Board::Reserve(uint32_t piece, Slot slot, int reader) {
+std::byte* Board::Reserve(uint32_t slice, Slot slot, int reader) {
   if (has_failed()) [[unlikely]] {
     return nullptr;
   }
-  Use& use = UseOf(piece, slot);
-  if (!HasRoom(piece, slot)) {
+  Use& use = UseOf(slice, slot);
+  if (!HasRoom(slice, slot)) {
     const int first = use.reader == kAll ? 0 : use.reader;
     const int end = use.reader == kAll ? members_ : use.reader + 1;
     for (int member = first; member < end; ++member) {
@@ -101,8 +101,8 @@ std::byte* Board::Reserve(uint32_t piece, Slot slot, int reader) {
       }
     }
   }
-  use = {StampOf(piece), reader};
-  return DataOf(HeaderOf(self_, SlotIndex(piece, slot), slot), slot);
+  use = {StampOf(slice), reader};
+  return DataOf(HeaderOf(self_, SlotIndex(slice, slot), slot), slot);
 }
 
 // Wakes the members that may be asleep, and nobody else: a rank has not mapped those that it has
@@ -117,10 +117,10 @@ void Board::WakeOthers() {
 
 // ---- Waiting ------------------------------------------------------------------------------------
 
-void Board::PostElsewhere(uint32_t piece, Slot slot) {
+void Board::PostElsewhere(uint32_t slice, Slot slot) {
   is_elsewhere_ = true;
   signature_ |= kElsewhere;
-  Post(piece, slot);
+  Post(slice, slot);
   signature_ &= ~kElsewhere;
 }
 
@@ -140,9 +140,9 @@ void Board::Refuse(int member, uint64_t signature) {
   }
 }
 
-const std::byte* Board::AwaitSlowly(int member, uint32_t piece, Slot slot) {
-  const PostHeader& header = HeaderOf(member, SlotIndex(piece, slot), slot);
-  const uint64_t stamp = StampOf(piece);
+const std::byte* Board::AwaitSlowly(int member, uint32_t slice, Slot slot) {
+  const PostHeader& header = HeaderOf(member, SlotIndex(slice, slot), slot);
+  const uint64_t stamp = StampOf(slice);
   // Pairs with Post.
   const auto is_there = [&] { return shm::LoadAcquire(header.stamp) == stamp; };
   return WaitUntil(member, is_there) ? Take(member, header, slot) : nullptr;
@@ -282,7 +282,7 @@ bool Board::FindTrouble(int member, RunFailure* failure) const {
   }
   const MemberLayout& place = Place(member);
   // Pairs with End.
-  const bool has_ended = IsPast(shm::LoadAcquire(place.consumed), begin_ | kLastPiece);
+  const bool has_ended = IsPast(shm::LoadAcquire(place.consumed), begin_ | kLastSlice);
   // Pairs with Tell; twice, for the two words to belong together.
   const EnteredLayout& entered = EnteredBy(member);
   const uint64_t stamp = shm::LoadAcquire(entered.stamp);

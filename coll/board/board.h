@@ -3,11 +3,11 @@
 //
 // Collectives on a communicator have numbers, the same on all its members. One collective at a time
 // is under way: Begin, then any number of posts and waits, then End. Each post bears a stamp: the
-// number of the collective and that of the piece. So a member may be some collectives behind or
+// number of the collective and that of the slice. So a member may be some collectives behind or
 // ahead of another: a slot is used again once those who read it have said that they are past it.
 //
 // Failure. A member that waits finds out, after a while, that another one has died, has given up
-// this collective, takes it for another one, or has ended it without posting the piece. Then it
+// this collective, takes it for another one, or has ended it without posting the slice. Then it
 // gives up, too, which others find out in turn: nobody waits for ever, and the next collective
 // starts afresh.
 //
@@ -47,44 +47,44 @@ class Board {
   // ---- One collective --------------------------------------------------------------------------
   // `number`: greater than that of any before. `signature`: the same on all members.
   void Begin(uint64_t number, uint64_t signature) {
-    begin_ = number << kPieceBits;
+    begin_ = number << kSliceBits;
     signature_ = signature;
     failure_.code = ErrorCode::kOk;
     is_elsewhere_ = false;
     has_offer_ = false;
-    first_piece_ = 0;
+    first_slice_ = 0;
   }
-  // Returns where to put piece `piece` for member `reader` (or kAll) before Post. Waits until the
+  // Returns where to put slice `slice` for member `reader` (or kAll) before Post. Waits until the
   // readers of what was there are past it. Null: failed.
-  std::byte* Reserve(uint32_t piece, Slot slot, int reader);
+  std::byte* Reserve(uint32_t slice, Slot slot, int reader);
   // Whether Reserve would not wait.
-  bool HasRoom(uint32_t piece, Slot slot);
-  void Post(uint32_t piece, Slot slot) {
-    PostHeader& header = HeaderOf(self_, SlotIndex(piece, slot), slot);
+  bool HasRoom(uint32_t slice, Slot slot);
+  void Post(uint32_t slice, Slot slot) {
+    PostHeader& header = HeaderOf(self_, SlotIndex(slice, slot), slot);
     header.signature = signature_;
     // Pairs with Await.
-    shm::StoreRelease(header.stamp, StampOf(piece));
+    shm::StoreRelease(header.stamp, StampOf(slice));
     Ring();
   }
-  // In place of Post: this piece, and all others, come another way.
-  void PostElsewhere(uint32_t piece, Slot slot);
+  // In place of Post: this slice, and all others, come another way.
+  void PostElsewhere(uint32_t slice, Slot slot);
   // Whether this member, or one that was waited for, has called PostElsewhere. Then Await returns
   // null.
   bool is_elsewhere() const { return is_elsewhere_; }
   // The same, and the collective is left: what others have posted is not taken.
   void GoElsewhere() { is_elsewhere_ = true; }
-  // In place of Post, of piece 0: it is an offer of this member's memory, in place of data. Await
+  // In place of Post, of slice 0: it is an offer of this member's memory, in place of data. Await
   // returns null for one.
   void PostOffer(Slot slot);
   // Whether a member that was waited for has made one.
   bool has_offer() const { return has_offer_; }
-  // What that member has posted as piece 0.
+  // What that member has posted as slice 0.
   const std::byte* OfferOf(int member, Slot slot) const {
     return DataOf(HeaderOf(member, SlotIndex(0, slot), slot), slot);
   }
-  // Pieces count anew from this one on: what was posted so far is over, on all members that go on.
-  void GoOnFrom(uint32_t piece) {
-    first_piece_ += piece;
+  // Slices count anew from this one on: what was posted so far is over, on all members that go on.
+  void GoOnFrom(uint32_t slice) {
+    first_slice_ += slice;
     has_offer_ = false;
   }
   // Remembers that members do not reach each other's offers in that collective.
@@ -95,23 +95,23 @@ class Board {
   // Remembers that no member spreads what all of them have (NodeLink::Spread).
   void SetUnspread() { is_unspread_ = true; }
   bool IsUnspread() const { return is_unspread_; }
-  // Waits for what the member posts as this piece, which stays until Consume or End. Null: failed.
-  const std::byte* Await(int member, uint32_t piece, Slot slot) {
-    const uint64_t stamp = StampOf(piece);
-    const PostHeader& header = HeaderOf(member, SlotIndex(piece, slot), slot);
+  // Waits for what the member posts as this slice, which stays until Consume or End. Null: failed.
+  const std::byte* Await(int member, uint32_t slice, Slot slot) {
+    const uint64_t stamp = StampOf(slice);
+    const PostHeader& header = HeaderOf(member, SlotIndex(slice, slot), slot);
     // Pairs with Post.
     for (uint32_t i = 0; shm::LoadAcquire(header.stamp) != stamp; ++i) {
       if (i >= spins_) {
-        return AwaitSlowly(member, piece, slot);
+        return AwaitSlowly(member, slice, slot);
       }
       shm::CpuPause();
     }
     return Take(member, header, slot);
   }
-  // Pieces up to this one are needed no more.
-  void Consume(uint32_t piece) {
+  // Slices up to this one are needed no more.
+  void Consume(uint32_t slice) {
     // Pairs with HasConsumed.
-    shm::StoreRelease(Place(self_).consumed, StampOf(piece));
+    shm::StoreRelease(Place(self_).consumed, StampOf(slice));
     Ring();
   }
   // Gives up.
@@ -126,7 +126,7 @@ class Board {
       Tell(true);
     }
     // Pairs with HasConsumed and FindTrouble.
-    shm::StoreRelease(Place(self_).consumed, begin_ | kLastPiece);
+    shm::StoreRelease(Place(self_).consumed, begin_ | kLastSlice);
     Ring();
     return !has_failed();
   }
@@ -152,8 +152,8 @@ class Board {
   // Bits of signatures that CallMark does not use.
   static constexpr uint64_t kElsewhere = uint64_t{1} << 63;
   static constexpr uint64_t kOffer = uint64_t{1} << 62;
-  static constexpr uint32_t kPieceBits = 24;
-  static constexpr uint64_t kLastPiece = (uint64_t{1} << kPieceBits) - 1;
+  static constexpr uint32_t kSliceBits = 24;
+  static constexpr uint64_t kLastSlice = (uint64_t{1} << kSliceBits) - 1;
 
   static bool IsPast(uint64_t stamp, uint64_t other) {
     return static_cast<int64_t>(stamp - other) >= 0;  // stamps may wrap
@@ -161,16 +161,16 @@ class Board {
   MemberLayout& Place(int member) const {
     return *reinterpret_cast<MemberLayout*>(places_ + static_cast<size_t>(member) * place_bytes_);
   }
-  uint64_t StampOf(uint32_t piece) const { return begin_ | (first_piece_ + piece); }
+  uint64_t StampOf(uint32_t slice) const { return begin_ | (first_slice_ + slice); }
   // Where that member tells that it is in this collective.
   EnteredLayout& EnteredBy(int member) const {
-    return Place(member).entered[(begin_ >> kPieceBits) & 1];
+    return Place(member).entered[(begin_ >> kSliceBits) & 1];
   }
   CellLayout& Cell(int member, size_t index) const {
     return reinterpret_cast<CellLayout*>(&Place(member) + 1)[index];
   }
-  size_t SlotIndex(uint32_t piece, Slot slot) const {
-    const uint64_t number = (begin_ >> kPieceBits) + first_piece_ + piece;
+  size_t SlotIndex(uint32_t slice, Slot slot) const {
+    const uint64_t number = (begin_ >> kSliceBits) + first_slice_ + slice;
     return number & (slot == Slot::kLine ? kBoardLines - 1 : cell_mask_);
   }
   PostHeader& HeaderOf(int member, size_t index, Slot slot) const {
@@ -180,8 +180,8 @@ class Board {
     auto* const bytes = reinterpret_cast<std::byte*>(const_cast<PostHeader*>(&header));
     return bytes + (slot == Slot::kLine ? offsetof(LineLayout, data) : offsetof(CellLayout, data));
   }
-  Use& UseOf(uint32_t piece, Slot slot) {
-    const size_t index = SlotIndex(piece, slot);
+  Use& UseOf(uint32_t slice, Slot slot) {
+    const size_t index = SlotIndex(slice, slot);
     return slot == Slot::kLine ? line_uses_[index] : cell_uses_[index];
   }
   const std::byte* Take(int member, const PostHeader& header, Slot slot) {
@@ -195,7 +195,7 @@ class Board {
     return DataOf(header, slot);
   }
   void Refuse(int member, uint64_t signature);
-  const std::byte* AwaitSlowly(int member, uint32_t piece, Slot slot);
+  const std::byte* AwaitSlowly(int member, uint32_t slice, Slot slot);
   bool HasConsumed(int member, uint64_t stamp);
   bool AwaitConsumed(int member, uint64_t stamp);
   template <typename Reached>
@@ -238,11 +238,11 @@ class Board {
   std::array<Use, kBoardLines> line_uses_;
   std::vector<Use> cell_uses_;
 
-  uint64_t begin_ = 0;  // the stamp of piece 0
+  uint64_t begin_ = 0;  // the stamp of slice 0
   uint64_t signature_ = 0;
   bool is_elsewhere_ = false;
   bool has_offer_ = false;
-  uint32_t first_piece_ = 0;
+  uint32_t first_slice_ = 0;
   uint32_t apart_ = 0;  // bits by Collective
   bool is_unspread_ = false;
   RunFailure failure_;

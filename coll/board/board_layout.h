@@ -1,8 +1,8 @@
-// A board: one piece of memory in which the ranks of a communicator that share a node see each
+// A board: one slice of memory in which the ranks of a communicator that share a node see each
 // other while they carry out a collective. Each of them has a place in it.
 //
 // A member posts into its own place: small things into a line (one cache line, with its stamp),
-// larger ones into cells, piece by piece. Members that need it look for the stamp. Rules: board.h.
+// larger ones into cells, slice by slice. Members that need it look for the stamp. Rules: board.h.
 //
 // One class of writer per word, as everywhere in shared memory (docs/shm_layout.md). The layout is
 // libmpi_abi's own: its ranks are of one release, and ferryd never looks at it. Zero is the empty
@@ -20,7 +20,7 @@ inline constexpr size_t kBoardCellBytes = 4096;
 
 // Precedes what was posted.
 struct PostHeader {
-  uint64_t stamp;      // which collective and which piece of it; stored last, with release
+  uint64_t stamp;      // which collective and which slice of it; stored last, with release
   uint64_t signature;  // what collective the member takes it for
 };
 

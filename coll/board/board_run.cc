@@ -13,7 +13,7 @@ constexpr size_t kKibi = 1024;
 constexpr size_t kNever = SIZE_MAX / kKibi;
 
 // Cells are few, so that those of both sides stay in the first-level cache: a message of several
-// pieces is then copied twice at the speed of one copy.
+// slices is then copied twice at the speed of one copy.
 constexpr uint32_t kCells = 8;
 // Enough for most messages, unless that takes too much memory: on a crowded node a rank that waits
 // for room also waits for its turn on the core.
@@ -81,7 +81,7 @@ size_t WholeBytes(const Problem& problem) {
   }
 }
 
-enum class Way { kNone, kPieces, kDirect };
+enum class Way { kNone, kSlices, kDirect };
 
 Way WayOf(const Problem& problem, const BoardLimits& limits) {
   if (problem.has_blocks) {
@@ -90,7 +90,7 @@ Way WayOf(const Problem& problem, const BoardLimits& limits) {
   if (problem.block_bytes >= limits.direct_min(problem.collective) && FitsDirect(problem)) {
     return Way::kDirect;
   }
-  return problem.block_bytes <= limits.cells_max_bytes && FitsPieces(problem) ? Way::kPieces
+  return problem.block_bytes <= limits.cells_max_bytes && FitsSlices(problem) ? Way::kSlices
                                                                               : Way::kNone;
 }
 
@@ -100,7 +100,7 @@ constexpr size_t kElsewhereMinVector = size_t{64} * 1024;
 constexpr size_t kElsewhereMinBlock = size_t{256} * 1024;
 
 // Whether this rank's data are such device memory. Only for collectives in which all ranks that
-// must know see this rank's first piece before they have lost anything.
+// must know see this rank's first slice before they have lost anything.
 bool GoesElsewhere(const BoardTask& task, int device) {
   const Problem& problem = task.problem;
   if (problem.block_bytes <
@@ -114,23 +114,23 @@ bool GoesElsewhere(const BoardTask& task, int device) {
       return task.board.link().IsByStream(task.OwnInput());
     case Collective::kAlltoall:
       return !problem.in_place && task.board.link().IsByStream(task.input);
-    case Collective::kReduce:  // of two ranks: others would not see each other's pieces
+    case Collective::kReduce:  // of two ranks: others would not see each other's slices
       return problem.size == 2 && !task.is_root() && device != kHostMemory;
     default:
       return false;
   }
 }
 
-// In pieces; a member that meets another's offer of device memory takes it.
-bool RunInPiecesOrMeet(const BoardTask& task) {
-  if (RunInPieces(task)) [[likely]] {
+// In slices; a member that meets another's offer of device memory takes it.
+bool RunInSlicesOrMeet(const BoardTask& task) {
+  if (RunInSlices(task)) [[likely]] {
     return true;
   }
   return task.board.has_offer() && !task.board.has_failed() && !task.board.is_elsewhere() &&
-         MeetDevices(task, SlotOfPieces(task.problem)) == ByDevices::kByHost && RunInPieces(task);
+         MeetDevices(task, SlotOfSlices(task.problem)) == ByDevices::kByHost && RunInSlices(task);
 }
 
-// Runs it in pieces, whatever memory the buffers are: each is brought over, and taken back, at
+// Runs it in slices, whatever memory the buffers are: each is brought over, and taken back, at
 // once.
 void RunInHostMemory(const BoardTask& own, const Binding& binding) {
   Board& board = own.board;
@@ -139,7 +139,7 @@ void RunInHostMemory(const BoardTask& own, const Binding& binding) {
   task.input = static_cast<const char*>(copies.binding().input);
   task.output = static_cast<char*>(copies.binding().output);
   ErrorCode error = copies.error();
-  if (error == ErrorCode::kOk && RunInPiecesOrMeet(task)) {
+  if (error == ErrorCode::kOk && RunInSlicesOrMeet(task)) {
     error = copies.Deliver();
   }
   if (error != ErrorCode::kOk) [[unlikely]] {
@@ -149,7 +149,7 @@ void RunInHostMemory(const BoardTask& own, const Binding& binding) {
 
 // Both return whether it is done, or has failed; false: it is to go elsewhere.
 bool RunShort(const BoardTask& task, const Binding& binding) {
-  const ByDevices by = RunByDevices(task, SlotOfPieces(task.problem));
+  const ByDevices by = RunByDevices(task, SlotOfSlices(task.problem));
   if (by == ByDevices::kNotForThem && GoesElsewhere(task, binding.device)) [[unlikely]] {
     if (task.board.Reserve(0, Board::Slot::kCell, Board::kAll) != nullptr) {
       task.board.PostElsewhere(0, Board::Slot::kCell);

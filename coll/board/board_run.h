@@ -1,6 +1,6 @@
 // Collectives of ranks that share a node, by a board.
 //
-// Short ones are copied twice, in pieces, and need one wait for each other, or none where a rank
+// Short ones are copied twice, in slices, and need one wait for each other, or none where a rank
 // only gives. Long ones are copied once, straight between the ranks' own buffers, by all ranks at
 // once: each does the same part of the copies and of the reductions. Reductions are done in the
 // order of ranks, so all ranks get the same bits.

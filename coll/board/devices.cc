@@ -7,7 +7,7 @@
 // would be two, too, but over the link to the host, and blocks of each rank from each other rank
 // would be as many as there are ranks.
 //
-// The first piece of a member says that it does so, and where its memory lies. Members whose own
+// The first slice of a member says that it does so, and where its memory lies. Members whose own
 // memory is the host's meet that where they would have taken data.
 #include <array>
 #include <cstring>
@@ -19,10 +19,10 @@
 namespace ferry::collective {
 namespace {
 
-// Lines after the first piece: this member's part has been written, the whole has been read.
+// Lines after the first slice: this member's part has been written, the whole has been read.
 constexpr uint32_t kWritten = 1;
 constexpr uint32_t kRead = 2;
-constexpr uint32_t kNextPiece = 3;
+constexpr uint32_t kNextSlice = 3;
 
 // What the two lines say.
 constexpr std::byte kFine{0};
@@ -44,7 +44,7 @@ enum class Spread : uint64_t {
   kElsewhere    // some have offered none
 };
 
-// A member's first piece: where its block lies, and its output.
+// A member's first slice: where its block lies, and its output.
 struct Offered {
   NodeAddress input;
   NodeAddress output;
@@ -52,7 +52,7 @@ struct Offered {
 };
 static_assert(sizeof(Offered) <= kBoardLineBytes);
 
-// Pieces count on from here where nothing was spread.
+// Slices count on from here where nothing was spread.
 constexpr uint32_t kAfterSpread = 1;
 
 class Devices {
@@ -297,7 +297,7 @@ class Devices {
     return GoOnByHost();
   }
   ByDevices GoOnByHost() {
-    board_.GoOnFrom(kNextPiece);
+    board_.GoOnFrom(kNextSlice);
     return ByDevices::kByHost;
   }
 

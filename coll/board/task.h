@@ -45,18 +45,18 @@ struct BoardTask {
 };
 
 // Through lines and cells. False: failed (board.Fail has been told why).
-bool RunInPieces(const BoardTask& task);
-// Whether the pieces of this problem, which has no blocks of their own sizes, fit cells.
-bool FitsPieces(const Problem& problem);
+bool RunInSlices(const BoardTask& task);
+// Whether the slices of this problem, which has no blocks of their own sizes, fit cells.
+bool FitsSlices(const Problem& problem);
 
-// The slot in which a member posts the first piece of such a run.
-Board::Slot SlotOfPieces(const Problem& problem);
+// The slot in which a member posts the first slice of such a run.
+Board::Slot SlotOfSlices(const Problem& problem);
 
 // By streams, between device memory that CPUs do not reach.
 enum class ByDevices {
   kNotForThem,  // nothing was done
   kOver,        // done; or failed, or to be done elsewhere (board)
-  kByHost       // some rank cannot import another's memory: in pieces, from here on
+  kByHost       // some rank cannot import another's memory: in slices, from here on
 };
 // For a member whose memory may be such. `slot`: where members post, or look, first.
 ByDevices RunByDevices(const BoardTask& task, Board::Slot slot);

@@ -313,7 +313,7 @@ Step WhySteps::Transferring(uint32_t rank, const RequestView& request) {
                   : std::string("failed: ") + ErrorCodeText(transfer.error),
               request.size_bytes};
     case shm::TransferState::kIdle:
-    case shm::TransferState::kOffered:
+    case shm::TransferState::kAnnounced:
       break;
   }
   return Offered(rank, request, std::move(step));

@@ -26,19 +26,19 @@ using attach::Kind;
 constexpr uint32_t kMostOffersWaiting = 16;
 
 // The offers of a packet; nothing if it has not as many as it says.
-std::optional<std::span<const attach::MatchOffer>> OffersOf(const SocketPacket& packet) {
+std::optional<std::span<const attach::PairOffer>> OffersOf(const SocketPacket& packet) {
   attach::OfferRequest request{};
   if (packet.size < sizeof(request)) {
     return std::nullopt;
   }
   memcpy(&request, packet.bytes.data(), sizeof(request));
   if (request.count > attach::kMostOffers ||
-      packet.size != sizeof(request) + request.count * sizeof(attach::MatchOffer)) {
+      packet.size != sizeof(request) + request.count * sizeof(attach::PairOffer)) {
     return std::nullopt;
   }
-  static_assert(sizeof(request) % alignof(attach::MatchOffer) == 0);
+  static_assert(sizeof(request) % alignof(attach::PairOffer) == 0);
   return std::span(
-      reinterpret_cast<const attach::MatchOffer*>(packet.bytes.data() + sizeof(request)),
+      reinterpret_cast<const attach::PairOffer*>(packet.bytes.data() + sizeof(request)),
       request.count);
 }
 
@@ -129,7 +129,7 @@ bool AttachConnection::HandleCall(const AttachHeader& header, SocketPacket& pack
   } else if (const auto* withdraw = packet.As<attach::WithdrawRequest>();
              withdraw && kind == Kind::kWithdraw) {
     served([&] {
-      server_.registry_.WithdrawMatch(*session_, *withdraw);
+      server_.registry_.WithdrawPair(*session_, *withdraw);
       AnswerCall(withdraw->header, {});
       return Status();
     });
@@ -205,7 +205,7 @@ Status AttachConnection::HandleOffer(const SocketPacket& packet) {
                 std::to_string(kMostOffersWaiting) + " offers: offer again once they have come"};
   }
   ++offers_waiting_;
-  server_.registry_.OfferMatches(
+  server_.registry_.OfferPairs(
       session_, request.sends != 0, *OffersOf(packet),
       [weak = weak_from_this(), asked = request.header](const Status& status) {
         if (const auto self = weak.lock(); self != nullptr) {

@@ -376,7 +376,7 @@ Rings::Outcome Rings::Start(Ring& ring, const RingRequest& request, uint64_t tic
       error != ErrorCode::kOk) {
     return {error};
   }
-  const Location done{end.region, 0, end.address + offsetof(shm::ChannelLayout, done)};
+  const Location done{end.region, 0, end.address + offsetof(shm::PairLayout, done)};
   return Wait(ring, {done,
                      start,
                      true,

@@ -1,11 +1,11 @@
 // The daemon's side of the rings by which threads of GPUs ask it for something
 // (docs/device_ring.md, shm/layout/device_ring_layout.h).
 //
-// A rank offers a ring in its session and rings its doorbell, once; from then on the ring is looked
-// at in each turn. A request is answered at once, or, if it waits for something, once that has
-// come, in any order. Everything in a ring was written by the rank, or by whatever runs on its GPU:
-// a request names its rank's own memory and requests, or it is refused, counted, and answered with
-// an error if it says where.
+// A rank announces a ring in its session and rings its doorbell, once; from then on the ring is
+// looked at in each turn. A request is answered at once, or, if it waits for something, once that
+// has come, in any order. Everything in a ring was written by the rank, or by whatever runs on its
+// GPU: a request names its rank's own memory and requests, or it is refused, counted, and answered
+// with an error if it says where.
 //
 // A GPU cannot ring a doorbell. So while a ring was used within the last 200 us the daemon does not
 // sleep; after that it looks again after an eighth of the time for which nothing has come, but at

@@ -32,15 +32,15 @@ struct PacketPoints {
 constexpr std::array kPacketPoints = {
     PacketPoints{progress::PacketKind::kRemoteRts, FaultPoint::kSendOffer,
                  FaultPoint::kReceiveOffer},
-    PacketPoints{progress::PacketKind::kPull, FaultPoint::kSendPull, FaultPoint::kReceivePull},
+    PacketPoints{progress::PacketKind::kRndvGet, FaultPoint::kSendRndvGet,
+                 FaultPoint::kReceiveRndvGet},
     PacketPoints{progress::PacketKind::kBlockReady, FaultPoint::kSendBlockReady,
                  FaultPoint::kReceiveBlockReady},
     PacketPoints{progress::PacketKind::kBlockDone, FaultPoint::kSendBlockDone,
                  FaultPoint::kReceiveBlockDone},
     PacketPoints{progress::PacketKind::kSendDone, FaultPoint::kSendResult,
                  FaultPoint::kReceiveResult},
-    PacketPoints{progress::PacketKind::kAdvert, FaultPoint::kSendAdvert,
-                 FaultPoint::kReceiveAdvert},
+    PacketPoints{progress::PacketKind::kRtr, FaultPoint::kSendRtr, FaultPoint::kReceiveRtr},
     PacketPoints{progress::PacketKind::kWithdraw, FaultPoint::kSendWithdraw,
                  FaultPoint::kReceiveWithdraw},
     PacketPoints{progress::PacketKind::kWithdrawn, FaultPoint::kSendWithdrawn,
@@ -277,7 +277,7 @@ class FaultyTransport final : public transport::ForwardingTransport {
   }
 
   ErrorCode Read(const transport::RmaRequest& request, uint64_t now_ns) override {
-    return PostHeldOr({FaultPoint::kPullRead, request, {}, now_ns + timeout_ns_}, now_ns);
+    return PostHeldOr({FaultPoint::kRndvGetRead, request, {}, now_ns + timeout_ns_}, now_ns);
   }
 
   int Poll(transport::CompletionSink& sink, int budget, uint64_t now_ns) override {
@@ -376,7 +376,7 @@ class FaultyTransport final : public transport::ForwardingTransport {
   }
 
   ErrorCode PostReal(const Held& operation, uint64_t now_ns) {
-    return operation.point == FaultPoint::kPullRead
+    return operation.point == FaultPoint::kRndvGetRead
                ? real_->Read(operation.request, now_ns)
                : real_->Write(operation.request, operation.placement, now_ns);
   }

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "common/status.h"
-#include "daemon/jobs/match_book.h"
 #include "daemon/jobs/news_queue.h"
+#include "daemon/jobs/pair_book.h"
 #include "daemon/links/link_book.h"
 #include "daemon/peers/node_links.h"
 #include "daemon/plane/data_plane.h"
@@ -104,7 +104,7 @@ struct Node {
   bool left_pending = false;
   bool in_flight = false;
   bool direct_links = false;  // its daemon knows direct links, and allows them
-  NewsQueue<control::MatchNews> match_news;
+  NewsQueue<control::PairNews> pair_news;
   NewsQueue<control::LinkNews> link_news;
 };
 
@@ -122,9 +122,9 @@ struct JobRecord {
   std::vector<Rank> ranks;
   std::vector<Node> nodes;
   QuotaHold quota;
-  std::unique_ptr<MatchBook> matches;  // once a rank here or its partner has offered one
-  std::unique_ptr<JobLinks> links;     // once a rank here or its peer has asked for one
-  bool complete = false;               // all ranks of all nodes have joined
+  std::unique_ptr<PairBook> matches;  // once a rank here or its partner has offered one
+  std::unique_ptr<JobLinks> links;    // once a rank here or its peer has asked for one
+  bool complete = false;              // all ranks of all nodes have joined
   bool aborted = false;
   uint64_t joining_since_ns = 0;  // when a rank here first asked to join; 0: none has
   bool told_of_imports = false;   // why device memory of its ranks cannot be imported here

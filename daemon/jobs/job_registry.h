@@ -144,12 +144,12 @@ class JobRegistry : public NodeEvents {
   // false, after `wait_ms` (0: never). A rank that has been told false asks again.
   void Detach(const Session& session, uint64_t wait_ms, DetachDone done);
   // Persistent requests to be matched. Calls `done` once, now, or later if the NIC has to have some
-  // of their memory first. Errors as MatchBook::Offer; kUnsupported: the NIC does not take a window
+  // of their memory first. Errors as PairBook::Offer; kUnsupported: the NIC does not take a window
   // in device memory, and none is offered.
-  void OfferMatches(const std::shared_ptr<Session>& session, bool sends,
-                    std::span<const attach::MatchOffer> offers,
-                    std::function<void(const Status&)> done);
-  void WithdrawMatch(const Session& session, const attach::WithdrawRequest& request);
+  void OfferPairs(const std::shared_ptr<Session>& session, bool sends,
+                  std::span<const attach::PairOffer> offers,
+                  std::function<void(const Status&)> done);
+  void WithdrawPair(const Session& session, const attach::WithdrawRequest& request);
   void Abort(const Session& session, int exit_code, const std::string& reason);
 
   // ---- Direct links (link_book.h) ----
@@ -182,8 +182,8 @@ class JobRegistry : public NodeEvents {
   Status NodeJoined(const control::JoinedRequest& request, const std::string& caller);
   Status NodeLeft(const control::LeftRequest& request, const std::string& caller);
   // News that make no sense are named in the reply; all others are taken.
-  Status NodeMatches(const control::MatchNewsRequest& request, const std::string& caller,
-                     control::NewsReply* reply);
+  Status NodePairs(const control::PairNewsRequest& request, const std::string& caller,
+                   control::NewsReply* reply);
   Status NodeLinkNews(const control::LinkNewsRequest& request, const std::string& caller,
                       control::NewsReply* reply);
 
@@ -247,11 +247,11 @@ class JobRegistry : public NodeEvents {
   void WatchGpus();
   static void NoteImport(JobRecord& job, uint32_t rank, const Region& region, const Status& status);
 
-  MatchBook& MatchesOf(JobRecord& job);
-  StatusOr<MatchBook*> MatchesFor(const Session& session);
-  Status TakeMatchNews(JobRecord& job, uint32_t node, const control::MatchNews& news);
-  void OnMatchTold(JobRecord& job, uint32_t node, const control::MatchNews& news,
-                   const Status& status);
+  PairBook& MatchesOf(JobRecord& job);
+  StatusOr<PairBook*> MatchesFor(const Session& session);
+  Status TakePairNews(JobRecord& job, uint32_t node, const control::PairNews& news);
+  void OnPairTold(JobRecord& job, uint32_t node, const control::PairNews& news,
+                  const Status& status);
   class BookCalls;
   LinkBook& LinksOf(JobRecord& job);
   Status MayLink(const JobRecord& job, uint32_t node) const;

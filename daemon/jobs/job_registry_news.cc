@@ -24,13 +24,13 @@ void LogRefusal(const char* about, const std::string& job_id, uint32_t node, con
 }  // namespace
 
 template <>
-struct JobRegistry::NewsRoute<control::MatchNews> {
-  using Request = control::MatchNewsRequest;
+struct JobRegistry::NewsRoute<control::PairNews> {
+  using Request = control::PairNewsRequest;
   static constexpr const char* kAbout = "matched pairs";
-  static constexpr auto kTake = &JobRegistry::TakeMatchNews;
-  static constexpr auto kQueue = &Node::match_news;
-  static constexpr auto kSend = &NodeLinks::SendMatches;
-  static constexpr auto kOnTold = &JobRegistry::OnMatchTold;
+  static constexpr auto kTake = &JobRegistry::TakePairNews;
+  static constexpr auto kQueue = &Node::pair_news;
+  static constexpr auto kSend = &NodeLinks::SendPairs;
+  static constexpr auto kOnTold = &JobRegistry::OnPairTold;
 };
 
 template <>
@@ -88,8 +88,8 @@ Status JobRegistry::TakeNews(const Request& request, const std::string& caller,
   return {};
 }
 
-template Status JobRegistry::TakeNews<control::MatchNews>(const control::MatchNewsRequest&,
-                                                          const std::string&, control::NewsReply*);
+template Status JobRegistry::TakeNews<control::PairNews>(const control::PairNewsRequest&,
+                                                         const std::string&, control::NewsReply*);
 template Status JobRegistry::TakeNews<control::LinkNews>(const control::LinkNewsRequest&,
                                                          const std::string&, control::NewsReply*);
 
@@ -162,9 +162,9 @@ void JobRegistry::OnNewsDelivered(const std::string& job_id, uint64_t serial, ui
   DeliverNews<News>(*job, index);
 }
 
-template void JobRegistry::TellNews(const std::string&, uint32_t, const control::MatchNews&);
+template void JobRegistry::TellNews(const std::string&, uint32_t, const control::PairNews&);
 template void JobRegistry::TellNews(const std::string&, uint32_t, const control::LinkNews&);
-template void JobRegistry::DeliverNews<control::MatchNews>(JobRecord&, uint32_t);
+template void JobRegistry::DeliverNews<control::PairNews>(JobRecord&, uint32_t);
 template void JobRegistry::DeliverNews<control::LinkNews>(JobRecord&, uint32_t);
 
 }  // namespace ferry::daemon

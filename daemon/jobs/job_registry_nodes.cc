@@ -218,7 +218,7 @@ void JobRegistry::OnTick() {
         BringUp(*job, node, NodeContact(*job->nodes[node].returning));
       }
       Deliver(*job, node);
-      DeliverNews<control::MatchNews>(*job, node);
+      DeliverNews<control::PairNews>(*job, node);
       DeliverNews<control::LinkNews>(*job, node);
     }
     if (job->links != nullptr) {

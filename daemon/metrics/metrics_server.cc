@@ -56,7 +56,7 @@ constexpr TallyRow kTallyRows[] = {
      "Chunks of large messages copied by the progress worker."},
     {Statistic::kLeaseHandovers, "lease_handovers_total",
      "Times a holder of a rank's progress lease gave way to a waiter."},
-    {Statistic::kAdverts, "adverts_total",
+    {Statistic::kRtrs, "adverts_total",
      "Receives that were advertised to their source on another node."},
     {Statistic::kWrittenMessages, "written_messages_total",
      "Messages that their source wrote into an advertised receive."},

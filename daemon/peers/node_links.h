@@ -47,8 +47,8 @@ class NodeLinks {
                           Done done) = 0;
   virtual void SendLeft(const std::string& address, const control::LeftRequest& request,
                         Done done) = 0;
-  virtual void SendMatches(const std::string& address, const control::MatchNewsRequest& request,
-                           NewsDone done) = 0;
+  virtual void SendPairs(const std::string& address, const control::PairNewsRequest& request,
+                         NewsDone done) = 0;
   virtual void SendLinkNews(const std::string& address, const control::LinkNewsRequest& request,
                             NewsDone done) = 0;
 };

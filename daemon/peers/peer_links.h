@@ -118,8 +118,8 @@ class PeerLinks final : public NodeLinks {
                   Done done) override;
   void SendLeft(const std::string& address, const control::LeftRequest& request,
                 Done done) override;
-  void SendMatches(const std::string& address, const control::MatchNewsRequest& request,
-                   NewsDone done) override;
+  void SendPairs(const std::string& address, const control::PairNewsRequest& request,
+                 NewsDone done) override;
   void SendLinkNews(const std::string& address, const control::LinkNewsRequest& request,
                     NewsDone done) override;
 

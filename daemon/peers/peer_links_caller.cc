@@ -27,7 +27,7 @@ constexpr Method<control::HeartbeatRequest, control::HeartbeatReply> kHeartbeat 
     &AsyncPeer::Heartbeat;
 constexpr Method<control::JoinedRequest, control::JoinedReply> kJoined = &AsyncPeer::Joined;
 constexpr Method<control::LeftRequest, control::LeftReply> kLeft = &AsyncPeer::Left;
-constexpr Method<control::MatchNewsRequest, control::NewsReply> kMatches = &AsyncPeer::Matches;
+constexpr Method<control::PairNewsRequest, control::NewsReply> kMatches = &AsyncPeer::Matches;
 constexpr Method<control::LinkNewsRequest, control::NewsReply> kLinks = &AsyncPeer::Links;
 constexpr Method<control::PeerWhyRequest, control::WhyReply> kWhy = &AsyncPeer::Why;
 
@@ -157,8 +157,8 @@ void PeerLinks::SendLeft(const std::string& address, const control::LeftRequest&
       [done = std::move(done)](const Status& status, const auto&) { done(status); });
 }
 
-void PeerLinks::SendMatches(const std::string& address, const control::MatchNewsRequest& request,
-                            NewsDone done) {
+void PeerLinks::SendPairs(const std::string& address, const control::PairNewsRequest& request,
+                          NewsDone done) {
   Say<control::NewsReply>(address, kMatches, request, std::move(done));
 }
 

@@ -25,7 +25,7 @@
 #include "internode/delivery/reports.h"
 #include "internode/registration/registration_statistics.h"
 #include "internode/trace/tracer.h"
-#include "shm/layout/channel_layout.h"
+#include "shm/layout/pair_layout.h"
 
 namespace ferry::daemon {
 
@@ -61,7 +61,7 @@ struct PairPlan {
   shm::SendMode mode = shm::SendMode::kStandard;
   uint64_t size_bytes = 0;   // of each message
   uint64_t peer_number = 0;  // the other daemon's number for it
-  RegionPlace end;           // its ChannelLayout
+  RegionPlace end;           // its PairLayout
   RegionPlace window;        // its memory
   // For a receive whose messages may come before their start: the cells in which they wait, one in
   // each, in turn. 0: none; messages go into the window, once it is clear to send. If the window is
@@ -71,9 +71,7 @@ struct PairPlan {
   uint64_t cell_bytes = 0;
 
   bool is_by_stream() const { return window.region != nullptr && window.region->by_stream; }
-  shm::ChannelLayout* layout() const {
-    return reinterpret_cast<shm::ChannelLayout*>(end.address());
-  }
+  shm::PairLayout* layout() const { return reinterpret_cast<shm::PairLayout*>(end.address()); }
 };
 
 // Device memory of a rank that is to be the window of a matched pair between nodes.

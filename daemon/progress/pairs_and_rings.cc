@@ -54,35 +54,35 @@ bool PairsAndRings::is_asked() const { return asked_ >= kManyRequests; }
 
 bool PairsAndRings::OnPacket(progress::Job& job, const progress::Packet& packet) {
   switch (static_cast<progress::PacketKind>(packet.header.kind)) {
-    case progress::PacketKind::kChannelWindow:
-      if (const auto window = BodyOf<progress::WireChannelWindow>(packet.body)) {
+    case progress::PacketKind::kPairWindow:
+      if (const auto window = BodyOf<progress::WirePairWindow>(packet.body)) {
         pairs_.OnWindow(job, packet.header, *window);
         return true;
       }
       return false;
-    case progress::PacketKind::kChannelEnd:
-      if (const auto end = BodyOf<progress::WireChannelEnd>(packet.body)) {
+    case progress::PacketKind::kPairEnd:
+      if (const auto end = BodyOf<progress::WirePairEnd>(packet.body)) {
         pairs_.OnEnd(job, packet.header, *end);
         return true;
       }
       return false;
-    case progress::PacketKind::kChannelNic:
-      if (const auto nic = BodyOf<progress::WireChannelNic>(packet.body)) {
+    case progress::PacketKind::kPairNic:
+      if (const auto nic = BodyOf<progress::WirePairNic>(packet.body)) {
         pairs_.OnNic(job, packet.header, *nic);
         return true;
       }
       return false;
-    case progress::PacketKind::kChannelClear:
-      if (const auto clear = BodyOf<progress::WireChannel>(packet.body)) {
+    case progress::PacketKind::kPairClear:
+      if (const auto clear = BodyOf<progress::WirePair>(packet.body)) {
         pairs_.OnClear(job, packet.header, *clear);
         return true;
       }
       return false;
-    case progress::PacketKind::kChannelData:
-    case progress::PacketKind::kChannelArrived:
-      if (const auto words = HeadOf<progress::WireChannel>(packet.body)) {
+    case progress::PacketKind::kPairData:
+    case progress::PacketKind::kPairArrived:
+      if (const auto words = HeadOf<progress::WirePair>(packet.body)) {
         pairs_.OnMessage(job, packet.header, *words,
-                         packet.body.subspan(sizeof(progress::WireChannel)));
+                         packet.body.subspan(sizeof(progress::WirePair)));
         return true;
       }
       return false;

@@ -83,10 +83,10 @@ class PeerService final : public control::Peer::CallbackService {
   }
 
   grpc::ServerUnaryReactor* Matches(grpc::CallbackServerContext* context,
-                                    const control::MatchNewsRequest* request,
+                                    const control::PairNewsRequest* request,
                                     control::NewsReply* reply) override {
     return AnswerInTurn(context, request, [this, request, reply](const std::string& caller) {
-      return registry_.NodeMatches(*request, caller, reply);
+      return registry_.NodePairs(*request, caller, reply);
     });
   }
 

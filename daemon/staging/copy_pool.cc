@@ -38,14 +38,14 @@ CopyPool::~CopyPool() {
 
 // All the memory there will be, so that nothing allocates later.
 void CopyPool::Open(progress::StagingPool& pool) {
-  capacity_ += pool.pieces();
+  capacity_ += pool.fragments();
   std::lock_guard lock(mutex_);
   waiting_.reserve(2 * size_t{capacity_});
   finished_.reserve(capacity_);
   collected_.reserve(capacity_);
 }
 
-void CopyPool::Close(progress::StagingPool& pool) { capacity_ -= pool.pieces(); }
+void CopyPool::Close(progress::StagingPool& pool) { capacity_ -= pool.fragments(); }
 
 bool CopyPool::Submit(const progress::CopyTask& task) {
   if (pending_ >= capacity_) {

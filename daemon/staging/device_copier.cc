@@ -62,9 +62,9 @@ DeviceCopier::~DeviceCopier() {
   }
 }
 
-void DeviceCopier::Open(progress::StagingPool& pool) { Allow(pool.pieces()); }
+void DeviceCopier::Open(progress::StagingPool& pool) { Allow(pool.fragments()); }
 
-void DeviceCopier::Close(progress::StagingPool& pool) { Disallow(pool.pieces()); }
+void DeviceCopier::Close(progress::StagingPool& pool) { Disallow(pool.fragments()); }
 
 void DeviceCopier::Disallow(uint32_t tasks) {
   capacity_ -= tasks;

@@ -24,7 +24,7 @@ constexpr std::array kNames = {"eager send", "delivery",   "counters", "offer",
 
 const char* NameOf(progress::TraceKind kind) { return kNames[static_cast<size_t>(kind)]; }
 
-bool IsSpan(progress::TraceKind kind) { return kind >= progress::TraceKind::kOffer; }
+bool IsSpan(progress::TraceKind kind) { return kind >= progress::TraceKind::kRts; }
 
 // Whether the place does one thing at a time, from its beginning to its end.
 bool IsSlice(const progress::TraceRecord& record) {

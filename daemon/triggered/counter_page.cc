@@ -8,7 +8,7 @@ namespace ferry::daemon {
 
 // ---- CounterPage ----
 
-void CounterPage::Offer(shm::ChannelLayout* end, const transport::CounterDoorbell& doorbell,
+void CounterPage::Offer(shm::PairLayout* end, const transport::CounterDoorbell& doorbell,
                         uint64_t id, uint32_t nic) {
   if (doorbell.descriptor < 0) {
     return;

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "daemon/plane/data_plane.h"
-#include "shm/layout/channel_layout.h"
+#include "shm/layout/pair_layout.h"
 #include "transports/api/deferred_work.h"
 
 namespace ferry::daemon {
@@ -22,7 +22,7 @@ namespace ferry::daemon {
 class CounterPage {
  public:
   // Tells the rank, if another process can map the page. `id` names it for good.
-  void Offer(shm::ChannelLayout* end, const transport::CounterDoorbell& doorbell, uint64_t id,
+  void Offer(shm::PairLayout* end, const transport::CounterDoorbell& doorbell, uint64_t id,
              uint32_t nic);
   // Takes over what the rank has said before `armed` grew.
   void Refresh();
@@ -34,7 +34,7 @@ class CounterPage {
   bool TryTakeBack();
 
  private:
-  shm::ChannelLayout* end_ = nullptr;
+  shm::PairLayout* end_ = nullptr;
   uint64_t id_ = 0;
   uint64_t first_ = UINT64_MAX;
 };
@@ -46,7 +46,7 @@ class ParkedCounters {
   struct Counter {
     transport::NicCounter counter{};
     std::shared_ptr<const Region> memory;  // keeps `end` mapped
-    const shm::ChannelLayout* end = nullptr;
+    const shm::PairLayout* end = nullptr;
     uint64_t page = 0;
     const void* rank = nullptr;  // whose page it was
   };

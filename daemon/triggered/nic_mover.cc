@@ -89,7 +89,7 @@ void NicMover::OnPinned(const progress::PinnedMemory& memory) {
 }
 
 ErrorCode NicMover::OpenCounters() {
-  if (nic_.deferred.max_write_bytes() < std::min(bytes(), kNicPartBytes)) {
+  if (nic_.deferred.max_write_bytes() < std::min(bytes(), kNicChunkBytes)) {
     return ErrorCode::kUnsupported;
   }
   const bool clears = !pair_->is_send() && !pair_->is_ready();
@@ -301,11 +301,11 @@ ErrorCode NicMover::PostWrite(const Operation& operation, uint64_t now_ns) {
                                    .bytes = sizeof(*word_),
                                    .context = ContextOf(operation)};
   if (operation.kind == Kind::kMove && bytes() > 0) {
-    const Part part = PartAt(operation.part);
-    request.local = part.local;
+    const Chunk chunk = ChunkAt(operation.chunk);
+    request.local = chunk.local;
     request.region = message_.region().handle;
-    request.remote_address += part.offset;
-    request.bytes = part.bytes;
+    request.remote_address += chunk.offset;
+    request.bytes = chunk.bytes;
   }
   return nic_.transport.Write(request, transport::Placement::kLocal, now_ns);
 }

@@ -22,7 +22,7 @@
 // own (SharedTrigger): it clears receives, and begins regular sends, by increments of their
 // targets.
 //
-// Messages of more than kNicPartBytes are several writes of one trigger. As sends and starts take
+// Messages of more than kNicChunkBytes are several writes of one trigger. As sends and starts take
 // turns, 2n is reached only when the n-th start and the n-th clear-to-send have both come. Ready
 // sends that start together have one trigger (SharedTrigger), else each its own.
 //
@@ -67,7 +67,7 @@ namespace ferry::daemon {
 
 // The longest write: no transport cuts it (TransportOptions::fragment_bytes), so that both ends
 // count alike.
-inline constexpr uint64_t kNicPartBytes = 4ULL << 20;
+inline constexpr uint64_t kNicChunkBytes = 4ULL << 20;
 inline constexpr uint32_t kRoundsAhead = 2;
 
 class NicMover final : public PairMover {
@@ -100,7 +100,7 @@ class NicMover final : public PairMover {
   enum class Phase : uint8_t { kWaiting, kPosted, kDone };
   struct Operation {
     Kind kind{};
-    uint32_t part = 0;  // of a move
+    uint32_t chunk = 0;  // of a move
     uint64_t round = 0;
     bool is_shared = false;    // SharedTrigger fires it
     Pair* follower = nullptr;  // of kFollow; may have gone since
@@ -108,7 +108,7 @@ class NicMover final : public PairMover {
     Phase phase = Phase::kWaiting;
     uint64_t due_ns = 0;  // its trigger was seen reached then; 0: not yet
   };
-  struct Part {
+  struct Chunk {
     std::byte* local = nullptr;
     uint64_t offset = 0;
     uint64_t bytes = 0;
@@ -124,7 +124,7 @@ class NicMover final : public PairMover {
 
   uint64_t bytes() const { return pair_->plan.size_bytes; }
   uint32_t parts() const;
-  Part PartAt(uint32_t index) const;
+  Chunk ChunkAt(uint32_t index) const;
   uint64_t ContextOf(const Operation& operation) const;
   bool is_regular_send() const { return pair_->is_send() && !pair_->is_ready(); }
   // Something waits for its starts.
@@ -150,7 +150,7 @@ class NicMover final : public PairMover {
   bool LeaveToNic(const Pair& followed, uint64_t round);
   void Want(uint64_t round);
   void ArmWanted();
-  void Arm(Kind kind, uint64_t round, uint32_t part = 0, Pair* follower = nullptr);
+  void Arm(Kind kind, uint64_t round, uint32_t chunk = 0, Pair* follower = nullptr);
   ErrorCode ArmOnNic(const Operation& operation);
   NicPlace PlaceOf(const Operation& operation) const;
   bool is_active() const {
@@ -189,7 +189,7 @@ class NicMover final : public PairMover {
   // the beginning where the rank may be told of its page. A receive's: by starts; it clears.
   std::optional<transport::NicCounter> trigger_;
   CounterPage page_;                              // of trigger_
-  std::optional<transport::NicCounter> moved_;    // a send's parts sent, a receive's arrived
+  std::optional<transport::NicCounter> moved_;    // a send's chunks sent, a receive's arrived
   std::optional<transport::NicCounter> cleared_;  // a receive's clear-to-sends sent
   std::optional<transport::NicCounter> stored_;   // additions to the done word by the NIC, and to
                                                   // the triggers of followers

@@ -22,12 +22,12 @@ constexpr uint32_t kKindShift = 3;
 
 uint32_t NicMover::parts() const {
   return static_cast<uint32_t>(
-      std::max<uint64_t>(1, (bytes() + kNicPartBytes - 1) / kNicPartBytes));
+      std::max<uint64_t>(1, (bytes() + kNicChunkBytes - 1) / kNicChunkBytes));
 }
 
-NicMover::Part NicMover::PartAt(uint32_t index) const {
-  const uint64_t offset = index * kNicPartBytes;
-  return {pair_->message() + offset, offset, std::min(bytes() - offset, kNicPartBytes)};
+NicMover::Chunk NicMover::ChunkAt(uint32_t index) const {
+  const uint64_t offset = index * kNicChunkBytes;
+  return {pair_->message() + offset, offset, std::min(bytes() - offset, kNicChunkBytes)};
 }
 
 uint64_t NicMover::ContextOf(const Operation& operation) const {
@@ -96,8 +96,8 @@ void NicMover::ArmWanted() {
       if (is_regular_send() && IsShared(round)) {
         Arm(Kind::kBegin, round);
       }
-      for (uint32_t part = 0; part < parts(); ++part) {
-        Arm(Kind::kMove, round, part);
+      for (uint32_t chunk = 0; chunk < parts(); ++chunk) {
+        Arm(Kind::kMove, round, chunk);
       }
     } else if (!pair_->is_ready()) {
       Arm(Kind::kClear, round);
@@ -150,12 +150,12 @@ void NicMover::TakeFollowed() {
   }
 }
 
-void NicMover::Arm(Kind kind, uint64_t round, uint32_t part, Pair* follower) {
+void NicMover::Arm(Kind kind, uint64_t round, uint32_t chunk, Pair* follower) {
   if (is_closed_) {
     return;  // what was armed before has failed
   }
   Operation operation{.kind = kind,
-                      .part = part,
+                      .chunk = chunk,
                       .round = round,
                       .is_shared = IsFiredByStarts(kind) && IsShared(round),
                       .follower = follower};
@@ -185,14 +185,14 @@ ErrorCode NicMover::ArmOnNic(const Operation& operation) {
     return ErrorCode::kWouldBlock;  // no counter is left
   }
   if (kind == Kind::kMove && bytes() > 0) {
-    const Part part = PartAt(operation.part);
+    const Chunk chunk = ChunkAt(operation.chunk);
     return nic_.deferred.ArmWrite({.trigger = *trigger,
                                    .done = *done,
                                    .peer = peer_on_nic_,
-                                   .local = part.local,
+                                   .local = chunk.local,
                                    .region = message_.region().handle,
-                                   .bytes = part.bytes,
-                                   .remote_address = other_->address + part.offset,
+                                   .bytes = chunk.bytes,
+                                   .remote_address = other_->address + chunk.offset,
                                    .key = other_->key,
                                    .context = ContextOf(operation)});
   }

@@ -21,8 +21,8 @@
 #include "internode/delivery/directory.h"
 #include "internode/delivery/outbound.h"
 #include "shm/counter.h"
-#include "shm/layout/channel_layout.h"
 #include "shm/layout/counter_layout.h"
+#include "shm/layout/pair_layout.h"
 #include "transports/api/transport.h"
 
 namespace ferry::daemon {
@@ -41,7 +41,7 @@ struct SharedDoorbell {
 
 // The starts of one end of a matched pair, as its rank or a stream has told them: by the end's own
 // doorbell, or by one that several ends share, so that one store of a stream starts all of them
-// (ChannelLayout::shares).
+// (PairLayout::shares).
 //
 // The rank changes which doorbell it is while none of the end's starts is under way, or for starts
 // that it makes later, and says so before `armed` grows. So what is read after `armed` has grown
@@ -51,7 +51,7 @@ struct SharedDoorbell {
 class Starts {
  public:
   // `region`: in which `end` lies, and the shared doorbell. Both outlive it.
-  Starts(const shm::ChannelLayout* end, std::span<const std::byte> region)
+  Starts(const shm::PairLayout* end, std::span<const std::byte> region)
       : end_(end), region_(region) {}
 
   // Takes over what the rank has said since the last call; what it may not yet stays for a later
@@ -70,7 +70,7 @@ class Starts {
  private:
   ErrorCode ReadShared(SharedDoorbell* shared) const;
 
-  const shm::ChannelLayout* end_;
+  const shm::PairLayout* end_;
   std::span<const std::byte> region_;
   uint64_t announced_ = 0;
   SharedDoorbell shared_;
@@ -116,7 +116,7 @@ struct Pair {
 
   const PairPlan plan;
   progress::ServedRank* const rank;  // whose end it is; movers by NIC do without
-  shm::ChannelLayout* const layout;
+  shm::PairLayout* const layout;
   shm::Counter done;
   Starts starts;        // its doorbell
   uint64_t seen = 0;    // starts that its mover has taken up; by NIC, those whose messages are over

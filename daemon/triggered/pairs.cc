@@ -241,29 +241,29 @@ ErrorCode Pairs::StartByRing(progress::ServedRank& rank, const shm::Location& en
 // ---- What the other daemon says -----------------------------------------------------------------
 
 void Pairs::OnWindow(progress::Job& job, const progress::PacketHeader& header,
-                     const progress::WireChannelWindow& window) {
+                     const progress::WirePairWindow& window) {
   if (SoftwareMover* const mover = SoftwareFor(job, header, window.channel, true)) {
     mover->OnWindow(window);
   }
 }
 
 void Pairs::OnClear(progress::Job& job, const progress::PacketHeader& header,
-                    const progress::WireChannel& clear) {
+                    const progress::WirePair& clear) {
   if (SoftwareMover* const mover = SoftwareFor(job, header, clear.channel, true)) {
     mover->OnClear();
   }
 }
 
 void Pairs::OnMessage(progress::Job& job, const progress::PacketHeader& header,
-                      const progress::WireChannel& message, std::span<const std::byte> data) {
+                      const progress::WirePair& message, std::span<const std::byte> data) {
   if (SoftwareMover* const mover = SoftwareFor(job, header, message.channel, false)) {
-    mover->OnMessage(
-        message, header.kind == static_cast<uint8_t>(progress::PacketKind::kChannelArrived), data);
+    mover->OnMessage(message,
+                     header.kind == static_cast<uint8_t>(progress::PacketKind::kPairArrived), data);
   }
 }
 
 void Pairs::OnEnd(progress::Job& job, const progress::PacketHeader& header,
-                  const progress::WireChannelEnd& end) {
+                  const progress::WirePairEnd& end) {
   if (Pair* const pair = FindFor(job, header, end.channel); pair != nullptr) {
     const auto error = static_cast<ErrorCode>(end.error);
     Fail(*pair, error == ErrorCode::kOk ? ErrorCode::kCorrupt : error);
@@ -271,7 +271,7 @@ void Pairs::OnEnd(progress::Job& job, const progress::PacketHeader& header,
 }
 
 void Pairs::OnNic(progress::Job& job, const progress::PacketHeader& header,
-                  const progress::WireChannelNic& said) {
+                  const progress::WirePairNic& said) {
   Pair* const pair = FindFor(job, header, said.channel);
   if (pair == nullptr) {
     return;
@@ -377,14 +377,14 @@ bool Pairs::MoveByNic(Pair& pair, uint32_t nic) {
 }
 
 void Pairs::RefuseNic(const Pair& pair) {
-  network_.Post(pair, progress::PacketKind::kChannelNic,
-                progress::WireChannelNic{pair.plan.peer_number, 0, 0, /*refused=*/1, 0});
+  network_.Post(pair, progress::PacketKind::kPairNic,
+                progress::WirePairNic{pair.plan.peer_number, 0, 0, /*refused=*/1, 0});
 }
 
 void Pairs::OnNicOpen(Pair& pair, NicPlace place) {
-  network_.Post(pair, progress::PacketKind::kChannelNic,
-                progress::WireChannelNic{pair.plan.peer_number, place.key, place.address,
-                                         /*refused=*/0, NicOf(pair)->nic().index});
+  network_.Post(pair, progress::PacketKind::kPairNic,
+                progress::WirePairNic{pair.plan.peer_number, place.key, place.address,
+                                      /*refused=*/0, NicOf(pair)->nic().index});
 }
 
 void Pairs::OnNicRefused(Pair& pair) {
@@ -436,8 +436,8 @@ void Pairs::Fail(Pair& pair, ErrorCode error) {
 // For a reason of this side that the other one cannot know.
 void Pairs::OnBroken(Pair& pair, ErrorCode error) {
   if (pair.error == ErrorCode::kOk) {
-    network_.Post(pair, progress::PacketKind::kChannelEnd,
-                  progress::WireChannelEnd{pair.plan.peer_number, static_cast<int32_t>(error), 0});
+    network_.Post(pair, progress::PacketKind::kPairEnd,
+                  progress::WirePairEnd{pair.plan.peer_number, static_cast<int32_t>(error), 0});
   }
   Fail(pair, error);
 }
@@ -480,7 +480,7 @@ void Pairs::Watch(Pair& pair) {
 
 void Pairs::WatchArmed() {
   for (auto& [rank, mine] : by_rank_) {
-    const uint64_t armed = shm::LoadAcquire(rank->session->layout()->channels_armed);
+    const uint64_t armed = shm::LoadAcquire(rank->session->layout()->pairs_armed);
     if (armed == mine.armed_seen) {
       continue;
     }
@@ -546,7 +546,7 @@ bool Pairs::is_armed() const {
 bool Pairs::any_newly_armed() const {
   return std::ranges::any_of(by_rank_, [](const auto& entry) {
     const auto& [rank, mine] = entry;
-    return shm::Load(rank->session->layout()->channels_armed, std::memory_order_seq_cst) !=
+    return shm::Load(rank->session->layout()->pairs_armed, std::memory_order_seq_cst) !=
            mine.armed_seen;
   });
 }

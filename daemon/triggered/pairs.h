@@ -71,16 +71,16 @@ class Pairs final : private PairKeeper, private transport::DeferredSink {
 
   // Take the messages of the other daemon.
   void OnWindow(progress::Job& job, const progress::PacketHeader& header,
-                const progress::WireChannelWindow& window);
+                const progress::WirePairWindow& window);
   void OnClear(progress::Job& job, const progress::PacketHeader& header,
-               const progress::WireChannel& clear);
+               const progress::WirePair& clear);
   // A message came: with its data, or it is in the window already.
   void OnMessage(progress::Job& job, const progress::PacketHeader& header,
-                 const progress::WireChannel& message, std::span<const std::byte> data);
+                 const progress::WirePair& message, std::span<const std::byte> data);
   void OnEnd(progress::Job& job, const progress::PacketHeader& header,
-             const progress::WireChannelEnd& end);
+             const progress::WirePairEnd& end);
   void OnNic(progress::Job& job, const progress::PacketHeader& header,
-             const progress::WireChannelNic& nic);
+             const progress::WirePairNic& nic);
   // An operation has ended whose context has kPairContext.
   void OnComplete(uint64_t context, ErrorCode code);
 
@@ -108,7 +108,7 @@ class Pairs final : private PairKeeper, private transport::DeferredSink {
     uint64_t number;
     std::unique_ptr<PairMover> mover;
   };
-  // The pairs of a rank, and what SessionLayout::channels_armed was at the last look at all.
+  // The pairs of a rank, and what SessionLayout::pairs_armed was at the last look at all.
   struct OfRank {
     uint64_t armed_seen = 0;
     std::vector<Pair*> pairs;

@@ -18,7 +18,7 @@ SoftwareMover::SoftwareMover(Pair& pair, PairKeeper& keeper, PairNetwork& networ
 
 // ---- What the other daemon says -----------------------------------------------------------------
 
-void SoftwareMover::OnWindow(const progress::WireChannelWindow& window) {
+void SoftwareMover::OnWindow(const progress::WirePairWindow& window) {
   to_ = window;
   is_to_known_ = true;
 }
@@ -28,7 +28,7 @@ void SoftwareMover::OnClear() {
   MoveIfClear();
 }
 
-void SoftwareMover::OnMessage(const progress::WireChannel& message, bool is_in_window,
+void SoftwareMover::OnMessage(const progress::WirePair& message, bool is_in_window,
                               std::span<const std::byte> data) {
   const PairPlan& plan = pair_->plan;
   if (message.round != pair_->rounds + 1 || data.size() != (is_in_window ? 0 : plan.size_bytes) ||
@@ -94,8 +94,8 @@ bool SoftwareMover::TakeStarts() {
     if (pair_->is_send()) {
       MoveIfClear();
     } else if (!pair_->is_ready()) {
-      network_.Post(*pair_, progress::PacketKind::kChannelClear,
-                    progress::WireChannel{pair_->plan.peer_number, pair_->seen});
+      network_.Post(*pair_, progress::PacketKind::kPairClear,
+                    progress::WirePair{pair_->plan.peer_number, pair_->seen});
     }
   }
   NoteTransfer();
@@ -109,8 +109,8 @@ bool SoftwareMover::TellPlace() {
   if (pair_->is_short()) {
     if (!pair_->has_cells()) {  // the sender may wait for a word
       is_told_ = true;
-      network_.Post(*pair_, progress::PacketKind::kChannelNic,
-                    progress::WireChannelNic{plan.peer_number, 0, 0, /*refused=*/1, 0});
+      network_.Post(*pair_, progress::PacketKind::kPairNic,
+                    progress::WirePairNic{plan.peer_number, 0, 0, /*refused=*/1, 0});
     }
     return false;
   }
@@ -129,9 +129,9 @@ bool SoftwareMover::TellPlace() {
     keeper_.OnBroken(*pair_, code);
     return true;
   }
-  network_.Post(*pair_, progress::PacketKind::kChannelWindow,
-                progress::WireChannelWindow{plan.peer_number, window_.region().key,
-                                            window_.region().remote_base});
+  network_.Post(*pair_, progress::PacketKind::kPairWindow,
+                progress::WirePairWindow{plan.peer_number, window_.region().key,
+                                         window_.region().remote_base});
   is_told_ = true;
   return true;
 }
@@ -177,10 +177,10 @@ bool SoftwareMover::Move() {
 ErrorCode SoftwareMover::SendData() {
   const PairPlan& plan = pair_->plan;
   progress::PacketHeader header{};
-  header.kind = static_cast<uint8_t>(progress::PacketKind::kChannelData);
+  header.kind = static_cast<uint8_t>(progress::PacketKind::kPairData);
   header.source = plan.name.rank;
   header.destination = plan.peer;
-  const progress::WireChannel words{plan.peer_number, pair_->rounds + 1};
+  const progress::WirePair words{plan.peer_number, pair_->rounds + 1};
   std::byte body[sizeof(words) + kPacketDataBytes];
   std::memcpy(body, &words, sizeof(words));
   if (plan.size_bytes != 0) {
@@ -234,8 +234,8 @@ void SoftwareMover::OnEnd(uint64_t /*context*/, ErrorCode code) {
   }
   NoteTransfer();
   if (code == ErrorCode::kOk) {
-    network_.Post(*pair_, progress::PacketKind::kChannelArrived,
-                  progress::WireChannel{pair_->plan.peer_number, pair_->rounds + 1});
+    network_.Post(*pair_, progress::PacketKind::kPairArrived,
+                  progress::WirePair{pair_->plan.peer_number, pair_->rounds + 1});
   }
   Complete(code);
 }

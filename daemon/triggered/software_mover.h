@@ -42,10 +42,10 @@ class SoftwareMover final : public PairMover {
   SoftwareMover(Pair& pair, PairKeeper& keeper, PairNetwork& network, bool is_agreed = false);
 
   // ---- What the other daemon says: of a send,
-  void OnWindow(const progress::WireChannelWindow& window);
+  void OnWindow(const progress::WirePairWindow& window);
   void OnClear();
   // and of a receive: a message has come, with its data, or it is in the window already.
-  void OnMessage(const progress::WireChannel& message, bool is_in_window,
+  void OnMessage(const progress::WirePair& message, bool is_in_window,
                  std::span<const std::byte> data);
 
   bool is_nic() const override { return false; }
@@ -81,7 +81,7 @@ class SoftwareMover final : public PairMover {
   // Of a send.
   uint64_t clear_ = 0;  // starts of the receive, and what it has cells for
   bool is_moving_ = false;
-  progress::WireChannelWindow to_{};
+  progress::WirePairWindow to_{};
   bool is_to_known_ = false;
   progress::Claim claim_;  // on the message
   // The NIC is at it.

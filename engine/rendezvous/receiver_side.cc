@@ -16,19 +16,19 @@ bool CouldShareAMessage(const ReceivePattern& a, const ReceivePattern& b) {
          overlap(a.tag, b.tag, shm::kAnyTag);
 }
 
-Advert AdvertisedReceive::Advertise(const ReceivePattern& pattern, uint32_t receive,
-                                    uint32_t generation, uint64_t seen) {
+Rtr ReceiveByRtr::SendRtr(const ReceivePattern& pattern, uint32_t receive, uint32_t generation,
+                          uint64_t seen) {
   state_ = State::kOut;
   return {pattern.context, pattern.tag, receive, generation, seen};
 }
 
-bool AdvertisedReceive::Announce() {
+bool ReceiveByRtr::Announce() {
   const bool expected = state_ != State::kQuiet;
   state_ = State::kQuiet;
   return expected;
 }
 
-bool AdvertisedReceive::Cancel() {
+bool ReceiveByRtr::Cancel() {
   if (state_ == State::kQuiet) {
     return true;
   }
@@ -36,7 +36,7 @@ bool AdvertisedReceive::Cancel() {
   return false;
 }
 
-bool AdvertisedReceive::Acknowledge() {
+bool ReceiveByRtr::Acknowledge() {
   const bool cancelled = state_ == State::kWithdrawing;
   state_ = State::kQuiet;
   return cancelled;

@@ -1,11 +1,11 @@
-// The fate of a receive that was advertised to its source.
+// The fate of a receive that was announced by an RTR to its source.
 //
 // Pure. Calling thread: the holder of the rank's lease.
 #pragma once
 
 #include <cstdint>
 
-#include "engine/rendezvous/advert.h"
+#include "engine/rendezvous/rtr.h"
 
 namespace ferry::engine {
 
@@ -16,30 +16,29 @@ struct ReceivePattern {
   int32_t tag = 0;
 };
 
-// Whether a receive may be advertised as far as it goes: it names its source and tag.
+// Whether a receive may be announced by an RTR as far as it goes: it names its source and tag.
 bool IsAdvertisable(const ReceivePattern& pattern);
-// Whether one message could match both: then the later of two receives is not advertised.
+// Whether one message could match both: then the later of two receives is not announced by an RTR.
 bool CouldShareAMessage(const ReceivePattern& a, const ReceivePattern& b);
 
-class AdvertisedReceive {
+class ReceiveByRtr {
  public:
-  using State = shm::AdvertState;
+  using State = shm::RtrState;
 
-  AdvertisedReceive() = default;
-  explicit AdvertisedReceive(State state) : state_(state) {}
+  ReceiveByRtr() = default;
+  explicit ReceiveByRtr(State state) : state_(state) {}
 
   State state() const { return state_; }
   // The receive is posted and `seen` messages of its source were taken before.
-  Advert Advertise(const ReceivePattern& pattern, uint32_t receive, uint32_t generation,
-                   uint64_t seen);
-  // A message of another way matched the receive: the peer has dropped the advert, or will.
+  Rtr SendRtr(const ReceivePattern& pattern, uint32_t receive, uint32_t generation, uint64_t seen);
+  // A message of another way matched the receive: the peer has dropped the RTR, or will.
   void Match() { state_ = State::kQuiet; }
   // The peer announces that it writes. False: it must not; it breaks the rules.
   bool Announce();
   // The receive is to be cancelled. True: it is, at once. False: ask the peer, unless it was asked,
   // and wait for Acknowledge.
   bool Cancel();
-  // The peer has given the advert back. True: the receive is cancelled. False: it was matched
+  // The peer has given the RTR back. True: the receive is cancelled. False: it was matched
   // meanwhile.
   bool Acknowledge();
 

@@ -18,7 +18,7 @@
 #include "gpu_backends/api/strided_copy.h"
 
 namespace ferry::shm {
-struct ChannelLayout;
+struct PairLayout;
 }
 
 namespace ferry::gpu {
@@ -57,7 +57,7 @@ struct DeviceEnds {
 
 // The bytes of one message of a matched pair whose ends share a node
 // (docs/stream_triggered.md). The blocks of both ends lie in host memory that several processes map
-// (shm/layout/channel_layout.h); shm/pair_move.h defines how the ends use them, by 64-bit atomic
+// (shm/layout/pair_layout.h); shm/pair_move.h defines how the ends use them, by 64-bit atomic
 // operations that CPUs and all devices of the node see.
 struct MatchedMove {
   void* destination = nullptr;
@@ -65,8 +65,8 @@ struct MatchedMove {
   uint64_t size_bytes = 0;
   DeviceEnds ends;
   // The blocks of this end and of the other, and the life of the other's block that is meant.
-  shm::ChannelLayout* own = nullptr;
-  shm::ChannelLayout* other = nullptr;
+  shm::PairLayout* own = nullptr;
+  shm::PairLayout* other = nullptr;
   uint32_t other_life = 0;
   bool is_send = false;
   // The ends meet, and the second one to come moves the bytes. False: a ready send, which moves

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string>
 
-#include "shm/layout/channel_layout.h"
+#include "shm/layout/pair_layout.h"
 
 namespace ferry::gpu {
 namespace {

@@ -12,7 +12,7 @@
 #include "ferry/device/platform.h"
 #include "gpu_backends/device/control.h"
 
-/* An end (shm/layout/channel_layout.h), in words of 64 bits; DriverStream compares the numbers. */
+/* An end (shm/layout/pair_layout.h), in words of 64 bits; DriverStream compares the numbers. */
 #define FERRY_DEVICE_END_DONE 8
 #define FERRY_DEVICE_END_DONE_ERROR 9 /* the lower half */
 #define FERRY_DEVICE_END_MEET 16

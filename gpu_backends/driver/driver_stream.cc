@@ -8,7 +8,7 @@
 
 #include "common/sleep.h"
 #include "shm/atomic.h"
-#include "shm/layout/channel_layout.h"
+#include "shm/layout/pair_layout.h"
 #include "shm/wait_policy.h"
 #include "shm/word_copy.h"
 

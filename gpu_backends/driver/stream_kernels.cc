@@ -7,7 +7,7 @@
 #include "gpu_backends/device/kernels.h"
 #include "shm/atomic.h"
 #include "shm/counter.h"
-#include "shm/layout/channel_layout.h"
+#include "shm/layout/pair_layout.h"
 #include "shm/pair_move.h"
 
 namespace ferry::gpu {
@@ -22,13 +22,13 @@ constexpr uint64_t kBytesOfThread = 64;
 constexpr uint64_t kBytesOfUnit = 16;  // the widest access, of which blocks have few in a row
 
 // Checks the offsets of an end's words in pair_move.h against the layout.
-static_assert(offsetof(shm::ChannelLayout, done) + offsetof(shm::CounterLayout, value) ==
+static_assert(offsetof(shm::PairLayout, done) + offsetof(shm::CounterLayout, value) ==
               FERRY_DEVICE_END_DONE * sizeof(uint64_t));
-static_assert(offsetof(shm::ChannelLayout, done) + offsetof(shm::CounterLayout, error) ==
+static_assert(offsetof(shm::PairLayout, done) + offsetof(shm::CounterLayout, error) ==
               FERRY_DEVICE_END_DONE_ERROR * sizeof(uint64_t));
-static_assert(offsetof(shm::ChannelLayout, meet) + offsetof(shm::CounterLayout, value) ==
+static_assert(offsetof(shm::PairLayout, meet) + offsetof(shm::CounterLayout, value) ==
               FERRY_DEVICE_END_MEET * sizeof(uint64_t));
-static_assert(offsetof(shm::ChannelLayout, gate) == FERRY_DEVICE_END_GATE * sizeof(uint64_t));
+static_assert(offsetof(shm::PairLayout, gate) == FERRY_DEVICE_END_GATE * sizeof(uint64_t));
 static_assert(shm::kGateInside == FERRY_DEVICE_GATE_INSIDE);
 static_assert(shm::kGateClosed == FERRY_DEVICE_GATE_CLOSED);
 static_assert(shm::kGateLifeShift == FERRY_DEVICE_GATE_LIFE_SHIFT);

@@ -30,8 +30,8 @@ bool WordMeets(const WaitValueOperation& wait) {
 
 shm::PairEnds EndsOf(const MatchedMove& move) { return {move.own, move.other, move.other_life}; }
 
-// For parts of a message.
-auto PartCopier(const MatchedMove& move) {
+// For chunks of a message.
+auto ChunkCopier(const MatchedMove& move) {
   return [&move](uint64_t offset, uint64_t size_bytes) {
     shm::CopyWords(static_cast<std::byte*>(move.destination) + offset,
                    static_cast<const std::byte*>(move.source) + offset, size_bytes);
@@ -254,8 +254,8 @@ void StreamWorker::RunMove(const MoveOperation& operation) {
   if (!moves) {
     return;  // the other end will, or nobody
   }
-  if (link_ == nullptr && shm::IsMovedInParts(move.size_bytes)) {
-    shm::MoveInParts(ends, move.round, move.size_bytes, PartCopier(move));
+  if (link_ == nullptr && shm::IsMovedInChunks(move.size_bytes)) {
+    shm::MoveInChunks(ends, move.round, move.size_bytes, ChunkCopier(move));
     return;
   }
   if (move.size_bytes != 0) {
@@ -268,11 +268,11 @@ Status StreamWorker::WaitForMove(const MatchedMove& move) {
   const shm::PairEnds ends = EndsOf(move);
   const shm::Counter done(&move.own->done);
   const auto goes_on = [this] { return !Cancelled(); };
-  // Over a link the model gives copies their time, so the mover does not offer parts.
+  // Over a link the model gives copies their time, so the mover does not offer chunks.
   const auto met = [&] {
     return done.Reached(move.round) ||
            (move.other != nullptr &&
-            shm::HelpMove(ends, move.round, move.size_bytes, PartCopier(move), goes_on) &&
+            shm::HelpMove(ends, move.round, move.size_bytes, ChunkCopier(move), goes_on) &&
             done.Reached(move.round));
   };
   Status status = WaitUntil(met, [&](std::chrono::nanoseconds time) {

@@ -137,22 +137,22 @@ FERRY_API int ferry_deregister(void* pointer);
 
 /* ---- Offloaded send buffers --------------------------------------------------------------------
  *
- * A send buffer that peers or the network card read slowly, or not at all, can have a shadow: a
+ * A send buffer that peers or the network card read slowly, or not at all, can have a bounce buffer: a
  * copy in the rank's heap, which they read instead. One copy then serves any number of sends, and
  * a send no longer waits for the device. After "Direct MPI Library for Intel Xeon Phi
  * Co-Processors" (Si and others, 2013), section IV-B4: reg_offload_mr, sync_offload_mr,
  * dereg_offload_mr.
  *
  * While a buffer is registered, every send (ferry_send, ferry_isend) whose bytes all lie in it
- * reads the shadow: what the last ferry_offload_sync copied there, whatever the buffer holds by
+ * reads the bounce buffer: what the last ferry_offload_sync copied there, whatever the buffer holds by
  * now. A send of which some bytes were not synchronised since the registration fails with
  * FERRY_ERR_BUFFER. A send that reaches beyond the buffer, or lies in two, reads the memory itself.
- * A persistent request is bound to the shadow, or to the memory, by ferry_send_init; whether its
+ * A persistent request is bound to the bounce buffer, or to the memory, by ferry_send_init; whether its
  * bytes were synchronised matters when it is started. Receives, and ferry_memcpy, always mean the
  * memory itself.
  *
  * Without any of this, messages from device memory that a rank itself brings to the host go through
- * shadows that are synchronised at each send (option offload_min_bytes). */
+ * bounce buffers that are synchronised at each send (option offload_min_bytes). */
 
 /* An offloaded send buffer. 0 names none. Handles are never used again. */
 typedef uint64_t ferry_offload;
@@ -160,7 +160,7 @@ typedef uint64_t ferry_offload;
 /* Given as the size: all bytes from the offset on. */
 #define FERRY_OFFLOAD_TO_END SIZE_MAX
 
-/* Registers [buffer, buffer + size_bytes), memory of any kind: a shadow of that size is allocated
+/* Registers [buffer, buffer + size_bytes), memory of any kind: a bounce buffer of that size is allocated
  * in the heap (heap_bytes), and registered with the GPU backend if the buffer is device memory.
  * Nothing is copied yet. Blocks on the daemon once, while the heap is made. FERRY_ERR_ARGUMENT for
  * a null or empty buffer; FERRY_ERR_EXISTS if it overlaps another offloaded one; FERRY_ERR_BUFFER
@@ -168,14 +168,14 @@ typedef uint64_t ferry_offload;
  * buffer must be deregistered before it is freed; ferry_free refuses it (FERRY_ERR_BUFFER). */
 FERRY_API int ferry_offload_register(const void* buffer, size_t size_bytes, ferry_offload* offload);
 /* Copies the bytes from `offset_bytes` on, `size_bytes` of them or FERRY_OFFLOAD_TO_END, from the
- * buffer into the shadow; device memory by a stream. Blocks until they are there: sends that follow
+ * buffer into the bounce buffer; device memory by a stream. Blocks until they are there: sends that follow
  * read them. Work of the application's own that writes the buffer must be complete. Zero bytes are
  * no error. FERRY_ERR_NOT_FOUND for a handle that names no buffer; FERRY_ERR_ARGUMENT for bytes
  * beyond its end; FERRY_ERR_BUFFER while a send of some of these bytes is not complete: like any
  * send buffer, the bytes that a send reads must not be changed. After any other error these bytes
  * count as not synchronised. */
 FERRY_API int ferry_offload_sync(ferry_offload offload, size_t offset_bytes, size_t size_bytes);
-/* Frees the shadow, and sets *offload to FERRY_OFFLOAD_NULL; sends read the memory itself again.
+/* Frees the bounce buffer, and sets *offload to FERRY_OFFLOAD_NULL; sends read the memory itself again.
  * FERRY_ERR_NOT_FOUND for a handle that names no buffer; FERRY_ERR_BUFFER, and nothing changes,
  * while a send from it is not complete, a persistent request is bound to it, or another thread
  * synchronises it. Must not run at the same time as the start of a send from the buffer.

@@ -27,7 +27,7 @@ Descriptor DescriptorOf(const PacketHeader& header, DescriptorKind kind) {
 // The most data that comes pushed: as much as an engine lets out at a time.
 constexpr uint64_t kMostPushed = 1 << 20;
 
-Descriptor OfferOf(const PacketHeader& header, const WireRts& wire) {
+Descriptor RtsOf(const PacketHeader& header, const WireRts& wire) {
   Descriptor descriptor = DescriptorOf(header, DescriptorKind::kRemoteRts);
   descriptor.flags &= static_cast<uint8_t>(~kFlagDataPushed);
   const shm::RemoteRts rts{wire.send_request, wire.send_generation, wire.key, {0, 0, wire.address}};
@@ -56,21 +56,21 @@ bool IsDeath(ErrorCode error) {
 }
 
 // What the core of a rank says by a direct link. The rest is said by daemons alone: who has ended,
-// receives that are advertised, pairs.
+// receives that are announced by an RTR, pairs.
 bool IsOfRanks(PacketKind kind) {
   switch (kind) {
     case PacketKind::kEager:
     case PacketKind::kRemoteRts:
     case PacketKind::kCredit:
     case PacketKind::kSendDone:
-    case PacketKind::kPull:
+    case PacketKind::kRndvGet:
     case PacketKind::kBlockReady:
     case PacketKind::kBlockDone:
     case PacketKind::kRetract:
     case PacketKind::kSwitch:
     case PacketKind::kOneSided:
     case PacketKind::kOneSidedDone:
-    case PacketKind::kOneSidedOffer:
+    case PacketKind::kOneSidedRts:
       return true;
     default:
       return false;
@@ -137,12 +137,12 @@ std::optional<Arrivals::Trouble> Arrivals::Handle(Job& job, const Packet& packet
         hooks_.on_parted(*rank, source);
       }
       return std::nullopt;
-    case PacketKind::kPull:
-      if (const auto pull = BodyOf<WirePull>(packet.body); pull && rank != nullptr) {
-        feeds_.OnPull(*rank, source, *pull, now_ns);
-      } else if (pull) {
+    case PacketKind::kRndvGet:
+      if (const auto rndv_get = BodyOf<WireRndvGet>(packet.body); rndv_get && rank != nullptr) {
+        staged_sends_.OnRndvGet(*rank, source, *rndv_get, now_ns);
+      } else if (rndv_get) {
         WireBlock refusal{};
-        refusal.pull = pull->pull;
+        refusal.rndv_get = rndv_get->rndv_get;
         refusal.error = static_cast<int32_t>(ErrorCode::kPeerDied);
         outbound_.Post(job, PacketKind::kBlockReady, packet.header.destination, source, refusal,
                        now_ns);
@@ -150,17 +150,17 @@ std::optional<Arrivals::Trouble> Arrivals::Handle(Job& job, const Packet& packet
       return std::nullopt;
     case PacketKind::kBlockReady:
       if (const auto block = BodyOf<WireBlock>(packet.body); block && rank != nullptr) {
-        pulls_.OnBlockReady(*rank, source, *block, now_ns);
+        rndv_gets_.OnBlockReady(*rank, source, *block, now_ns);
       }
       return std::nullopt;
     case PacketKind::kBlockDone:
       if (const auto done = BodyOf<WireBlockDone>(packet.body)) {
-        feeds_.OnBlockDone(job, packet.header.destination, source, *done, now_ns);
+        staged_sends_.OnBlockDone(job, packet.header.destination, source, *done, now_ns);
       }
       return std::nullopt;
     case PacketKind::kPut:
       return HandlePut(job, packet, now_ns);
-    case PacketKind::kAdvert:
+    case PacketKind::kRtr:
     case PacketKind::kWithdraw:
     case PacketKind::kWithdrawn:
     case PacketKind::kPutDone:
@@ -168,7 +168,7 @@ std::optional<Arrivals::Trouble> Arrivals::Handle(Job& job, const Packet& packet
       return std::nullopt;
     case PacketKind::kOneSided:
     case PacketKind::kOneSidedDone:
-    case PacketKind::kOneSidedOffer:
+    case PacketKind::kOneSidedRts:
       HandleOneSided(job, packet, now_ns);
       return std::nullopt;
     default:
@@ -183,10 +183,10 @@ void Arrivals::HandleOneSided(Job& job, const Packet& packet, uint64_t now_ns) {
     if (one_sided_.OnPacket(job, packet, now_ns)) {
       return;
     }
-  } else if (header.kind == static_cast<uint8_t>(PacketKind::kOneSidedOffer)) {
-    if (const auto offer = HeadOf<WireOneSidedOffer>(packet.body)) {
-      return one_sided_.OnOffer(job, header, *offer, packet.body.subspan(sizeof(WireOneSidedOffer)),
-                                now_ns);
+  } else if (header.kind == static_cast<uint8_t>(PacketKind::kOneSidedRts)) {
+    if (const auto rts = HeadOf<WireOneSidedRts>(packet.body)) {
+      return one_sided_.OnRts(job, header, *rts, packet.body.subspan(sizeof(WireOneSidedRts)),
+                              now_ns);
     }
   } else if (const auto done = HeadOf<WireOneSidedDone>(packet.body)) {
     if (one_sided_.OnDone(job, header, *done, packet.body.subspan(sizeof(WireOneSidedDone)))) {
@@ -200,13 +200,13 @@ void Arrivals::HandleOneSided(Job& job, const Packet& packet, uint64_t now_ns) {
 void Arrivals::HandleReceiverFirst(Job& job, const Packet& packet, uint64_t now_ns) {
   const PacketHeader& header = packet.header;
   ServedRank* rank = job.served[header.destination];
-  if (header.kind == static_cast<uint8_t>(PacketKind::kAdvert)) {
-    const auto advert = BodyOf<WireAdvert>(packet.body);
-    if (!advert || header.tag < 0) {
+  if (header.kind == static_cast<uint8_t>(PacketKind::kRtr)) {
+    const auto rtr = BodyOf<WireRtr>(packet.body);
+    if (!rtr || header.tag < 0) {
       ++dropped_;
     } else if (rank != nullptr && !rank->IsStaleFrom(header.source)) {
       // Else it finds out without.
-      puts_.OnAdvert(*rank, header, *advert);
+      rndv_puts_.OnRtr(*rank, header, *rtr);
     }
     return;
   }
@@ -215,7 +215,7 @@ void Arrivals::HandleReceiverFirst(Job& job, const Packet& packet, uint64_t now_
     if (!done) {
       ++dropped_;
     } else if (rank != nullptr) {
-      adverts_.OnPutDone(*rank, header.source, *done, now_ns);
+      rtrs_.OnPutDone(*rank, header.source, *done, now_ns);
     }
     return;
   }
@@ -223,9 +223,9 @@ void Arrivals::HandleReceiverFirst(Job& job, const Packet& packet, uint64_t now_
   if (!receive) {
     ++dropped_;
   } else if (header.kind == static_cast<uint8_t>(PacketKind::kWithdraw)) {
-    puts_.OnWithdraw(job, header.destination, header.source, *receive, now_ns);
+    rndv_puts_.OnWithdraw(job, header.destination, header.source, *receive, now_ns);
   } else if (rank != nullptr) {
-    adverts_.OnWithdrawn(*rank, header.source, *receive);
+    rtrs_.OnWithdrawn(*rank, header.source, *receive);
   }
 }
 
@@ -241,7 +241,7 @@ std::optional<Arrivals::Trouble> Arrivals::HandlePut(Job& job, const Packet& pac
   if (rank == nullptr) {
     return std::nullopt;  // gone: its sender hears of it
   }
-  if (!adverts_.OnPut(*rank, header.source, *put, now_ns)) {
+  if (!rtrs_.OnPut(*rank, header.source, *put, now_ns)) {
     if (rank->StateOf(header.source) != ErrorCode::kOk) {
       return std::nullopt;  // the receive has ended with its source
     }
@@ -281,7 +281,7 @@ std::optional<Arrivals::Trouble> Arrivals::HandleMessage(Job& job, const Packet&
     return std::nullopt;
   }
   if (pushed) {  // nobody waits for an answer
-    return Deliver(job, OfferOf(header, *wire), data, Data::kPushed);
+    return Deliver(job, RtsOf(header, *wire), data, Data::kPushed);
   }
   if (job.ended[header.destination] != ErrorCode::kOk) {
     const WireResult result{wire->send_request, wire->send_generation,
@@ -289,7 +289,7 @@ std::optional<Arrivals::Trouble> Arrivals::HandleMessage(Job& job, const Packet&
     outbound_.Post(job, PacketKind::kSendDone, header.destination, header.source, result, now_ns);
     return std::nullopt;
   }
-  return Deliver(job, OfferOf(header, *wire), data);
+  return Deliver(job, RtsOf(header, *wire), data);
 }
 
 std::optional<Arrivals::Head> Arrivals::FindHead(std::span<const std::byte> frame,
@@ -321,17 +321,17 @@ std::optional<Arrivals::Head> Arrivals::FindHead(std::span<const std::byte> fram
     return std::nullopt;
   }
   head.link = job->RouteTo(header.source).link;
-  head.offer = OfferOf(header, wire);
+  head.rts = RtsOf(header, wire);
   return head;
 }
 
 std::optional<Arrivals::Trouble> Arrivals::OnHead(const Head& head, IncomingId* id) {
   if (head.rank->job->trace.on()) [[unlikely]] {
-    TraceDelivery(*head.rank->job, head.offer);
+    TraceDelivery(*head.rank->job, head.rts);
   }
-  return head.is_pushed ? Judge(*head.rank, head.offer.source,
-                                head.rank->delivery.DeliverArriving(head.offer, id))
-                        : std::nullopt;
+  return head.is_pushed
+             ? Judge(*head.rank, head.rts.source, head.rank->delivery.DeliverArriving(head.rts, id))
+             : std::nullopt;
 }
 
 std::optional<Arrivals::Trouble> Arrivals::HandleCredit(Job& job, const Packet& packet) {
@@ -359,8 +359,8 @@ std::optional<Arrivals::Trouble> Arrivals::HandleMarker(Job& job, const Packet& 
   return Deliver(job, descriptor, {});
 }
 
-// Goes where messages go, and so behind the offer. By source and request, so that nobody retracts
-// what another rank has offered.
+// Goes where messages go, and so behind the RTS. By source and request, so that nobody retracts
+// what another rank has announced.
 std::optional<Arrivals::Trouble> Arrivals::HandleRetract(Job& job, const Packet& packet) {
   const auto wire = BodyOf<WireSend>(packet.body);
   if (!wire || packet.header.tag < 0 || wire->request == 0) {
@@ -407,9 +407,9 @@ void Arrivals::HandleResult(Job& job, const Packet& packet, uint64_t now_ns) {
     ++dropped_;
     return;
   }
-  feeds_.OnResult(job, packet.header.destination, packet.header.source, *wire, now_ns);
+  staged_sends_.OnResult(job, packet.header.destination, packet.header.source, *wire, now_ns);
   ServedRank* const rank = job.served[packet.header.destination];
-  if (rank != nullptr && wire->send_request >= kOneSidedOffers) {
+  if (rank != nullptr && wire->send_request >= kFirstOneSidedRts) {
     one_sided_.OnResult(*rank, packet.header.source, *wire);
   } else if (rank != nullptr) {
     rank->Answer(DescriptorKind::kSendDone, packet.header.source, wire->send_request,
@@ -460,7 +460,7 @@ std::optional<Arrivals::Trouble> Arrivals::Deliver(Job& job, const Descriptor& d
                    "more messages for rank " + std::to_string(destination) +
                        ", which has not attached, than its peers have credit for"};
   }
-  // An offer goes without its data, which its sender keeps, unless it is pushed.
+  // An RTS goes without its data, which its sender keeps, unless it is pushed.
   const bool keeps =
       descriptor.kind != static_cast<uint8_t>(DescriptorKind::kRemoteRts) || is == Data::kPushed;
   job.early_bytes += sizeof(Message) + (keeps ? data.size() : 0);

@@ -40,14 +40,14 @@ class Arrivals {
   };
 
   // All outlive this. `extension` may be null.
-  Arrivals(Directory& directory, Outbound& outbound, Pulls& pulls, Feeds& feeds, Adverts& adverts,
-           Puts& puts, OneSided& one_sided, Extension* extension, Hooks hooks)
+  Arrivals(Directory& directory, Outbound& outbound, RndvGets& rndv_gets, StagedSends& staged_sends,
+           Rtrs& rtrs, RndvPuts& puts, OneSided& one_sided, Extension* extension, Hooks hooks)
       : directory_(directory),
         outbound_(outbound),
-        pulls_(pulls),
-        feeds_(feeds),
-        adverts_(adverts),
-        puts_(puts),
+        rndv_gets_(rndv_gets),
+        staged_sends_(staged_sends),
+        rtrs_(rtrs),
+        rndv_puts_(puts),
         one_sided_(one_sided),
         extension_(extension),
         hooks_(std::move(hooks)) {}
@@ -75,12 +75,12 @@ class Arrivals {
     }
   }
   // A message whose head alone has come (transport::CompletionSink::OnHead): what its frame has
-  // before it, and its own packet, whose body goes on with data. Nothing unless it is an offer from
+  // before it, and its own packet, whose body goes on with data. Nothing unless it is an RTS from
   // whom it says, for a rank that takes it; nothing has been done yet.
   struct Head {
     std::span<const std::byte> before;
     bool is_pushed = false;
-    shm::Descriptor offer;
+    shm::Descriptor rts;
     Link* link = nullptr;
     ServedRank* rank = nullptr;
   };
@@ -120,10 +120,10 @@ class Arrivals {
 
   Directory& directory_;
   Outbound& outbound_;
-  Pulls& pulls_;
-  Feeds& feeds_;
-  Adverts& adverts_;
-  Puts& puts_;
+  RndvGets& rndv_gets_;
+  StagedSends& staged_sends_;
+  Rtrs& rtrs_;
+  RndvPuts& rndv_puts_;
   OneSided& one_sided_;
   Extension* const extension_;
   const Hooks hooks_;

@@ -75,20 +75,20 @@ ProgressCore::ProgressCore(const CoreOptions& options, CoreParts parts, CoreHook
       device_copies_(std::move(parts.device_copies)),
       outbound_(*transport_, directory_),
       private_memory_(*transport_, registrar_, registrations_, parts.home),
-      pulls_(*transport_, outbound_, depot_, registrations_, private_memory_, options.pipeline,
-             options.operation_timeout_ns),
-      feeds_(outbound_, depot_, options.pipeline, options.operation_timeout_ns),
+      rndv_gets_(*transport_, outbound_, depot_, registrations_, private_memory_, options.pipeline,
+                 options.operation_timeout_ns),
+      staged_sends_(outbound_, depot_, options.pipeline, options.operation_timeout_ns),
       pushes_(outbound_, options.push_max_bytes),
-      landings_(pulls_, *transport_),
-      adverts_(registrar_, outbound_, depot_, options.operation_timeout_ns),
-      puts_(*transport_, outbound_, depot_, registrations_),
-      one_sided_(outbound_, pulls_, feeds_, registrations_, private_memory_),
+      landings_(rndv_gets_, *transport_),
+      rtrs_(registrar_, outbound_, depot_, options.operation_timeout_ns),
+      rndv_puts_(*transport_, outbound_, depot_, registrations_),
+      one_sided_(outbound_, rndv_gets_, staged_sends_, registrations_, private_memory_),
       extension_(parts.extend ? parts.extend({*transport_, outbound_, registrar_, registrations_,
                                               one_sided_, options.operation_timeout_ns})
                               : nullptr),
-      commands_(outbound_, pulls_, feeds_, registrations_, private_memory_, pushes_, adverts_,
-                puts_, one_sided_, hooks_),
-      arrivals_(directory_, outbound_, pulls_, feeds_, adverts_, puts_, one_sided_,
+      commands_(outbound_, rndv_gets_, staged_sends_, registrations_, private_memory_, pushes_,
+                rtrs_, rndv_puts_, one_sided_, hooks_),
+      arrivals_(directory_, outbound_, rndv_gets_, staged_sends_, rtrs_, rndv_puts_, one_sided_,
                 extension_.get(),
                 {.on_ended =
                      [this](Job& job, uint32_t rank, ErrorCode error) {
@@ -150,10 +150,10 @@ uint32_t ProgressCore::Turn(uint64_t now_ns) {
     }
   }
   outbound_.Flush(now_ns);
-  pulls_.Advance(now_ns);
-  feeds_.Advance(now_ns);
-  puts_.Advance(now_ns);
-  adverts_.Advance();
+  rndv_gets_.Advance(now_ns);
+  staged_sends_.Advance(now_ns);
+  rndv_puts_.Advance(now_ns);
+  rtrs_.Advance();
   one_sided_.Advance(now_ns);
   depot_.Advance();
   registrations_.Advance(now_ns);
@@ -293,7 +293,7 @@ transport::Landing ProgressCore::OnHead(transport::PeerId /*sender*/,
     return Landings::Nowhere();
   }
   if (!head->is_pushed) {
-    return landings_.BeginCarried(*head->link, rank, head->offer);
+    return landings_.BeginCarried(*head->link, rank, head->rts);
   }
   if (home_ != nullptr) {
     rank.delivery.ShowLane();
@@ -336,9 +336,9 @@ void ProgressCore::OnComplete(uint64_t context, ErrorCode ended) {
   if ((context & kPairContext) == kPairContext) {
     extension_->OnComplete(context, code);  // nobody else has such operations
   } else if ((context & kReadContext) != 0) {
-    pulls_.OnReadComplete(context, code, now_ns_);
+    rndv_gets_.OnReadComplete(context, code, now_ns_);
   } else if ((context & kWriteContext) != 0) {
-    puts_.OnWriteComplete(context, code, now_ns_);
+    rndv_puts_.OnWriteComplete(context, code, now_ns_);
   } else if ((context & kPushContext) != 0) {
     pushes_.OnComplete(context, code);
   } else {
@@ -355,9 +355,9 @@ void ProgressCore::OnCopied(const CopyTask& task) {
 
 void ProgressCore::OnCopiedForGood(const CopyTask& task) {
   if (task.direction == CopyTask::Direction::kToProcess) {
-    pulls_.OnCopied(task, now_ns_);
+    rndv_gets_.OnCopied(task, now_ns_);
   } else {
-    feeds_.OnCopied(task, now_ns_);
+    staged_sends_.OnCopied(task, now_ns_);
   }
 }
 
@@ -389,25 +389,25 @@ void ProgressCore::Wake() {
   }
 }
 
-// A peer that reads what was offered here says so only when it is through.
+// A peer that reads what was announced here says so only when it is through.
 bool ProgressCore::HasTransfers() const {
-  const auto is_offered = [](const auto& entry) { return entry.second.offered != 0; };
-  return !pulls_.empty() || !feeds_.empty() || !pushes_.empty() || !landings_.empty() ||
-         !puts_.empty() || adverts_.written() != 0 ||
+  const auto is_announced = [](const auto& entry) { return entry.second.announced != 0; };
+  return !rndv_gets_.empty() || !staged_sends_.empty() || !pushes_.empty() || !landings_.empty() ||
+         !rndv_puts_.empty() || rtrs_.written() != 0 ||
          (extension_ != nullptr && extension_->HasTransfers(now_ns_)) ||
          std::any_of(directory_.served().begin(), directory_.served().end(), [&](const auto& rank) {
-           return rank->reached_offers != 0 ||
-                  std::any_of(rank->regions.begin(), rank->regions.end(), is_offered);
+           return rank->reached_rts != 0 ||
+                  std::any_of(rank->regions.begin(), rank->regions.end(), is_announced);
          });
 }
 
 uint64_t ProgressCore::NextTurnNs(uint64_t now_ns) const {
   uint64_t next = transport_->NextPollNs(now_ns);
-  bool retry = !transport_->capabilities().wait_fd || adverts_.closes_windows() ||
+  bool retry = !transport_->capabilities().wait_fd || rtrs_.closes_windows() ||
                one_sided_.holds_some() ||
                (device_copies_ != nullptr && device_copies_->pending() != 0);
-  bool check = !pulls_.empty() || !feeds_.empty() || depot_.must_recycle() ||
-               registrations_.any_leaving() || adverts_.awaits_answers() || one_sided_.is_waiting();
+  bool check = !rndv_gets_.empty() || !staged_sends_.empty() || depot_.must_recycle() ||
+               registrations_.any_leaving() || rtrs_.awaits_answers() || one_sided_.is_waiting();
   for (const auto& rank : directory_.served()) {
     retry |= !rank->delivery.empty();
     check |= rank->held;
@@ -424,9 +424,9 @@ uint64_t ProgressCore::NextTurnNs(uint64_t now_ns) const {
 
 void ProgressCore::CheckDeadlines() {
   next_check_ns_ = now_ns_ + options_.operation_timeout_ns / kChecksPerTimeout;
-  pulls_.CheckDeadlines(now_ns_);
-  feeds_.CheckDeadlines(now_ns_);
-  adverts_.CheckDeadlines(directory_, now_ns_);
+  rndv_gets_.CheckDeadlines(now_ns_);
+  staged_sends_.CheckDeadlines(now_ns_);
+  rtrs_.CheckDeadlines(directory_, now_ns_);
   one_sided_.RetryWaiting(now_ns_);
   depot_.Recycle(now_ns_);
   registrations_.Sweep(now_ns_);

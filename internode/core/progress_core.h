@@ -73,7 +73,7 @@ struct CoreOptions {
   PipelineRules pipeline;
   uint64_t operation_timeout_ns = 10'000'000'000;
   uint64_t max_held_bytes = 256 << 20;  // for one rank, as Delivery counts
-  // Offers up to this have their data sent behind them if their rank says that it may be; 0: none.
+  // RTSs up to this have their data sent behind them if their rank says that it may be; 0: none.
   uint64_t push_max_bytes = 0;
   // Each other node is one rank of the job, and not a daemon: it is believed only what ranks say,
   // and what it does wrong costs it the link, and nobody else anything.
@@ -260,12 +260,12 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   const std::shared_ptr<Copier> device_copies_;
   Outbound outbound_;
   PrivateMemory private_memory_;
-  Pulls pulls_;
-  Feeds feeds_;
+  RndvGets rndv_gets_;
+  StagedSends staged_sends_;
   Pushes pushes_;
   Landings landings_;
-  Adverts adverts_;
-  Puts puts_;
+  Rtrs rtrs_;
+  RndvPuts rndv_puts_;
   OneSided one_sided_;
   const std::unique_ptr<Extension> extension_;  // may be null
   RankCommands commands_;

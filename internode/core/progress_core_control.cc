@@ -23,9 +23,9 @@ Status ProgressCore::AddJob(const JobPlan& plan) {
 
 void ProgressCore::RemoveJob(const std::string& job_id) {
   if (Job* job = directory_.FindJob(job_id); job != nullptr) {
-    feeds_.Drop(job, now_ns_);
-    pulls_.Drop(*job);
-    puts_.Drop(*job);
+    staged_sends_.Drop(job, now_ns_);
+    rndv_gets_.Drop(*job);
+    rndv_puts_.Drop(*job);
     one_sided_.Drop(job);
     for (const Stage* stage : {&job->private_stage, &job->device_stage}) {
       depot_.Retire(*stage, now_ns_ + options_.operation_timeout_ns);
@@ -76,9 +76,9 @@ bool ProgressCore::TryRemoveSession(const std::string& job_id, uint32_t rank, ui
   ReportLanded(*served);
   served->ended = true;
   served->claim.Drop();
-  pulls_.FailOf(served, ErrorCode::kPeerDied, now_ns_);  // that is what the senders hear
-  puts_.FailOf(served, ErrorCode::kPeerDied, now_ns_);   // and the receivers
-  feeds_.FailOf(*served, ErrorCode::kPeerDied, now_ns_);
+  rndv_gets_.FailOf(served, ErrorCode::kPeerDied, now_ns_);  // that is what the senders hear
+  rndv_puts_.FailOf(served, ErrorCode::kPeerDied, now_ns_);  // and the receivers
+  staged_sends_.FailOf(*served, ErrorCode::kPeerDied, now_ns_);
   landings_.FailOf(*served, ErrorCode::kPeerDied, now_ns_);
   if (extension_ != nullptr) {
     extension_->CloseOf(*served, ErrorCode::kPeerDied);
@@ -96,7 +96,7 @@ bool ProgressCore::TryRemoveSession(const std::string& job_id, uint32_t rank, ui
   }
   bool written = false;
   for (auto& [id, region] : served->regions) {
-    written |= !adverts_.TryRemoveRegion(*served, region, deadline_ns, now_ns_);
+    written |= !rtrs_.TryRemoveRegion(*served, region, deadline_ns, now_ns_);
   }
   if (written) {
     return false;
@@ -108,7 +108,7 @@ bool ProgressCore::TryRemoveSession(const std::string& job_id, uint32_t rank, ui
   if (!served->regions.empty()) {
     return false;
   }
-  adverts_.Forget(*served);
+  rtrs_.Forget(*served);
   shm::StoreRelaxed(served->seat.wake->sleepers, 0);
   directory_.RemoveServed(served);
   return true;
@@ -149,15 +149,15 @@ bool ProgressCore::TryRemoveRegion(const std::string& job_id, uint32_t rank, uin
   const auto found = served->regions.find(region);
   found->second.closing = true;
   served->claim.Drop();  // the next command asks again, if it is for another region
-  pulls_.FailIn(&found->second, ErrorCode::kInvalidBuffer, now_ns_);
-  feeds_.FailIn(&found->second, ErrorCode::kInvalidBuffer, now_ns_);
-  puts_.FailIn(&found->second, ErrorCode::kInvalidBuffer, now_ns_);
+  rndv_gets_.FailIn(&found->second, ErrorCode::kInvalidBuffer, now_ns_);
+  staged_sends_.FailIn(&found->second, ErrorCode::kInvalidBuffer, now_ns_);
+  rndv_puts_.FailIn(&found->second, ErrorCode::kInvalidBuffer, now_ns_);
   one_sided_.RetryWaiting(now_ns_);
   if (extension_ != nullptr) {
     extension_->CloseIn(*served, found->second);
   }
   if (found->second.users != 0 ||
-      !adverts_.TryRemoveRegion(*served, found->second, deadline_ns, now_ns_) ||
+      !rtrs_.TryRemoveRegion(*served, found->second, deadline_ns, now_ns_) ||
       !Retire(*served, found->second, deadline_ns, unpinned)) {
     return false;
   }
@@ -168,13 +168,13 @@ bool ProgressCore::TryRemoveRegion(const std::string& job_id, uint32_t rank, uin
   return true;
 }
 
-// True once nothing here uses it. A peer that was offered a part may begin to read it until it
+// True once nothing here uses it. A peer that was told of a part may begin to read it until it
 // hears of the end, and a key that it does not find would cost it the connection: then the memory
 // is kept for a while. So it is, from the deadline on, for a NIC that does not let go.
 bool ProgressCore::Retire(ServedRank& rank, ServedRegion& region, uint64_t deadline_ns,
                           const std::shared_ptr<UnpinSignal>& unpinned) {
-  if (region.offered != 0) {
-    feeds_.ForgetRegion(rank, &region);
+  if (region.announced != 0) {
+    staged_sends_.ForgetRegion(rank, &region);
   }
   return registrations_.TryRetire(region.memory, now_ns_, deadline_ns, unpinned);
 }
@@ -336,7 +336,7 @@ NicStatistics ProgressCore::CountsOf(const transport::Transport& rail) {
 
 TraceCounters ProgressCore::Counters() const {
   TraceCounters counters;
-  counters.operations = pulls_.reads() + puts_.writes();
+  counters.operations = rndv_gets_.reads() + rndv_puts_.writes();
   for (const auto& [number, link] : directory_.links()) {
     counters.operations += link->outstanding;
   }
@@ -356,9 +356,9 @@ Status ProgressCore::StartTrace(TraceRing ring) {
 
 StatusOr<TraceDump> ProgressCore::StopTrace() {
   if (tracer_.on()) {
-    pulls_.TraceUnfinished();
-    feeds_.TraceUnfinished();
-    puts_.TraceUnfinished();
+    rndv_gets_.TraceUnfinished();
+    staged_sends_.TraceUnfinished();
+    rndv_puts_.TraceUnfinished();
   }
   for (const auto& [id, job] : directory_.jobs()) {
     job->trace = {};
@@ -372,10 +372,10 @@ RankReport ProgressCore::Inspect(const std::string& job_id, uint32_t rank) {
   if (served == nullptr) {
     return report;
   }
-  pulls_.Report(*served, now_ns_, &report.transfers);
-  feeds_.Report(*served, now_ns_, &report.transfers);
-  puts_.Report(*served, now_ns_, &report.transfers);
-  adverts_.Report(*served, now_ns_, &report.transfers);
+  rndv_gets_.Report(*served, now_ns_, &report.transfers);
+  staged_sends_.Report(*served, now_ns_, &report.transfers);
+  rndv_puts_.Report(*served, now_ns_, &report.transfers);
+  rtrs_.Report(*served, now_ns_, &report.transfers);
   if (served->held && now_ns_ > served->held_since_ns) {
     report.held_ns = now_ns_ - served->held_since_ns;
   }
@@ -393,8 +393,8 @@ bool ProgressCore::IsIdleWith(const std::string& job_id, uint32_t peer) {
     return true;
   }
   const Link* const link = job->RouteTo(peer).link;
-  if (!pulls_.IsIdleWith(job, peer) || !feeds_.IsIdleWith(job, peer) ||
-      !puts_.IsIdleWith(job, peer) || !pushes_.IsIdleWith(job, peer) ||
+  if (!rndv_gets_.IsIdleWith(job, peer) || !staged_sends_.IsIdleWith(job, peer) ||
+      !rndv_puts_.IsIdleWith(job, peer) || !pushes_.IsIdleWith(job, peer) ||
       one_sided_.OwesNews(job, peer) ||
       (link != nullptr && (!landings_.IsIdleWith(*link) || !link->frame.empty() ||
                            !link->waiting.empty() || link->outstanding != 0))) {
@@ -404,12 +404,12 @@ bool ProgressCore::IsIdleWith(const std::string& job_id, uint32_t peer) {
     if (rank == nullptr) {
       return true;
     }
-    bool any = rank->delivery.HasOffersOf(peer);
-    rank->ForEachOffer([&](const Offer& offer) {
-      any |= offer.state != Offer::State::kNone && offer.destination == peer;
+    bool any = rank->delivery.HasRtsOf(peer);
+    rank->ForEachRts([&](const SentRts& rts) {
+      any |= rts.state != SentRts::State::kNone && rts.destination == peer;
     });
-    for (const Advertised& entry : rank->advertised) {
-      any |= entry.state != Advertised::State::kNone && entry.source == peer;
+    for (const RtrReceive& entry : rank->rtr_receives) {
+      any |= entry.state != RtrReceive::State::kNone && entry.source == peer;
     }
     return !any && OneSided::IsIdleWith(*rank, peer);
   });
@@ -427,8 +427,8 @@ bool ProgressCore::Idle() const {
   const auto is_through = [](const std::shared_ptr<Copier>& copier) {
     return copier == nullptr || copier->pending() == 0;
   };
-  return pulls_.empty() && feeds_.empty() && pushes_.empty() && landings_.empty() &&
-         puts_.empty() && adverts_.written() == 0 && is_through(copies_) &&
+  return rndv_gets_.empty() && staged_sends_.empty() && pushes_.empty() && landings_.empty() &&
+         rndv_puts_.empty() && rtrs_.written() == 0 && is_through(copies_) &&
          is_through(device_copies_) && !outbound_.busy() &&
          std::all_of(
              directory_.jobs().begin(), directory_.jobs().end(),

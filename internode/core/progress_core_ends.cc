@@ -89,17 +89,18 @@ void ProgressCore::EndWork(Job& job, uint32_t rank, ErrorCode error) {
                     [rank](const Message& message) { return message.descriptor.source == rank; });
     }
   }
-  pulls_.FailWith(&job, rank, error, now_ns_);
-  feeds_.OnPeerEnded(job, rank, now_ns_);
-  puts_.FailWith(&job, rank, error == ErrorCode::kNotFound ? ErrorCode::kPeerDied : error, now_ns_);
-  puts_.ForgetNotes(job, rank);
+  rndv_gets_.FailWith(&job, rank, error, now_ns_);
+  staged_sends_.OnPeerEnded(job, rank, now_ns_);
+  rndv_puts_.FailWith(&job, rank, error == ErrorCode::kNotFound ? ErrorCode::kPeerDied : error,
+                      now_ns_);
+  rndv_puts_.ForgetNotes(job, rank);
   one_sided_.FailWith(job, rank, error);
   if (extension_ != nullptr) {
     extension_->FailTo(job, rank, error);
   }
   for (ServedRank* served : job.served) {
     if (served != nullptr && served->rank() != rank) {
-      served->delivery.ForgetOffersOf(rank);
+      served->delivery.ForgetRtsOf(rank);
       if (error == ErrorCode::kLinkDown) {
         served->delivery.DropWaitingOf(rank);
       }
@@ -122,7 +123,7 @@ void ProgressCore::MarkDead(Job& job, uint32_t rank, ErrorCode error) {
     if (served != nullptr && served->rank() != rank) {
       if (error == ErrorCode::kLinkDown) {
         // Pairs with RankEngine::ForgetCredits.
-        shm::FetchAdd(served->session->layout()->adverts[rank].cuts, 1U, std::memory_order_release);
+        shm::FetchAdd(served->session->layout()->rtrs[rank].cuts, 1U, std::memory_order_release);
       }
       // Pairs with RankEngine::DeathOf and the acquire of death_epoch.
       shm::StoreRelease(served->session->layout()->peers[rank].dead, static_cast<uint32_t>(error));
@@ -190,9 +191,9 @@ void ProgressCore::FailLink(Link& link, ErrorCode error) {
     for (uint32_t rank = 0; rank < job->plan.size(); ++rank) {
       Route& route = job->RouteTo(rank);
       if (route.link == &link) {
-        puts_.FailWith(job.get(), rank, link.failure, now_ns_);
-        puts_.ForgetNotes(*job, rank);
-        adverts_.OnLinkFailed(*job, rank, link.failure, now_ns_);
+        rndv_puts_.FailWith(job.get(), rank, link.failure, now_ns_);
+        rndv_puts_.ForgetNotes(*job, rank);
+        rtrs_.OnLinkFailed(*job, rank, link.failure, now_ns_);
       }
       const ErrorCode ended = job->ended[rank];
       if (route.link == &link && (ended == ErrorCode::kOk || ended == ErrorCode::kLinkDown) &&

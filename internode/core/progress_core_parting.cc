@@ -19,17 +19,17 @@ void ProgressCore::PartRanks(const std::string& job_id, uint32_t rank, uint32_t 
     return;
   }
   constexpr ErrorCode kError = ErrorCode::kLinkDown;
-  pulls_.FailBetween(served, peer, kError, now_ns_);
-  feeds_.FailBetween(*served, peer, kError, now_ns_);
-  puts_.FailBetween(served, peer, kError, now_ns_);
+  rndv_gets_.FailBetween(served, peer, kError, now_ns_);
+  staged_sends_.FailBetween(*served, peer, kError, now_ns_);
+  rndv_puts_.FailBetween(served, peer, kError, now_ns_);
   served->notes.erase(peer);
-  adverts_.FailBetween(*served, peer, kError, now_ns_);
+  rtrs_.FailBetween(*served, peer, kError, now_ns_);
   one_sided_.FailBetween(*served, peer, kError);
-  served->delivery.ForgetOffersOf(peer);
+  served->delivery.ForgetRtsOf(peer);
   served->delivery.DropWaitingOf(peer);
   shm::SessionLayout& session = *served->session->layout();
   // As in MarkDead: pair with RankEngine::ForgetCredits, DeathOf and the acquire of death_epoch.
-  shm::FetchAdd(session.adverts[peer].cuts, 1U, std::memory_order_release);
+  shm::FetchAdd(session.rtrs[peer].cuts, 1U, std::memory_order_release);
   shm::StoreRelease(session.peers[peer].dead, static_cast<uint32_t>(kError));
   AnnounceDeath(*served);
 }

@@ -19,14 +19,15 @@ DescriptorKind KindOf(const Descriptor& command) {
   return static_cast<DescriptorKind>(command.kind);
 }
 
-// Whether it is about an offer that came to the rank.
-bool EndsOffer(const Descriptor& command) {
-  return KindOf(command) == DescriptorKind::kPull || KindOf(command) == DescriptorKind::kRetracted;
+// Whether it is about an RTS that came to the rank.
+bool EndsRts(const Descriptor& command) {
+  return KindOf(command) == DescriptorKind::kRndvGet ||
+         KindOf(command) == DescriptorKind::kRetracted;
 }
 
 // Whether it may overtake messages.
 bool IsApart(const Descriptor& command) {
-  return EndsOffer(command) || KindOf(command) == DescriptorKind::kCredit ||
+  return EndsRts(command) || KindOf(command) == DescriptorKind::kCredit ||
          KindOf(command) == DescriptorKind::kLinkWanted;
 }
 
@@ -49,15 +50,15 @@ Payload PayloadOf(const Descriptor& command) {
   return payload;
 }
 
-// The offer that says the same as a kPut, and the same request.
-Descriptor OfferOf(const Descriptor& put) {
+// The RTS that says the same as a kPut, and the same request.
+Descriptor RtsOf(const Descriptor& put) {
   const auto words = PayloadOf<shm::PutCommand>(put);
-  Descriptor offer = put;
-  offer.kind = static_cast<uint8_t>(DescriptorKind::kRemoteRts);
-  offer.flags = put.flags & shm::kFlagSynchronous;
+  Descriptor announced = put;
+  announced.kind = static_cast<uint8_t>(DescriptorKind::kRemoteRts);
+  announced.flags = put.flags & shm::kFlagSynchronous;
   const shm::RemoteRts rts{words.send_request, words.send_generation, 0, words.where};
-  std::memcpy(offer.payload, &rts, sizeof(rts));
-  return offer;
+  std::memcpy(announced.payload, &rts, sizeof(rts));
+  return announced;
 }
 
 // Out of line: while nobody traces, a message pays for a load and a branch, and for no registers.
@@ -84,19 +85,19 @@ RankCommands::Outcome RankCommands::Drain(ServedRank& rank, uint32_t budget, uin
     const Descriptor command = *next;  // once: the rank can still write to it
     if (IsApart(command) && *rank.commands.HeadWord() < rank.ahead) {
       // It was carried out while a message before it was held.
-    } else if (KindOf(command) == DescriptorKind::kAdvert &&
-               *rank.commands.HeadWord() < rank.ahead) {
-      // A pull for the same receive may have overtaken it: it is a hint, and goes for nothing.
-    } else if (EndsOffer(command)) {
-      outcome.violation = EndOffer(rank, command, now_ns);
+    } else if (KindOf(command) == DescriptorKind::kRtr && *rank.commands.HeadWord() < rank.ahead) {
+      // A rendezvous get for the same receive may have overtaken it: it is a hint, and goes for
+      // nothing.
+    } else if (EndsRts(command)) {
+      outcome.violation = EndRts(rank, command, now_ns);
     } else if (KindOf(command) == DescriptorKind::kAccuse) {
       outcome.violation = Judge(rank, PayloadOf<shm::Accusation>(command), &outcome.verdict);
     } else {
       outcome.violation = Check(rank, command);
-      if (!outcome.violation && KindOf(command) == DescriptorKind::kAdvert) {
-        outcome.violation = adverts_.Advertise(rank, command, now_ns);
+      if (!outcome.violation && KindOf(command) == DescriptorKind::kRtr) {
+        outcome.violation = rtrs_.SendRtr(rank, command, now_ns);
       } else if (!outcome.violation && KindOf(command) == DescriptorKind::kWithdraw) {
-        outcome.violation = adverts_.Withdraw(rank, command, now_ns);
+        outcome.violation = rtrs_.Withdraw(rank, command, now_ns);
       } else if (!outcome.violation && Forward(rank, command, now_ns) == Step::kHeld) {
         rank.held = true;
         break;
@@ -140,8 +141,8 @@ void RankCommands::LookAhead(ServedRank& rank, uint64_t now_ns, Outcome* outcome
     if (!IsApart(command)) {
       continue;
     }
-    if (EndsOffer(command)) {
-      outcome->violation = EndOffer(rank, command, now_ns);
+    if (EndsRts(command)) {
+      outcome->violation = EndRts(rank, command, now_ns);
     } else {
       outcome->violation = Check(rank, command);
       if (!outcome->violation && Forward(rank, command, now_ns) == Step::kHeld) {
@@ -211,8 +212,8 @@ std::optional<std::string> RankCommands::Check(const ServedRank& rank,
                ", about its direct link to rank " + std::to_string(command.destination);
       }
       return std::nullopt;
-    case DescriptorKind::kAdvert:
-    case DescriptorKind::kWithdraw:  // Adverts looks closer
+    case DescriptorKind::kRtr:
+    case DescriptorKind::kWithdraw:  // RTRs looks closer
     case DescriptorKind::kCredit:
     case DescriptorKind::kSwitch:
       return std::nullopt;
@@ -294,11 +295,11 @@ RankCommands::Step RankCommands::Forward(ServedRank& rank, const Descriptor& com
     return Step::kHeld;
   }
   // An eager message to a node that is gone is lost, as if it had been on its way; the rank learns
-  // of the node's end by itself. An offer waits for an answer.
+  // of the node's end by itself. An RTS waits for an answer.
   if (code != ErrorCode::kOk && KindOf(command) == DescriptorKind::kRemoteRts) {
     RefuseRts(rank, command, code);
   } else if (code != ErrorCode::kOk && KindOf(command) == DescriptorKind::kPut) {
-    RefuseRts(rank, OfferOf(command), code);
+    RefuseRts(rank, RtsOf(command), code);
   }
   return Step::kDone;
 }
@@ -318,66 +319,66 @@ ErrorCode RankCommands::SendRts(ServedRank& rank, const Descriptor& command, uin
   const auto rts = PayloadOf<shm::RemoteRts>(command);
   PacketHeader header = HeaderOf(rank, command, PacketKind::kRemoteRts);
   WireRts wire{rts.send_request, rts.send_generation, 0, 0};
-  Offer offer;
-  offer.generation = rts.send_generation;
-  offer.destination = command.destination;
-  offer.size_bytes = command.size_bytes;
-  offer.begun_ns = rank.job->trace.Now(now_ns);
+  SentRts announced;
+  announced.generation = rts.send_generation;
+  announced.destination = command.destination;
+  announced.size_bytes = command.size_bytes;
+  announced.begun_ns = rank.job->trace.Now(now_ns);
   shm::Location where = rts.where;
-  offer.error = OfferMemory(private_memory_, registrations_, rank, &where, now_ns, &rank.claim,
-                            &offer, &wire);
-  if (offer.error == ErrorCode::kWouldBlock) {
-    return offer.error;
+  announced.error = AnnounceMemory(private_memory_, registrations_, rank, &where, now_ns,
+                                   &rank.claim, &announced, &wire);
+  if (announced.error == ErrorCode::kWouldBlock) {
+    return announced.error;
   }
   // As the receiver's engine has to count it, whether it is pushed or not.
   header.flags = command.flags & shm::kFlagPushed;
-  if (offer.state != Offer::State::kHeap) {
-    // Without a state: the message must still match in its turn, so it goes on as an offer that
+  if (announced.state != SentRts::State::kHeap) {
+    // Without a state: the message must still match in its turn, so it goes on as an RTS that
     // nobody can fetch.
     header.flags |= shm::kFlagSourcePrivate;
   }
-  if (pushes_.MayPush(command, offer)) {
-    return pushes_.Send(rank, header, rts.send_request, DataOf(offer, where, rank.claim), &offer,
-                        now_ns);
+  if (pushes_.MayPush(command, announced)) {
+    return pushes_.Send(rank, header, rts.send_request, DataOf(announced, where, rank.claim),
+                        &announced, now_ns);
   }
   // Data that goes along may arrive before anybody asks for it, which ends the send.
   if ((command.flags & (shm::kFlagSynchronous | shm::kFlagPushed)) == 0 &&
-      MayCarry(outbound_, rank, offer)) {
-    offer.carried_bytes = command.size_bytes;
+      MayCarry(outbound_, rank, announced)) {
+    announced.carried_bytes = command.size_bytes;
   }
   transport::Attachment data;
-  if (offer.carried_bytes != 0) {
-    data = DataOf(offer, where, rank.claim);
+  if (announced.carried_bytes != 0) {
+    data = DataOf(announced, where, rank.claim);
   }
   const ErrorCode code = outbound_.SendWith(*rank.job, header, BytesOf(wire), data, now_ns);
   if (code == ErrorCode::kOk) {
-    offer.claim = std::move(rank.claim);
-    feeds_.OnOffer(rank, rts.send_request, std::move(offer));
+    announced.claim = std::move(rank.claim);
+    staged_sends_.OnRts(rank, rts.send_request, std::move(announced));
   }
   return code;
 }
 
-// Once for each offer. A message that was no offer, or is none any more, ends without.
+// Once for each RTS. A message that was no RTS, or is none any more, ends without.
 ErrorCode RankCommands::SendRetraction(ServedRank& rank, const Descriptor& command,
                                        uint64_t now_ns) {
   const auto rts = PayloadOf<shm::RemoteRts>(command);
-  Offer* const offer = rank.FindOffer(rts.send_request);
-  if (offer == nullptr || offer->generation != rts.send_generation ||
-      offer->destination != command.destination || offer->retracted) {
+  SentRts* const announced = rank.FindRts(rts.send_request);
+  if (announced == nullptr || announced->generation != rts.send_generation ||
+      announced->destination != command.destination || announced->retracted) {
     return ErrorCode::kOk;
   }
   const WireSend wire{rts.send_request, rts.send_generation};
   const ErrorCode code = outbound_.Send(*rank.job, HeaderOf(rank, command, PacketKind::kRetract),
                                         BytesOf(wire), now_ns);
-  offer->retracted = code == ErrorCode::kOk;
+  announced->retracted = code == ErrorCode::kOk;
   return code;
 }
 
-// The rank has matched an offer, or gives it back.
-std::optional<std::string> RankCommands::EndOffer(ServedRank& rank, const Descriptor& command,
-                                                  uint64_t now_ns) {
-  return KindOf(command) == DescriptorKind::kPull ? StartPull(rank, command, now_ns)
-                                                  : EndRetracted(rank, command, now_ns);
+// The rank has matched an RTS, or gives it back.
+std::optional<std::string> RankCommands::EndRts(ServedRank& rank, const Descriptor& command,
+                                                uint64_t now_ns) {
+  return KindOf(command) == DescriptorKind::kRndvGet ? StartRndvGet(rank, command, now_ns)
+                                                     : EndRetracted(rank, command, now_ns);
 }
 
 std::optional<std::string> RankCommands::EndRetracted(ServedRank& rank, const Descriptor& command,
@@ -398,17 +399,17 @@ std::optional<std::string> RankCommands::EndRetracted(ServedRank& rank, const De
   return std::nullopt;
 }
 
-// An advert that was withdrawn meanwhile, or pushed out by others, makes it an offer.
+// An RTR that was withdrawn meanwhile, or pushed out by others, makes it an RTS.
 ErrorCode RankCommands::StartPut(ServedRank& rank, const Descriptor& command, uint64_t now_ns) {
-  const ErrorCode code = puts_.Start(rank, command, now_ns);
-  return code == ErrorCode::kNotFound ? SendRts(rank, OfferOf(command), now_ns) : code;
+  const ErrorCode code = rndv_puts_.Start(rank, command, now_ns);
+  return code == ErrorCode::kNotFound ? SendRts(rank, RtsOf(command), now_ns) : code;
 }
 
-std::optional<std::string> RankCommands::StartPull(ServedRank& rank, const Descriptor& command,
-                                                   uint64_t now_ns) {
-  const auto pull = PayloadOf<shm::PullCommand>(command);
-  adverts_.OnPull(rank, pull.transfer, pull.generation);
-  return pulls_.Start(rank, pull, now_ns);
+std::optional<std::string> RankCommands::StartRndvGet(ServedRank& rank, const Descriptor& command,
+                                                      uint64_t now_ns) {
+  const auto rndv_get = PayloadOf<shm::RndvGetCommand>(command);
+  rtrs_.OnRndvGet(rank, rndv_get.transfer, rndv_get.generation);
+  return rndv_gets_.Start(rank, rndv_get, now_ns);
 }
 
 // Goes where messages go, and so behind all of them.
@@ -425,33 +426,33 @@ ErrorCode RankCommands::SendCredit(ServedRank& rank, const Descriptor& command, 
                         now_ns);
 }
 
-// The bytes are offered to the other daemon as a message would be, and perhaps go along. False: try
-// again.
+// The bytes are announced to the other daemon as a message would be, and perhaps go along. False:
+// try again.
 bool RankCommands::StartLongPut(ServedRank& rank, const Descriptor& command, uint64_t now_ns) {
   const auto words = PayloadOf<shm::OneSidedCommand>(command);
   shm::Location where = OneSided::PlaceHere(rank, command);
-  WireRts wire{kOneSidedOffers + words.answer, words.serial, 0, 0};
-  Offer offer;
-  offer.generation = words.serial;
-  offer.destination = command.destination;
-  offer.size_bytes = command.size_bytes;
-  offer.begun_ns = rank.job->trace.Now(now_ns);
-  if (const ErrorCode code = OfferMemory(private_memory_, registrations_, rank, &where, now_ns,
-                                         &rank.claim, &offer, &wire);
+  WireRts wire{kFirstOneSidedRts + words.answer, words.serial, 0, 0};
+  SentRts announced;
+  announced.generation = words.serial;
+  announced.destination = command.destination;
+  announced.size_bytes = command.size_bytes;
+  announced.begun_ns = rank.job->trace.Now(now_ns);
+  if (const ErrorCode code = AnnounceMemory(private_memory_, registrations_, rank, &where, now_ns,
+                                            &rank.claim, &announced, &wire);
       code != ErrorCode::kOk) {
     return code != ErrorCode::kWouldBlock && one_sided_.Refuse(rank, command, code);
   }
   transport::Attachment data;
-  if (MayCarry(outbound_, rank, offer)) {
-    offer.carried_bytes = command.size_bytes;
-    data = DataOf(offer, where, rank.claim);
+  if (MayCarry(outbound_, rank, announced)) {
+    announced.carried_bytes = command.size_bytes;
+    data = DataOf(announced, where, rank.claim);
   }
-  const uint8_t flags = offer.state == Offer::State::kHeap ? 0 : shm::kFlagSourcePrivate;
+  const uint8_t flags = announced.state == SentRts::State::kHeap ? 0 : shm::kFlagSourcePrivate;
   if (!one_sided_.StartLongPut(rank, command, flags, wire, data, now_ns)) {
     return false;
   }
-  offer.claim = std::move(rank.claim);
-  feeds_.OnOffer(rank, wire.send_request, std::move(offer));
+  announced.claim = std::move(rank.claim);
+  staged_sends_.OnRts(rank, wire.send_request, std::move(announced));
   return true;
 }
 

@@ -2,8 +2,8 @@
 // against what only the daemon can write, and carries it out.
 //
 // Messages leave in their order: behind one that is held, all others wait. A command that is no
-// message (a pull, an offer or credit given back) does not wait: the peer whose answer the held
-// message needs may itself be waiting for that command.
+// message (a rendezvous get, an RTS or credit given back) does not wait: the peer whose answer the
+// held message needs may itself be waiting for that command.
 //
 // Calling thread: the progress thread. Does not block.
 #pragma once
@@ -28,17 +28,17 @@ namespace ferry::progress {
 class RankCommands {
  public:
   // All outlive this.
-  RankCommands(Outbound& outbound, Pulls& pulls, Feeds& feeds, Registrations& registrations,
-               const PrivateMemory& private_memory, Pushes& pushes, Adverts& adverts, Puts& puts,
-               OneSided& one_sided, const CoreHooks& hooks)
+  RankCommands(Outbound& outbound, RndvGets& rndv_gets, StagedSends& staged_sends,
+               Registrations& registrations, const PrivateMemory& private_memory, Pushes& pushes,
+               Rtrs& rtrs, RndvPuts& puts, OneSided& one_sided, const CoreHooks& hooks)
       : outbound_(outbound),
-        pulls_(pulls),
-        feeds_(feeds),
+        rndv_gets_(rndv_gets),
+        staged_sends_(staged_sends),
         registrations_(registrations),
         private_memory_(private_memory),
         pushes_(pushes),
-        adverts_(adverts),
-        puts_(puts),
+        rtrs_(rtrs),
+        rndv_puts_(puts),
         one_sided_(one_sided),
         hooks_(hooks) {}
 
@@ -71,26 +71,26 @@ class RankCommands {
   ErrorCode SendRts(ServedRank& rank, const shm::Descriptor& command, uint64_t now_ns);
   bool StartLongPut(ServedRank& rank, const shm::Descriptor& command, uint64_t now_ns);
   ErrorCode StartPut(ServedRank& rank, const shm::Descriptor& command, uint64_t now_ns);
-  std::optional<std::string> StartPull(ServedRank& rank, const shm::Descriptor& command,
-                                       uint64_t now_ns);
+  std::optional<std::string> StartRndvGet(ServedRank& rank, const shm::Descriptor& command,
+                                          uint64_t now_ns);
   ErrorCode SendRetraction(ServedRank& rank, const shm::Descriptor& command, uint64_t now_ns);
   std::optional<std::string> EndRetracted(ServedRank& rank, const shm::Descriptor& command,
                                           uint64_t now_ns);
-  std::optional<std::string> EndOffer(ServedRank& rank, const shm::Descriptor& command,
-                                      uint64_t now_ns);
+  std::optional<std::string> EndRts(ServedRank& rank, const shm::Descriptor& command,
+                                    uint64_t now_ns);
   ErrorCode SendMarker(ServedRank& rank, const shm::Descriptor& command, uint64_t now_ns);
   ErrorCode SendCredit(ServedRank& rank, const shm::Descriptor& command, uint64_t now_ns);
   void RefuseRts(ServedRank& rank, const shm::Descriptor& command, ErrorCode error);
   bool NoticeRoom(ServedRank& rank);
 
   Outbound& outbound_;
-  Pulls& pulls_;
-  Feeds& feeds_;
+  RndvGets& rndv_gets_;
+  StagedSends& staged_sends_;
   Registrations& registrations_;
   const PrivateMemory& private_memory_;
   Pushes& pushes_;
-  Adverts& adverts_;
-  Puts& puts_;
+  Rtrs& rtrs_;
+  RndvPuts& rndv_puts_;
   OneSided& one_sided_;
   const CoreHooks& hooks_;
 };

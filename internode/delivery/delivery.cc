@@ -14,7 +14,7 @@ using shm::DescriptorKind;
 namespace {
 
 constexpr uint32_t kNoRank = ~uint32_t{0};
-constexpr uint64_t kMaxCarriedBytes = 1 << 20;  // data that waits, having come with offers
+constexpr uint64_t kMaxCarriedBytes = 1 << 20;  // data that waits, having come with RTSs
 constexpr uint64_t kMaxUnreportedBytes = 128 << 10;
 constexpr uint32_t kMaxUnreportedTurns = 8;
 
@@ -22,8 +22,8 @@ bool IsKind(const Descriptor& descriptor, DescriptorKind kind) {
   return descriptor.kind == static_cast<uint8_t>(kind);
 }
 
-// Names an offer by its source and the request. If a request is used twice, the later use counts.
-uint64_t OfferKey(uint32_t source, uint32_t send_request) {
+// Names an RTS by its source and the request. If a request is used twice, the later use counts.
+uint64_t RtsKey(uint32_t source, uint32_t send_request) {
   return uint64_t{source} << 32 | send_request;
 }
 
@@ -100,11 +100,11 @@ uint64_t Delivery::HeldBytes(const Message& message) {
   return IsKind(message.descriptor, DescriptorKind::kEager) ? message.data.size() : 0;
 }
 
-Delivery::Result Delivery::DeliverArriving(const Descriptor& offer, IncomingId* id) {
+Delivery::Result Delivery::DeliverArriving(const Descriptor& announced, IncomingId* id) {
   if (IsOverBudget(kNoteBytes)) {
     return Result::kQuota;
   }
-  const Descriptor noted = NotePushed(offer, id);
+  const Descriptor noted = NotePushed(announced, id);
   if (waiting_.empty() && TryPush(noted, {})) {
     return Result::kTaken;
   }
@@ -115,9 +115,10 @@ Delivery::Result Delivery::DeliverArriving(const Descriptor& offer, IncomingId* 
   return Flush();
 }
 
-Delivery::Result Delivery::DeliverPushed(const Descriptor& offer, std::span<const std::byte> data) {
+Delivery::Result Delivery::DeliverPushed(const Descriptor& announced,
+                                         std::span<const std::byte> data) {
   IncomingId id{};
-  if (const Result result = DeliverArriving(offer, &id); result != Result::kTaken) {
+  if (const Result result = DeliverArriving(announced, &id); result != Result::kTaken) {
     return result;
   }
   std::byte* const memory = TryHold(id);
@@ -144,7 +145,7 @@ Incoming* Delivery::FindArriving(IncomingId id) {
   return incoming != nullptr && incoming->kind == Incoming::Kind::kArriving ? incoming : nullptr;
 }
 
-// It waits in line even where there is room: the offer may be in front of it, with its data.
+// It waits in line even where there is room: the RTS may be in front of it, with its data.
 Delivery::Result Delivery::Retract(const Descriptor& retract) {
   if (waiting_retractions_ >= incoming_.size() + waiting_messages_) {
     return Result::kTaken;  // more than there is to retract
@@ -161,15 +162,15 @@ void Delivery::Hint(const Descriptor& descriptor) {
   }
 }
 
-Delivery::Result Delivery::DeliverCarried(const Descriptor& offer,
+Delivery::Result Delivery::DeliverCarried(const Descriptor& announced,
                                           std::span<const std::byte> data) {
-  if (waiting_.empty() && TryLand(offer, data)) {
+  if (waiting_.empty() && TryLand(announced, data)) {
     return Result::kTaken;
   }
   if (++waiting_messages_ > max_waiting_) {
     return Result::kOverflow;
   }
-  waiting_.push_back({offer, {data.begin(), data.end()}});
+  waiting_.push_back({announced, {data.begin(), data.end()}});
   carried_bytes_ += data.size();
   if (carried_bytes_ > kMaxCarriedBytes) {
     DropData(waiting_.back());
@@ -177,24 +178,24 @@ Delivery::Result Delivery::DeliverCarried(const Descriptor& offer,
   return Flush();
 }
 
-// Delivers an offer's data as an eager message, if there is room now.
-bool Delivery::TryLand(const Descriptor& offer, std::span<const std::byte> data) {
-  Descriptor eager = offer;
+// Delivers an RTS's data as an eager message, if there is room now.
+bool Delivery::TryLand(const Descriptor& announced, std::span<const std::byte> data) {
+  Descriptor eager = announced;
   eager.kind = static_cast<uint8_t>(DescriptorKind::kEager);
   std::memset(eager.payload, 0, sizeof(eager.payload));
   if (!TryPush(eager, data)) {
     return false;
   }
-  NoteLanded(offer);
+  NoteLanded(announced);
   return true;
 }
 
-void Delivery::NoteLanded(const Descriptor& offer) {
-  urgent_ = true;  // as the offer would be
+void Delivery::NoteLanded(const Descriptor& announced) {
+  urgent_ = true;  // as the RTS would be
   shm::RemoteRts rts;
-  std::memcpy(&rts, offer.payload, sizeof(rts));
-  landed_.push_back({offer.source, rts.send_request, rts.send_generation});
-  landed_bytes_ += offer.size_bytes;
+  std::memcpy(&rts, announced.payload, sizeof(rts));
+  landed_.push_back({announced.source, rts.send_request, rts.send_generation});
+  landed_bytes_ += announced.size_bytes;
 }
 
 std::byte* Delivery::TryReserve(uint64_t size_bytes, uint32_t* cell) {
@@ -205,18 +206,18 @@ std::byte* Delivery::TryReserve(uint64_t size_bytes, uint32_t* cell) {
   return *cell == shm::kNoCell ? nullptr : reinterpret_cast<std::byte*>(lane_.Cell(*cell));
 }
 
-Delivery::Result Delivery::DeliverReserved(const Descriptor& offer, uint32_t cell) {
+Delivery::Result Delivery::DeliverReserved(const Descriptor& announced, uint32_t cell) {
   if (!waiting_.empty() || !lane_.HasRoom()) {  // others came meanwhile
     const auto* const data = reinterpret_cast<const std::byte*>(lane_.Cell(cell));
-    const std::vector<std::byte> copy(data, data + offer.size_bytes);
-    ReturnReserved(cell, offer.size_bytes);
-    return DeliverCarried(offer, copy);
+    const std::vector<std::byte> copy(data, data + announced.size_bytes);
+    ReturnReserved(cell, announced.size_bytes);
+    return DeliverCarried(announced, copy);
   }
-  Descriptor eager = offer;
+  Descriptor eager = announced;
   eager.kind = static_cast<uint8_t>(DescriptorKind::kEager);
   std::memset(eager.payload, 0, sizeof(eager.payload));
   PushInCells(eager, cell);
-  NoteLanded(offer);
+  NoteLanded(announced);
   return Result::kTaken;
 }
 
@@ -226,7 +227,7 @@ void Delivery::ReturnReserved(uint32_t cell, uint64_t size_bytes) {
   }
 }
 
-// The message becomes an offer as any other.
+// The message becomes an RTS as any other.
 void Delivery::DropData(Message& message) {
   carried_bytes_ -= message.data.size();
   message.data.clear();
@@ -276,11 +277,11 @@ Delivery::Result Delivery::Pass(Message& next) {
   return TryPush(next.descriptor, {}) ? Result::kTaken : Result::kOverflow;
 }
 
-// The rank knows the offer by the number of the note.
+// The rank knows the RTS by the number of the note.
 Delivery::Result Delivery::PassRetraction(const Descriptor& retract) {
   shm::RemoteRts rts;
   std::memcpy(&rts, retract.payload, sizeof(rts));
-  const auto found = by_send_.find(OfferKey(retract.source, rts.send_request));
+  const auto found = by_send_.find(RtsKey(retract.source, rts.send_request));
   Incoming* const incoming = found == by_send_.end() ? nullptr : incoming_.Find(found->second);
   if (incoming == nullptr || incoming->send_generation != rts.send_generation ||
       incoming->retracting) {
@@ -376,40 +377,40 @@ Delivery::Result Delivery::Park(Message& message) {
   return Result::kTaken;
 }
 
-// Keeps what the offer says; the rank gets the number of the note.
-Descriptor Delivery::Note(const Descriptor& offer) {
+// Keeps what the RTS says; the rank gets the number of the note.
+Descriptor Delivery::Note(const Descriptor& announced) {
   shm::RemoteRts rts;
-  std::memcpy(&rts, offer.payload, sizeof(rts));
+  std::memcpy(&rts, announced.payload, sizeof(rts));
   const IncomingId id = incoming_.Insert();
   Incoming& incoming = *incoming_.Find(id);
-  incoming.kind = (offer.flags & shm::kFlagSourcePrivate) != 0 ? Incoming::Kind::kPrivate
-                                                               : Incoming::Kind::kHeap;
-  incoming.source = offer.source;
+  incoming.kind = (announced.flags & shm::kFlagSourcePrivate) != 0 ? Incoming::Kind::kPrivate
+                                                                   : Incoming::Kind::kHeap;
+  incoming.source = announced.source;
   incoming.send_request = rts.send_request;
   incoming.send_generation = rts.send_generation;
   incoming.key = rts.key;
   incoming.address = rts.where.address;
-  incoming.size_bytes = offer.size_bytes;
-  by_send_[OfferKey(offer.source, rts.send_request)] = id;
+  incoming.size_bytes = announced.size_bytes;
+  by_send_[RtsKey(announced.source, rts.send_request)] = id;
   Count();
   rts.key = static_cast<uint64_t>(id);
   rts.where = {};
-  Descriptor noted = offer;
+  Descriptor noted = announced;
   std::memcpy(noted.payload, &rts, sizeof(rts));
   return noted;
 }
 
 // As Note, but that nobody can fetch it from anywhere.
-Descriptor Delivery::NotePushed(const Descriptor& offer, IncomingId* id) {
+Descriptor Delivery::NotePushed(const Descriptor& announced, IncomingId* id) {
   *id = incoming_.Insert();
   Incoming& incoming = *incoming_.Find(*id);
   incoming.kind = Incoming::Kind::kArriving;
-  incoming.source = offer.source;
-  incoming.size_bytes = offer.size_bytes;
+  incoming.source = announced.source;
+  incoming.size_bytes = announced.size_bytes;
   Count();
   shm::RemoteRts rts{};
   rts.key = static_cast<uint64_t>(*id);
-  Descriptor noted = offer;
+  Descriptor noted = announced;
   std::memcpy(noted.payload, &rts, sizeof(rts));
   return noted;
 }
@@ -417,12 +418,12 @@ Descriptor Delivery::NotePushed(const Descriptor& offer, IncomingId* id) {
 void Delivery::Forget(IncomingId id) {
   if (const Incoming* incoming = incoming_.Find(id); incoming != nullptr) {
     parked_bytes_ -= incoming->parked.size();
-    EraseOffer(id, *incoming);
+    EraseRts(id, *incoming);
   }
 }
 
-void Delivery::EraseOffer(IncomingId id, const Incoming& incoming) {
-  const auto found = by_send_.find(OfferKey(incoming.source, incoming.send_request));
+void Delivery::EraseRts(IncomingId id, const Incoming& incoming) {
+  const auto found = by_send_.find(RtsKey(incoming.source, incoming.send_request));
   if (found != by_send_.end() && found->second == id) {
     by_send_.erase(found);
   }
@@ -439,7 +440,7 @@ ParkedBytes Delivery::TakeParked(IncomingId id) {
   return bytes;
 }
 
-bool Delivery::HasOffersOf(uint32_t source) {
+bool Delivery::HasRtsOf(uint32_t source) {
   bool any = false;
   incoming_.ForEach([&](IncomingId, const Incoming& incoming) {
     any |= incoming.source == source && incoming.is_fetched();
@@ -447,10 +448,10 @@ bool Delivery::HasOffersOf(uint32_t source) {
   return any;
 }
 
-void Delivery::ForgetOffersOf(uint32_t source) {
+void Delivery::ForgetRtsOf(uint32_t source) {
   incoming_.ForEach([&](IncomingId id, const Incoming& incoming) {
     if (incoming.source == source && incoming.is_fetched()) {
-      EraseOffer(id, incoming);
+      EraseRts(id, incoming);
     }
   });
 }

@@ -5,11 +5,11 @@
 // one (they are unexpected: their cells stay taken until they are received) is parked: its bytes
 // stay here, and the rank gets a request-to-send for them, so that cells cannot run out for good.
 //
-// An offer that carries its data becomes an eager message if there are cells for it. If the rank
-// holds them, the data is dropped and the offer passed on: its sender has it still.
+// An RTS that carries its data becomes an eager message if there are cells for it. If the rank
+// holds them, the data is dropped and the RTS passed on: its sender has it still.
 //
 // Calling thread: the progress thread. Does not block; allocates only for what waits, is parked or
-// is an offer.
+// is an RTS.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,7 @@ struct Message {
   std::vector<std::byte> data;
 };
 
-// A message whose bytes have not come into the rank's inbox: offered by a remote rank, or parked.
+// A message whose bytes have not come into the rank's inbox: announced by a remote rank, or parked.
 // The rank gets only the id, so it can neither choose nor damage what the NIC is told to read.
 enum class IncomingId : uint64_t {};
 
@@ -66,14 +66,14 @@ struct Incoming {
   uint64_t address = 0;
   uint64_t size_bytes = 0;
   bool retracting = false;  // the rank was asked to give it back
-  uint64_t pull = 0;  // kArriving: what waits for it (a TransferId); 0: the rank has not asked
+  uint64_t rndv_get = 0;  // kArriving: what waits for it (a TransferId); 0: the rank has not asked
   ParkedBytes parked;
 
   bool is_fetched() const { return kind == Kind::kHeap || kind == Kind::kPrivate; }
 };
 
 // Bounds what the daemon holds for all ranks of a job together: parked messages, data that waits,
-// and notes of offers.
+// and notes of RTSs.
 struct HoldBudget {
   uint64_t most_bytes = 2ULL << 30;  // as much as eight ranks may have that take nothing
   uint64_t held_bytes = 0;
@@ -83,13 +83,13 @@ class Delivery {
  public:
   enum class Result {
     kTaken,     // delivered, or waiting for its turn
-    kOverflow,  // more waits, or is offered, than correct senders can cause
+    kOverflow,  // more waits, or is announced, than correct senders can cause
     kQuota,     // more would be held than the quota allows
   };
 
   // `inbox` outlives this. Opens lane `lane` of it (touches its pages). At most `max_waiting`
   // messages of remote ranks may wait, `max_answers` other descriptors, and `max_held_bytes` be
-  // held: data that is parked or waits, and notes of offers (kNoteBytes each). `budget` is that of
+  // held: data that is parked or waits, and notes of RTSs (kNoteBytes each). `budget` is that of
   // the job.
   Delivery(shm::InboxLayout* inbox, uint32_t lane, uint64_t max_waiting, uint64_t max_answers,
            uint64_t max_held_bytes, std::shared_ptr<HoldBudget> budget);
@@ -100,25 +100,25 @@ class Delivery {
   static constexpr uint64_t kNoteBytes = 192;
 
   // `descriptor`: as the rank will see it, but for where the data of a kEager lies, and with what
-  // is in the wire's offer in the payload of a kRemoteRts, which may have its data with it.
-  // A kRetract names the request of an offer of its source; the rank is asked once for each, and
+  // is in the wire's RTS in the payload of a kRemoteRts, which may have its data with it.
+  // A kRetract names the request of an RTS of its source; the rank is asked once for each, and
   // not at all for one that is not there any more: that has, or had, another answer.
   Result Deliver(const shm::Descriptor& descriptor, std::span<const std::byte> data = {});
   // The same for a pushed message, with all of its data: it is parked,
-  Result DeliverPushed(const shm::Descriptor& offer, std::span<const std::byte> data);
+  Result DeliverPushed(const shm::Descriptor& rts, std::span<const std::byte> data);
   // or with its data on its way: *id is the note of it.
-  Result DeliverArriving(const shm::Descriptor& offer, IncomingId* id);
+  Result DeliverArriving(const shm::Descriptor& rts, IncomingId* id);
   // Memory for that data, which stays until the note is forgotten. Null: it would be more than may
   // be parked, or there is no such note.
   std::byte* TryHold(IncomingId id);
   // It is all there: it is parked from now on.
   void Park(IncomingId id) { incoming_.Find(id)->kind = Incoming::Kind::kParked; }
   Incoming* FindArriving(IncomingId id);
-  // Neighbouring cells of the lane for the data of an offer that is on its way; *cell is the first.
+  // Neighbouring cells of the lane for the data of an RTS that is on its way; *cell is the first.
   // Null: there are none, or it must wait. They are given back by one of the two that follow: it is
   // all there, or will not be.
   std::byte* TryReserve(uint64_t size_bytes, uint32_t* cell);
-  Result DeliverReserved(const shm::Descriptor& offer, uint32_t cell);
+  Result DeliverReserved(const shm::Descriptor& rts, uint32_t cell);
   void ReturnReserved(uint32_t cell, uint64_t size_bytes);
   // The same for what may be lost: it goes only where there is plenty of room, and is not urgent.
   void Hint(const shm::Descriptor& descriptor);
@@ -131,7 +131,7 @@ class Delivery {
   // cannot wait for it.
   bool Announce();
 
-  // Calls visit(landed) for each offer whose data has gone into the inbox since the last call: its
+  // Calls visit(landed) for each RTS whose data has gone into the inbox since the last call: its
   // sender is to be told that it is done.
   struct Landed {
     uint32_t source = 0;  // rank
@@ -171,19 +171,19 @@ class Delivery {
   void Forget(IncomingId id);
   // Forgets a parked message, whose bytes are the caller's from then on.
   ParkedBytes TakeParked(IncomingId id);
-  // Whether it has offered something that the rank here may fetch.
-  bool HasOffersOf(uint32_t source);
-  // Forgets the offers of a rank that is gone; what it parked stays.
-  void ForgetOffersOf(uint32_t source);
+  // Whether it has announced something that the rank here may fetch.
+  bool HasRtsOf(uint32_t source);
+  // Forgets the RTSs of a rank that is gone; what it parked stays.
+  void ForgetRtsOf(uint32_t source);
   // Forgets the messages and credits of a rank that was cut off which still wait: they count as
   // lost on the way.
   void DropWaitingOf(uint32_t source);
 
  private:
   Result Retract(const shm::Descriptor& retract);
-  Result DeliverCarried(const shm::Descriptor& offer, std::span<const std::byte> data);
-  bool TryLand(const shm::Descriptor& offer, std::span<const std::byte> data);
-  void NoteLanded(const shm::Descriptor& offer);
+  Result DeliverCarried(const shm::Descriptor& rts, std::span<const std::byte> data);
+  bool TryLand(const shm::Descriptor& rts, std::span<const std::byte> data);
+  void NoteLanded(const shm::Descriptor& rts);
   void PushInCells(const shm::Descriptor& descriptor, uint32_t cell);
   void DropData(Message& message);
   static uint64_t HeldBytes(const Message& message);
@@ -198,9 +198,9 @@ class Delivery {
   Result PassRetraction(const shm::Descriptor& retract);
   void Pop();
   void ForgetPushed(const shm::Descriptor& noted);
-  void EraseOffer(IncomingId id, const Incoming& incoming);
-  shm::Descriptor Note(const shm::Descriptor& offer);
-  shm::Descriptor NotePushed(const shm::Descriptor& offer, IncomingId* id);
+  void EraseRts(IncomingId id, const Incoming& incoming);
+  shm::Descriptor Note(const shm::Descriptor& rts);
+  shm::Descriptor NotePushed(const shm::Descriptor& rts, IncomingId* id);
   void NotePushed(const shm::Descriptor& descriptor);
 
   shm::LaneLayout* layout_;
@@ -215,13 +215,13 @@ class Delivery {
   std::deque<Message> waiting_;
   uint64_t waiting_messages_ = 0;  // of these, messages of remote ranks
   uint64_t waiting_retractions_ = 0;
-  uint64_t carried_bytes_ = 0;  // data that came with offers, and waits
+  uint64_t carried_bytes_ = 0;  // data that came with RTSs, and waits
   uint64_t held_bytes_ = 0;     // data of eager messages that wait
   std::vector<Landed> landed_;
   uint64_t landed_bytes_ = 0;
   uint32_t unreported_turns_ = 0;
   SlotMap<IncomingId, Incoming> incoming_;
-  std::unordered_map<uint64_t, IncomingId> by_send_;  // those offered, by OfferKey
+  std::unordered_map<uint64_t, IncomingId> by_send_;  // those announced, by RtsKey
   uint64_t parked_bytes_ = 0;
   uint64_t after_last_cell_;  // number of the descriptor behind the last one that took a cell
   bool news_ = false;

@@ -14,25 +14,25 @@ ServedRegion* ServedRank::FindRegion(const shm::Location& where, uint64_t bytes)
   return usable ? &found->second : nullptr;
 }
 
-Offer* ServedRank::FindOffer(uint32_t number) {
-  std::vector<Offer>& all = number < kOneSidedOffers ? offers : one_sided.offers;
-  const uint32_t index = number % kOneSidedOffers;
+SentRts* ServedRank::FindRts(uint32_t number) {
+  std::vector<SentRts>& all = number < kFirstOneSidedRts ? sent_rts : one_sided.sent_rts;
+  const uint32_t index = number % kFirstOneSidedRts;
   return index < all.size() ? &all[index] : nullptr;
 }
 
-Offer& ServedRank::OfferAt(uint32_t number) {
-  std::vector<Offer>& all = number < kOneSidedOffers ? offers : one_sided.offers;
-  const uint32_t index = number % kOneSidedOffers;
+SentRts& ServedRank::RtsAt(uint32_t number) {
+  std::vector<SentRts>& all = number < kFirstOneSidedRts ? sent_rts : one_sided.sent_rts;
+  const uint32_t index = number % kFirstOneSidedRts;
   all.resize(std::max<size_t>(all.size(), index + 1));
   return all[index];
 }
 
-uint32_t ServedRank::TakeOffer() {
-  std::vector<uint32_t>& free = one_sided.free_offers;
+uint32_t ServedRank::TakeRts() {
+  std::vector<uint32_t>& free = one_sided.free_rts_numbers;
   if (free.empty()) {
-    const auto next = std::max<size_t>(one_sided.offers.size(), shm::kAnswers);
-    one_sided.offers.resize(next + 1);
-    return kOneSidedOffers + static_cast<uint32_t>(next);
+    const auto next = std::max<size_t>(one_sided.sent_rts.size(), shm::kAnswers);
+    one_sided.sent_rts.resize(next + 1);
+    return kFirstOneSidedRts + static_cast<uint32_t>(next);
   }
   const uint32_t number = free.back();
   free.pop_back();

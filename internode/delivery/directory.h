@@ -26,7 +26,7 @@
 #include "internode/trace/tracer.h"
 #include "internode/wire/wire.h"
 #include "shm/lane.h"
-#include "shm/layout/advert_layout.h"
+#include "shm/layout/rtr_layout.h"
 #include "shm/wake.h"
 #include "transports/api/transport.h"
 
@@ -70,15 +70,15 @@ struct Route {
 // one that is staged by streams, nothing.
 struct ServedRegion {
   ClaimableRegion memory;
-  uint32_t users = 0;    // pulls into it, feeds and puts from it
-  uint32_t offered = 0;  // offers of parts of it that the receivers have not answered
-  uint64_t window = 0;   // by which peers write into it (rndv_rtr.h); 0: none
-  bool closing = false;  // no new users
+  uint32_t users = 0;      // rendezvous gets into it, staged sends and puts from it
+  uint32_t announced = 0;  // RTSs of parts of it that the receivers have not answered
+  uint64_t window = 0;     // by which peers write into it (rndv_rtr.h); 0: none
+  bool closing = false;    // no new users
 };
 
-// A buffer that was offered to a remote rank, by send request. Copied here when the offer passed:
+// A buffer that was announced to a remote rank, by send request. Copied here when the RTS passed:
 // the rank cannot change it afterwards.
-struct Offer {
+struct SentRts {
   enum class State { kNone, kHeap, kPrivate, kDevice };
   State state = State::kNone;
   uint32_t generation = 0;
@@ -92,8 +92,8 @@ struct Offer {
   uint64_t carried_bytes = 0;  // sent with it
   bool retracted = false;      // the receiver's daemon was asked for it back
   uint64_t begun_ns = 0;
-  uint32_t lent = 0;  // not 0: its number, which ServedRank::TakeOffer gave
-  CountedUse use;     // of NodeUse::offers_lent
+  uint32_t lent = 0;  // not 0: its number, which ServedRank::TakeRts gave
+  CountedUse use;     // of NodeUse::rts_lent
 
   // Whether it is of memory in no region that peers reach.
   bool is_reached() const { return region == nullptr && (reached.is_pinned() || claim.held()); }
@@ -102,7 +102,7 @@ struct Offer {
 struct Job;
 
 // A receive of a rank here that its source on another node may write into, or does (rndv_rtr.h).
-struct Advertised {
+struct RtrReceive {
   enum class State : uint8_t {
     kNone,
     kOut,      // the source may begin to
@@ -122,7 +122,7 @@ struct Advertised {
 
 // Memory that a rank elsewhere lets one here write into. This note is the daemon's own, so that the
 // rank here can neither choose nor damage what the NIC is told to write to.
-struct AdvertNote {
+struct RtrNote {
   uint32_t receive = 0;  // 0: none
   uint32_t generation = 0;
   uint32_t context = 0;
@@ -132,9 +132,9 @@ struct AdvertNote {
   uint64_t address = 0;
 };
 
-// The notes of one peer; a new one takes the place of the oldest, whose message is then offered.
-struct AdvertNotes {
-  std::array<AdvertNote, size_t{2} * shm::kHeldAdverts> notes;
+// The notes of one peer; a new one takes the place of the oldest, whose message is then announced.
+struct RtrNotes {
+  std::array<RtrNote, size_t{2} * shm::kHeldRtrs> notes;
   uint32_t next = 0;
 };
 
@@ -142,13 +142,13 @@ struct AdvertNotes {
 struct OneSidedState {
   std::vector<OneSidedCounts> counts;  // by peer; empty: it has never had one
   std::vector<AwaitedAnswer> awaited;  // at most shm::kAnswers
-  // Offers of long operations: first those of the rank's own long puts, by answer, then those of
+  // RTSs of long operations: first those of the rank's own long puts, by answer, then those of
   // its rings, and those that answer long gets of ranks elsewhere. Their numbers are
-  // kOneSidedOffers and above.
-  std::vector<Offer> offers;
-  std::vector<uint32_t> free_offers;            // numbers of the latter that nothing has
+  // kFirstOneSidedRts and above.
+  std::vector<SentRts> sent_rts;
+  std::vector<uint32_t> free_rts_numbers;       // numbers of the latter that nothing has
   uint32_t lent_generation = 0;                 // of the last of these
-  uint32_t pulls = 0;                           // that no request of the rank is for
+  uint32_t rndv_gets = 0;                       // that no request of the rank is for
   uint64_t failures = 0;                        // told: Seat::failures
   std::map<uint32_t, RingStream> ring_streams;  // by peer
   std::vector<RingTransfer> ring_transfers;
@@ -178,17 +178,17 @@ struct ServedRank {
 
   // The region of [where, where + bytes). Null: there is no such memory, or it is about to go.
   ServedRegion* FindRegion(const shm::Location& where, uint64_t bytes);
-  // The offer of that number (of a request, or kOneSidedOffers and above), null: there was none.
-  Offer* FindOffer(uint32_t number);
-  Offer& OfferAt(uint32_t number);  // a new one, if need be
-  // A number for an offer that no answer of the rank's stands for. It goes back with the offer's
+  // The RTS of that number (of a request, or kFirstOneSidedRts and above), null: there was none.
+  SentRts* FindRts(uint32_t number);
+  SentRts& RtsAt(uint32_t number);  // a new one, if need be
+  // A number for an RTS that no answer of the rank's stands for. It goes back with the RTS's
   // end, or if there is to be none.
-  uint32_t TakeOffer();
-  void GiveOffer(uint32_t number) { one_sided.free_offers.push_back(number); }
+  uint32_t TakeRts();
+  void GiveRts(uint32_t number) { one_sided.free_rts_numbers.push_back(number); }
   template <typename Visitor>
-  void ForEachOffer(Visitor&& visit) {
-    std::for_each(offers.begin(), offers.end(), visit);
-    std::for_each(one_sided.offers.begin(), one_sided.offers.end(), visit);
+  void ForEachRts(Visitor&& visit) {
+    std::for_each(sent_rts.begin(), sent_rts.end(), visit);
+    std::for_each(one_sided.sent_rts.begin(), one_sided.sent_rts.end(), visit);
   }
   // Has somebody match for it, if there is anybody.
   void Attend() {
@@ -205,11 +205,11 @@ struct ServedRank {
   shm::Wake core_wake;  // of this core
   Delivery delivery;
   std::map<uint32_t, ServedRegion> regions;
-  std::vector<Offer> offers;              // by request
-  std::vector<Advertised> advertised;     // by request
-  std::map<uint32_t, AdvertNotes> notes;  // by the rank that receives
-  uint64_t carried_bytes = 0;             // with offers that have no answer yet
-  uint32_t reached_offers = 0;            // of memory of no region, without an answer
+  std::vector<SentRts> sent_rts;         // by request
+  std::vector<RtrReceive> rtr_receives;  // by request
+  std::map<uint32_t, RtrNotes> notes;    // by the rank that receives
+  uint64_t carried_bytes = 0;            // with RTSs that have no answer yet
+  uint32_t reached_rts = 0;              // of memory of no region, without an answer
   OneSidedState one_sided;
   AttentionPtr attention;     // null: nobody matches while it computes
   uint32_t nearest_rail = 0;  // transport::RmaRequest::rail
@@ -222,7 +222,7 @@ struct ServedRank {
   // Commands with lower numbers that are no messages have been carried out: they need not wait for
   // a message that is held.
   uint64_t ahead = 0;
-  uint32_t operations = 0;  // pulls, feeds and puts that touch its memory
+  uint32_t operations = 0;  // rendezvous gets, staged sends and puts that touch its memory
 
   // How far it is parted from ranks elsewhere (progress_core_parting.cc), by rank.
   struct Parting {

@@ -32,7 +32,7 @@ inline constexpr uint64_t kLeastAsked = 4;
 
 // Packets that wait because it does not take those before them: four times what it may ask for.
 inline constexpr uint64_t kMostBytesWaiting = 4 * kMostBytesAsked;
-// Of one job: offers that answer its long gets, and long puts of it that are fetched.
+// Of one job: RTSs that answer its long gets, and long puts of it that are fetched.
 inline constexpr uint64_t kMostLongKept = 4 * kMostLongAsked;
 
 // Has a part of a count, for as long as it lives. The count outlives it.
@@ -78,7 +78,7 @@ struct NodeUse {
 
   uint64_t bytes_asked = 0;
   uint64_t long_asked = 0;
-  uint64_t offers_lent = 0;   // with the long gets that wait for their memory
+  uint64_t rts_lent = 0;      // with the long gets that wait for their memory
   uint64_t puts_fetched = 0;  // long ones
 
   // Whether the job may ask for so much more, of a link that so many jobs use.

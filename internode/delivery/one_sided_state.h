@@ -12,10 +12,10 @@
 
 namespace ferry::progress {
 
-// Offers of long operations have numbers from here on,
-inline constexpr uint32_t kOneSidedOffers = uint32_t{1} << 31;
-// and long gets of rings, by which nothing is offered, from here on.
-inline constexpr uint32_t kRingGets = kOneSidedOffers + (uint32_t{1} << 30);
+// RTSs of long operations have numbers from here on,
+inline constexpr uint32_t kFirstOneSidedRts = uint32_t{1} << 31;
+// and long gets of rings, by which nothing is announced, from here on.
+inline constexpr uint32_t kRingGets = kFirstOneSidedRts + (uint32_t{1} << 30);
 
 // ---- Of its lane
 

@@ -1,7 +1,7 @@
 // Sends packets to other daemons.
 //
 // All that one turn has for a node goes out together, as one frame (wire.h), at the turn's end: a
-// system call costs more than a small packet. An offer, and a packet with a long body, take what
+// system call costs more than a small packet. An RTS, and a packet with a long body, take what
 // was gathered along and go at once: the transfer may begin while the other commands are read.
 //
 // Calling thread: the progress thread. Does not block; allocates only for packets that must wait.

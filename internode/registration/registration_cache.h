@@ -106,7 +106,7 @@ class RegistrationCache {
   // bytes.
   bool MayUse(const Entry* entry, uint64_t bytes, UseFor use) const;
   bool HasRoom(uint64_t bytes) const;
-  // Offers the entries that are not in use to release(entry), oldest first, until there is room.
+  // Announces the entries that are not in use to release(entry), oldest first, until there is room.
   // Entries for which it returns true are evicted (and erased here); the others stay. Returns
   // whether there is room.
   template <typename Release>

@@ -109,7 +109,7 @@ class Claim {
 struct RegistrationOptions {
   RegistrationCache::Limits limits;
   uint64_t piece_bytes = 64ULL << 20;
-  // How long to wait for room, and for peers that may still use what they were offered.
+  // How long to wait for room, and for peers that may still use what they were announced.
   uint64_t timeout_ns = 10'000'000'000;
   // Memory could not be registered, in words. May be empty. Called on the progress thread.
   std::function<void(const std::string& text)> on_refused;

@@ -27,15 +27,15 @@ constexpr uint64_t kMostNumber = uint64_t{1} << 62;
 
 }  // namespace
 
-OneSided::OneSided(Outbound& outbound, Pulls& pulls, Feeds& feeds, Registrations& registrations,
-                   const PrivateMemory& private_memory)
+OneSided::OneSided(Outbound& outbound, RndvGets& rndv_gets, StagedSends& staged_sends,
+                   Registrations& registrations, const PrivateMemory& private_memory)
     : outbound_(outbound),
-      pulls_(pulls),
-      feeds_(feeds),
+      rndv_gets_(rndv_gets),
+      staged_sends_(staged_sends),
       registrations_(registrations),
       private_memory_(private_memory) {
-  pulls_.on_one_sided_end = [this](const Pull& pull, ServedRank& rank) {
-    return OnPullEnd(pull, rank);
+  rndv_gets_.on_one_sided_end = [this](const RndvGet& rndv_get, ServedRank& rank) {
+    return OnRndvGetEnd(rndv_get, rank);
   };
 }
 
@@ -111,7 +111,7 @@ PacketHeader HeaderFor(const ServedRank& rank, const shm::Descriptor& command, u
   return header;
 }
 
-constexpr uint32_t RequestOf(uint16_t answer) { return kOneSidedOffers + answer; }
+constexpr uint32_t RequestOf(uint16_t answer) { return kFirstOneSidedRts + answer; }
 
 }  // namespace
 
@@ -216,7 +216,7 @@ bool OneSided::Start(ServedRank& rank, const shm::Descriptor& command, uint64_t 
 }
 
 bool OneSided::StartLongPut(ServedRank& rank, const shm::Descriptor& command, uint8_t flags,
-                            const WireRts& offer, const transport::Attachment& data,
+                            const WireRts& announced, const transport::Attachment& data,
                             uint64_t now_ns) {
   if (!MayAsk(rank, command)) {
     rank.asks_too_much = true;
@@ -225,7 +225,7 @@ bool OneSided::StartLongPut(ServedRank& rank, const shm::Descriptor& command, ui
   PacketHeader header = HeaderFor(rank, command, 0);
   header.flags = flags;
   const ErrorCode code =
-      SendLongPut(rank, header, WireOf(command, WordsOf(command)), offer, data, now_ns);
+      SendLongPut(rank, header, WireOf(command, WordsOf(command)), announced, data, now_ns);
   if (code != ErrorCode::kOk) {
     return code != ErrorCode::kWouldBlock && Refuse(rank, command, code);
   }
@@ -234,12 +234,12 @@ bool OneSided::StartLongPut(ServedRank& rank, const shm::Descriptor& command, ui
 }
 
 ErrorCode OneSided::SendLongPut(ServedRank& rank, PacketHeader header, const WireOneSided& wire,
-                                const WireRts& offer, const transport::Attachment& data,
+                                const WireRts& announced, const transport::Attachment& data,
                                 uint64_t now_ns) {
   const struct {
     WireOneSided operation;
-    WireRts offer;
-  } words{wire, offer};
+    WireRts announced;
+  } words{wire, announced};
   const ErrorCode ended = rank.job->ended[header.destination];
   return ended != ErrorCode::kOk
              ? ended
@@ -302,38 +302,39 @@ void OneSided::OnResult(ServedRank& rank, uint32_t peer, const WireResult& resul
   }
 }
 
-// The end of an offer that nobody takes up any more, or that has come whole.
-void OneSided::EndOffer(Job& job, const PacketHeader& header, const WireRts& offer, ErrorCode error,
-                        uint64_t now_ns) {
-  const WireResult result{offer.send_request, offer.send_generation, static_cast<int32_t>(error),
-                          0};
+// The end of an RTS that nobody takes up any more, or that has come whole.
+void OneSided::EndRts(Job& job, const PacketHeader& header, const WireRts& announced,
+                      ErrorCode error, uint64_t now_ns) {
+  const WireResult result{announced.send_request, announced.send_generation,
+                          static_cast<int32_t>(error), 0};
   outbound_.Post(job, PacketKind::kSendDone, header.destination, header.source, result, now_ns);
 }
 
-void OneSided::OnOffer(Job& job, const PacketHeader& header, const WireOneSidedOffer& offer,
-                       std::span<const std::byte> data, uint64_t now_ns) {
+void OneSided::OnRts(Job& job, const PacketHeader& header, const WireOneSidedRts& announced,
+                     std::span<const std::byte> data, uint64_t now_ns) {
   ServedRank* const rank = job.served[header.destination];
   for (size_t i = 0; rank != nullptr && i < rank->one_sided.awaited.size(); ++i) {
     AwaitedAnswer& awaited = rank->one_sided.awaited[i];
     if (awaited.number == 0 && !awaited.is_fetched && awaited.peer == header.source &&
-        RequestOf(awaited.answer) == offer.get.request && awaited.serial == offer.get.generation) {
+        RequestOf(awaited.answer) == announced.get.request &&
+        awaited.serial == announced.get.generation) {
       if (Land(*rank, awaited.here, awaited.size_bytes, data)) {
         Answer(*rank, awaited, 0, ErrorCode::kOk, {});
         rank->one_sided.awaited.erase(rank->one_sided.awaited.begin() + static_cast<ptrdiff_t>(i));
-        return EndOffer(job, header, offer.rts, ErrorCode::kOk, now_ns);
+        return EndRts(job, header, announced.rts, ErrorCode::kOk, now_ns);
       }
       awaited.is_fetched = true;
       const bool is_private = (header.flags & shm::kFlagSourcePrivate) != 0;
       OneSidedEnd end;
       end.is_get = true;
       end.answer = awaited.answer;
-      return pulls_.StartOneSided(*rank, header.source,
-                                  is_private ? Incoming::Kind::kPrivate : Incoming::Kind::kHeap,
-                                  offer.rts, awaited.here, awaited.size_bytes, end, now_ns);
+      return rndv_gets_.StartOneSided(*rank, header.source,
+                                      is_private ? Incoming::Kind::kPrivate : Incoming::Kind::kHeap,
+                                      announced.rts, awaited.here, awaited.size_bytes, end, now_ns);
     }
   }
-  if (rank == nullptr || !OnRingOffer(*rank, header, offer, data, now_ns)) {
-    EndOffer(job, header, offer.rts, ErrorCode::kCancelled, now_ns);
+  if (rank == nullptr || !OnRingRts(*rank, header, announced, data, now_ns)) {
+    EndRts(job, header, announced.rts, ErrorCode::kCancelled, now_ns);
   }
 }
 
@@ -396,7 +397,8 @@ void OneSided::FailBetween(ServedRank& rank, uint32_t peer, ErrorCode error) {
     }
   }
   FailRingsWith(rank, peer, error);
-  // The rest are long ones. Of those whose bytes are on their way here, the pull says the end.
+  // The rest are long ones. Of those whose bytes are on their way here, the rendezvous get says the
+  // end.
   std::erase_if(rank.one_sided.awaited, [&](const AwaitedAnswer& awaited) {
     const bool is_over = awaited.peer == peer && !awaited.is_fetched;
     if (is_over) {

@@ -7,10 +7,10 @@
 // says which of them are over, and the peer's daemon answers many with one packet. Only those whose
 // result is wanted, and those that fail, have answers of their own.
 //
-// The bytes of a long put or get are offered by the daemon that has them, with which they go along
-// if they are not many, or else fetched by the other one, as a large message is (rndv_staged.h,
-// rndv_get.h), from and to memory of every kind. So it has no number, but an answer; and a put's
-// end is told as that of a send.
+// The bytes of a long put or get are announced by the daemon that has them, with which they go
+// along if they are not many, or else fetched by the other one, as a large message is
+// (rndv_staged.h, rndv_get.h), from and to memory of every kind. So it has no number, but an
+// answer; and a put's end is told as that of a send.
 //
 // Operations that a rank's rings of devices ask for (daemon/device_rings/rings.h) have numbers of
 // their own, in a stream of their own: those of the lane are the rank's.
@@ -48,8 +48,8 @@ namespace ferry::progress {
 class OneSided final : public RingCalls {
  public:
   // All outlive this.
-  OneSided(Outbound& outbound, Pulls& pulls, Feeds& feeds, Registrations& registrations,
-           const PrivateMemory& private_memory);
+  OneSided(Outbound& outbound, RndvGets& rndv_gets, StagedSends& staged_sends,
+           Registrations& registrations, const PrivateMemory& private_memory);
 
   // ---- At the rank that wants it
   // Whether it may be about a rank of this node: an accumulate, which the rank leaves to ferryd
@@ -63,9 +63,9 @@ class OneSided final : public RingCalls {
   static shm::Location PlaceHere(const ServedRank& rank, const shm::Descriptor& command);
   // Pass a checked command on. False: it cannot leave yet; try again.
   bool Start(ServedRank& rank, const shm::Descriptor& command, uint64_t now_ns);
-  // With the offer of its bytes, which may go along; `flags` as of kRemoteRts.
+  // With the RTS of its bytes, which may go along; `flags` as of kRemoteRts.
   bool StartLongPut(ServedRank& rank, const shm::Descriptor& command, uint8_t flags,
-                    const WireRts& offer, const transport::Attachment& data, uint64_t now_ns);
+                    const WireRts& announced, const transport::Attachment& data, uint64_t now_ns);
   // It cannot be: ends it with that error. Returns true, as a command that is through.
   bool Refuse(ServedRank& rank, const shm::Descriptor& command, ErrorCode error);
   // The peer's daemon says how far it has come, how a long operation has ended, or where the bytes
@@ -74,8 +74,8 @@ class OneSided final : public RingCalls {
   bool OnDone(const Job& job, const PacketHeader& header, const WireOneSidedDone& done,
               std::span<const std::byte> data);
   void OnResult(ServedRank& rank, uint32_t peer, const WireResult& result);
-  void OnOffer(Job& job, const PacketHeader& header, const WireOneSidedOffer& offer,
-               std::span<const std::byte> data, uint64_t now_ns);
+  void OnRts(Job& job, const PacketHeader& header, const WireOneSidedRts& announced,
+             std::span<const std::byte> data, uint64_t now_ns);
   // Ends what is under way with a peer that is gone, or cut off.
   void FailWith(const Job& job, uint32_t peer, ErrorCode error);
   void FailBetween(ServedRank& rank, uint32_t peer, ErrorCode error);
@@ -125,13 +125,13 @@ class OneSided final : public RingCalls {
     uint32_t stream;
     uint64_t number;
   };
-  // A long get of `header.source` that waits until its bytes can be offered.
+  // A long get of `header.source` that waits until its bytes can be announced.
   struct Waiting {
     Job* job;
     PacketHeader header;
     WireOneSided wire;
     Claim claim;
-    CountedUse use;  // of NodeUse::offers_lent
+    CountedUse use;  // of NodeUse::rts_lent
   };
 
   // Operations of `header.source`, of one packet, that wait until nobody else changes elements that
@@ -149,8 +149,8 @@ class OneSided final : public RingCalls {
     std::byte* bytes = nullptr;      // null: only streams reach them
   };
 
-  void EndOffer(Job& job, const PacketHeader& header, const WireRts& offer, ErrorCode error,
-                uint64_t now_ns);
+  void EndRts(Job& job, const PacketHeader& header, const WireRts& announced, ErrorCode error,
+              uint64_t now_ns);
   static OneSidedCounts& CountsWith(ServedRank& rank, uint32_t peer);
   static bool MayAsk(ServedRank& rank, const shm::Descriptor& command);
   static bool MayAskLong(ServedRank& rank, uint32_t peer);
@@ -188,29 +188,30 @@ class OneSided final : public RingCalls {
   ErrorCode CarryOutLong(ServedRank& rank, const PacketHeader& header, const WireOneSided& wire,
                          std::span<const std::byte> data, uint64_t now_ns);
   bool Lend(Waiting& get, uint64_t now_ns);
-  bool CarryAlong(const Waiting& get, const WireOneSidedOffer& wire, const shm::Location& where,
-                  Offer* offer, uint64_t now_ns);
-  ErrorCode OnPullEnd(const Pull& pull, ServedRank& rank);
+  bool CarryAlong(const Waiting& get, const WireOneSidedRts& wire, const shm::Location& where,
+                  SentRts* announced, uint64_t now_ns);
+  ErrorCode OnRndvGetEnd(const RndvGet& rndv_get, ServedRank& rank);
   void OnRingDone(ServedRank& rank, uint32_t peer, const WireOneSidedDone& done,
                   std::span<const std::byte> data);
   bool OnRingResult(ServedRank& rank, uint32_t peer, const WireResult& result);
-  bool OnRingOffer(ServedRank& rank, const PacketHeader& header, const WireOneSidedOffer& offer,
-                   std::span<const std::byte> data, uint64_t now_ns);
+  bool OnRingRts(ServedRank& rank, const PacketHeader& header, const WireOneSidedRts& announced,
+                 std::span<const std::byte> data, uint64_t now_ns);
   void EndRingGet(ServedRank& rank, uint32_t request, ErrorCode error);
   void FailRingsWith(ServedRank& rank, uint32_t peer, ErrorCode error);
   ErrorCode BeginShort(ServedRank& rank, const RingCall& call, uint64_t now_ns);
   ErrorCode BeginLongPut(ServedRank& rank, const RingCall& call, uint64_t now_ns, Claim* claim);
   ErrorCode BeginLongGet(ServedRank& rank, const RingCall& call, uint64_t now_ns);
   ErrorCode SendLongPut(ServedRank& rank, PacketHeader header, const WireOneSided& wire,
-                        const WireRts& offer, const transport::Attachment& data, uint64_t now_ns);
+                        const WireRts& announced, const transport::Attachment& data,
+                        uint64_t now_ns);
   void TellOfLong(Job& job, const PacketHeader& header, const WireOneSided& wire,
                   std::span<const std::byte> data, ErrorCode error, uint64_t now_ns);
   void Tell(Job& job, const PacketHeader& header, const WireOneSidedDone& done,
             std::span<const std::byte> data, uint64_t now_ns);
 
   Outbound& outbound_;
-  Pulls& pulls_;
-  Feeds& feeds_;
+  RndvGets& rndv_gets_;
+  StagedSends& staged_sends_;
   Registrations& registrations_;
   const PrivateMemory& private_memory_;
   std::vector<Untold> untold_;

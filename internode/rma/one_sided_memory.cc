@@ -49,7 +49,7 @@ void Update(std::byte* signal, uint8_t update, uint64_t value) {
 
 }  // namespace
 
-// Copies bytes that came along with their offer to where the rank wants them, if a CPU reaches
+// Copies bytes that came along with their RTS to where the rank wants them, if a CPU reaches
 // that. False: they are to be fetched.
 bool OneSided::Land(ServedRank& rank, shm::Location where, uint64_t size_bytes,
                     std::span<const std::byte> data) const {
@@ -384,7 +384,7 @@ ErrorCode OneSided::CarryOutLong(ServedRank& rank, const PacketHeader& header,
     return code;
   }
   NodeUse& node = rank.job->UseOf(header.source);
-  if ((is_put ? node.puts_fetched : node.offers_lent) >= kMostLongKept) {
+  if ((is_put ? node.puts_fetched : node.rts_lent) >= kMostLongKept) {
     Outbound::Break(*rank.job->RouteTo(header.source).link,
                     "it has begun " + std::to_string(kMostLongKept) + " long " +
                         (is_put ? "puts" : "gets") +
@@ -392,13 +392,13 @@ ErrorCode OneSided::CarryOutLong(ServedRank& rank, const PacketHeader& header,
     return ErrorCode::kOk;
   }
   if (!is_put) {
-    Waiting get{rank.job, header, wire, {}, CountedUse(&node.offers_lent, 1)};
+    Waiting get{rank.job, header, wire, {}, CountedUse(&node.rts_lent, 1)};
     if (!Lend(get, now_ns)) {
       waiting_.push_back(std::move(get));
     }
     return ErrorCode::kOk;
   }
-  const WireRts offer = *HeadOf<WireRts>(data);
+  const WireRts announced = *HeadOf<WireRts>(data);
   const std::span<const std::byte> bytes = data.subspan(sizeof(WireRts));
   if (!bytes.empty() && memory.bytes != nullptr) {
     shm::CopyWords(memory.bytes, bytes.data(), bytes.size());
@@ -409,7 +409,7 @@ ErrorCode OneSided::CarryOutLong(ServedRank& rank, const PacketHeader& header,
       Update(signal, wire.signal, wire.operand);
     }
     rank.delivery.NoteChange();
-    EndOffer(*rank.job, header, offer, ErrorCode::kOk, now_ns);
+    EndRts(*rank.job, header, announced, ErrorCode::kOk, now_ns);
     return ErrorCode::kOk;
   }
   const OneSidedEnd end{.signal = wire.signal,
@@ -417,14 +417,14 @@ ErrorCode OneSided::CarryOutLong(ServedRank& rank, const PacketHeader& header,
                         .signal_offset = wire.compare,
                         .signal_value = wire.operand};
   const bool is_private = (header.flags & shm::kFlagSourcePrivate) != 0;
-  pulls_.StartOneSided(rank, header.source,
-                       is_private ? Incoming::Kind::kPrivate : Incoming::Kind::kHeap, offer,
-                       {header.context, 0, wire.offset}, header.size_bytes, end, now_ns);
+  rndv_gets_.StartOneSided(rank, header.source,
+                           is_private ? Incoming::Kind::kPrivate : Incoming::Kind::kHeap, announced,
+                           {header.context, 0, wire.offset}, header.size_bytes, end, now_ns);
   return ErrorCode::kOk;
 }
 
-// Offers the bytes of a long get. False: their memory is being registered. What cannot be offered
-// is answered with its error.
+// Announces the bytes of a long get. False: their memory is being registered. What cannot be
+// announced is answered with its error.
 bool OneSided::Lend(Waiting& get, uint64_t now_ns) {
   const PacketHeader& header = get.header;
   if (get.job->ended[header.source] != ErrorCode::kOk) {
@@ -436,18 +436,18 @@ bool OneSided::Lend(Waiting& get, uint64_t now_ns) {
                        ? ErrorCode::kPeerDied
                        : FindMemory(*rank, header.context, get.wire.offset, header.size_bytes,
                                     /*is_write=*/false, &memory);
-  Offer offer;
-  offer.destination = header.source;
-  offer.size_bytes = header.size_bytes;
-  WireOneSidedOffer wire{
+  SentRts announced;
+  announced.destination = header.source;
+  announced.size_bytes = header.size_bytes;
+  WireOneSidedRts wire{
       {static_cast<uint32_t>(get.wire.operand), static_cast<uint32_t>(get.wire.compare)}, {}};
   shm::Location where{header.context, 0, get.wire.offset};
   if (code == ErrorCode::kOk && memory.region == nullptr) {
     where = {0, 0, reinterpret_cast<uint64_t>(memory.bytes)};
-    code =
-        OfferPrivate(private_memory_, *rank, where.address, now_ns, &get.claim, &offer, &wire.rts);
+    code = AnnouncePrivate(private_memory_, *rank, where.address, now_ns, &get.claim, &announced,
+                           &wire.rts);
   } else if (code == ErrorCode::kOk) {
-    code = OfferRegion(registrations_, *rank, where, now_ns, &get.claim, &offer, &wire.rts);
+    code = AnnounceRegion(registrations_, *rank, where, now_ns, &get.claim, &announced, &wire.rts);
   }
   if (code == ErrorCode::kWouldBlock) {
     return false;
@@ -457,34 +457,34 @@ bool OneSided::Lend(Waiting& get, uint64_t now_ns) {
     return true;
   }
   OneSidedState& state = rank->one_sided;
-  wire.rts.send_request = offer.lent = rank->TakeOffer();
-  wire.rts.send_generation = offer.generation = ++state.lent_generation;
-  if (!CarryAlong(get, wire, where, &offer, now_ns)) {
-    const uint8_t flags = offer.state == Offer::State::kHeap ? 0 : shm::kFlagSourcePrivate;
-    outbound_.Post(*get.job, PacketKind::kOneSidedOffer, header.destination, header.source, wire,
+  wire.rts.send_request = announced.lent = rank->TakeRts();
+  wire.rts.send_generation = announced.generation = ++state.lent_generation;
+  if (!CarryAlong(get, wire, where, &announced, now_ns)) {
+    const uint8_t flags = announced.state == SentRts::State::kHeap ? 0 : shm::kFlagSourcePrivate;
+    outbound_.Post(*get.job, PacketKind::kOneSidedRts, header.destination, header.source, wire,
                    now_ns, {}, flags);
   }
-  offer.claim = std::move(get.claim);
-  offer.use = std::move(get.use);
-  feeds_.OnOffer(*rank, wire.rts.send_request, std::move(offer));
+  announced.claim = std::move(get.claim);
+  announced.use = std::move(get.use);
+  staged_sends_.OnRts(*rank, wire.rts.send_request, std::move(announced));
   return true;
 }
 
-// Sends the offer of a get with its bytes, unless these are too many, or there is no room.
-bool OneSided::CarryAlong(const Waiting& get, const WireOneSidedOffer& wire,
-                          const shm::Location& where, Offer* offer, uint64_t now_ns) {
-  if (!MayCarry(outbound_, *get.job->served[get.header.destination], *offer)) {
+// Sends the RTS of a get with its bytes, unless these are too many, or there is no room.
+bool OneSided::CarryAlong(const Waiting& get, const WireOneSidedRts& wire,
+                          const shm::Location& where, SentRts* announced, uint64_t now_ns) {
+  if (!MayCarry(outbound_, *get.job->served[get.header.destination], *announced)) {
     return false;
   }
   PacketHeader header{};
-  header.kind = static_cast<uint8_t>(PacketKind::kOneSidedOffer);
+  header.kind = static_cast<uint8_t>(PacketKind::kOneSidedRts);
   header.source = get.header.destination;
   header.destination = get.header.source;
-  if (outbound_.SendWith(*get.job, header, BytesOf(wire), DataOf(*offer, where, get.claim),
+  if (outbound_.SendWith(*get.job, header, BytesOf(wire), DataOf(*announced, where, get.claim),
                          now_ns) != ErrorCode::kOk) {
     return false;
   }
-  offer->carried_bytes = offer->size_bytes;
+  announced->carried_bytes = announced->size_bytes;
   return true;
 }
 
@@ -505,10 +505,10 @@ void OneSided::RetryWaiting(uint64_t now_ns) {
 }
 
 // The bytes of a long operation are there, or do not come.
-ErrorCode OneSided::OnPullEnd(const Pull& pull, ServedRank& rank) {
-  const OneSidedEnd& end = *pull.one_sided;
+ErrorCode OneSided::OnRndvGetEnd(const RndvGet& rndv_get, ServedRank& rank) {
+  const OneSidedEnd& end = *rndv_get.one_sided;
   if (!end.is_get) {
-    ErrorCode error = pull.error;
+    ErrorCode error = rndv_get.error;
     std::byte* signal = nullptr;
     if (error == ErrorCode::kOk && end.signal != 0) {
       error = FindWord(rank, end.signal_region, end.signal_offset, sizeof(uint64_t), &signal);
@@ -520,18 +520,18 @@ ErrorCode OneSided::OnPullEnd(const Pull& pull, ServedRank& rank) {
     return error;
   }
   if (end.ring_get != 0) {
-    EndRingGet(rank, end.ring_get, pull.error);
-    return pull.error;
+    EndRingGet(rank, end.ring_get, rndv_get.error);
+    return rndv_get.error;
   }
   auto& awaited = rank.one_sided.awaited;
   const auto found = std::find_if(awaited.begin(), awaited.end(), [&](const AwaitedAnswer& a) {
     return a.is_fetched && a.answer == end.answer;
   });
   if (found != awaited.end()) {
-    Answer(rank, *found, 0, pull.error, {});
+    Answer(rank, *found, 0, rndv_get.error, {});
     awaited.erase(found);
   }
-  return pull.error;
+  return rndv_get.error;
 }
 
 void OneSided::Tell(Job& job, const PacketHeader& header, const WireOneSidedDone& done,
@@ -549,9 +549,9 @@ void OneSided::TellOfLong(Job& job, const PacketHeader& header, const WireOneSid
                           std::span<const std::byte> data, ErrorCode error, uint64_t now_ns) {
   WireResult result{static_cast<uint32_t>(wire.operand), static_cast<uint32_t>(wire.compare),
                     static_cast<int32_t>(error), 0};
-  if (const auto offer = HeadOf<WireRts>(data); offer && IsPutOperation(wire.operation)) {
-    result.send_request = offer->send_request;
-    result.send_generation = offer->send_generation;
+  if (const auto announced = HeadOf<WireRts>(data); announced && IsPutOperation(wire.operation)) {
+    result.send_request = announced->send_request;
+    result.send_generation = announced->send_generation;
   }
   outbound_.Post(job, PacketKind::kSendDone, header.destination, header.source, result, now_ns);
 }

@@ -185,39 +185,40 @@ ErrorCode OneSided::BeginLongPut(ServedRank& rank, const RingCall& call, uint64_
   if (!MayAskLong(rank, call.peer)) {
     return ErrorCode::kWouldBlock;
   }
-  Offer offer;
-  offer.generation = rank.one_sided.lent_generation + 1;
-  offer.destination = call.peer;
-  offer.size_bytes = call.size_bytes;
-  offer.begun_ns = rank.job->trace.Now(now_ns);
-  WireRts wire{0, offer.generation, 0, 0};
+  SentRts announced;
+  announced.generation = rank.one_sided.lent_generation + 1;
+  announced.destination = call.peer;
+  announced.size_bytes = call.size_bytes;
+  announced.begun_ns = rank.job->trace.Now(now_ns);
+  WireRts wire{0, announced.generation, 0, 0};
   if (const ErrorCode code =
-          OfferRegion(registrations_, rank, call.here, now_ns, claim, &offer, &wire);
+          AnnounceRegion(registrations_, rank, call.here, now_ns, claim, &announced, &wire);
       code != ErrorCode::kOk) {
     return code;
   }
   transport::Attachment data;
-  if (MayCarry(outbound_, rank, offer)) {
-    offer.carried_bytes = call.size_bytes;
-    data = {offer.region->memory.base + call.here.address, offer.carried_bytes, claim->handle()};
+  if (MayCarry(outbound_, rank, announced)) {
+    announced.carried_bytes = call.size_bytes;
+    data = {announced.region->memory.base + call.here.address, announced.carried_bytes,
+            claim->handle()};
   }
   PacketHeader header = HeaderOf(rank, call);
-  header.flags = offer.state == Offer::State::kHeap ? 0 : shm::kFlagSourcePrivate;
+  header.flags = announced.state == SentRts::State::kHeap ? 0 : shm::kFlagSourcePrivate;
   WireOneSided words = WireOf(call, OneSidedOperation::kLongPut);
   if (!call.has_signal()) {
     words.operand = words.compare = 0;
   }
-  wire.send_request = offer.lent = rank.TakeOffer();
+  wire.send_request = announced.lent = rank.TakeRts();
   const ErrorCode code = SendLongPut(rank, header, words, wire, data, now_ns);
   if (code != ErrorCode::kOk) {
-    rank.GiveOffer(offer.lent);
+    rank.GiveRts(announced.lent);
   } else {
-    rank.one_sided.lent_generation = offer.generation;
-    offer.claim = std::move(*claim);
+    rank.one_sided.lent_generation = announced.generation;
+    announced.claim = std::move(*claim);
     rank.one_sided.ring_transfers.push_back(
         {call.token, call.peer, wire.send_request, wire.send_generation, false, false,
          call.size_bytes, call.here, CountedUse(&rank.job->UseOf(call.peer).long_asked, 1)});
-    feeds_.OnOffer(rank, wire.send_request, std::move(offer));
+    staged_sends_.OnRts(rank, wire.send_request, std::move(announced));
   }
   return code;
 }
@@ -307,27 +308,27 @@ bool OneSided::OnRingResult(ServedRank& rank, uint32_t peer, const WireResult& r
   return ended.request != 0;
 }
 
-bool OneSided::OnRingOffer(ServedRank& rank, const PacketHeader& header,
-                           const WireOneSidedOffer& offer, std::span<const std::byte> data,
-                           uint64_t now_ns) {
+bool OneSided::OnRingRts(ServedRank& rank, const PacketHeader& header,
+                         const WireOneSidedRts& announced, std::span<const std::byte> data,
+                         uint64_t now_ns) {
   for (RingTransfer& get : rank.one_sided.ring_transfers) {
     if (get.is_get && !get.is_fetched && get.peer == header.source &&
-        get.request == offer.get.request && get.generation == offer.get.generation) {
+        get.request == announced.get.request && get.generation == announced.get.generation) {
       get.is_fetched = true;
       if (Land(rank, get.here, get.size_bytes, data)) {
         EndRingGet(rank, get.request, ErrorCode::kOk);
-        EndOffer(*rank.job, header, offer.rts, ErrorCode::kOk, now_ns);
+        EndRts(*rank.job, header, announced.rts, ErrorCode::kOk, now_ns);
         return true;
       }
       const bool is_private = (header.flags & shm::kFlagSourcePrivate) != 0;
       OneSidedEnd end;
       end.is_get = true;
       end.ring_get = get.request;
-      const shm::Location here = get.here;  // the pull may end at once
+      const shm::Location here = get.here;  // the rendezvous get may end at once
       const uint64_t size_bytes = get.size_bytes;
-      pulls_.StartOneSided(rank, header.source,
-                           is_private ? Incoming::Kind::kPrivate : Incoming::Kind::kHeap, offer.rts,
-                           here, size_bytes, end, now_ns);
+      rndv_gets_.StartOneSided(rank, header.source,
+                               is_private ? Incoming::Kind::kPrivate : Incoming::Kind::kHeap,
+                               announced.rts, here, size_bytes, end, now_ns);
       return true;
     }
   }
@@ -354,7 +355,7 @@ void OneSided::FailRingsWith(ServedRank& rank, uint32_t peer, ErrorCode error) {
       on_ring_end(rank, flight.token, error, 0);
     }
   }
-  // Of gets whose bytes are on their way here, the pull says the end.
+  // Of gets whose bytes are on their way here, the rendezvous get says the end.
   std::vector<RingTransfer> ended;
   std::erase_if(rank.one_sided.ring_transfers, [&](RingTransfer& transfer) {
     const bool is_over = transfer.peer == peer && !transfer.is_fetched;
@@ -374,7 +375,7 @@ void OneSided::ForgetRing(ServedRank& rank, uint64_t ring) {
       flight.token.ring = flight.token.ring == ring ? 0 : flight.token.ring;
     }
   }
-  // Whose bytes are on their way here, is forgotten at the end of the pull.
+  // Whose bytes are on their way here, is forgotten at the end of the rendezvous get.
   std::erase_if(rank.one_sided.ring_transfers, [ring](RingTransfer& transfer) {
     const bool is_its = transfer.token.ring == ring;
     transfer.token.ring = is_its ? 0 : transfer.token.ring;

@@ -18,8 +18,8 @@ transport::Landing Landings::Begin(Link& link, ServedRank& rank, IncomingId id, 
                                    bool* over_quota) {
   *over_quota = false;
   One one{.link = &link, .rank = &rank};
-  if (Pulls::Place place; pulls_.TakePlace(rank, id, now_ns, &place)) {
-    one.piece = place.piece;
+  if (RndvGets::Place place; rndv_gets_.TakePlace(rank, id, now_ns, &place)) {
+    one.fragment = place.fragment;
     return Add(std::move(one), place.to, place.bytes);
   }
   std::byte* const memory = rank.delivery.TryHold(id);
@@ -33,15 +33,15 @@ transport::Landing Landings::Begin(Link& link, ServedRank& rank, IncomingId id, 
 }
 
 transport::Landing Landings::BeginCarried(Link& link, ServedRank& rank,
-                                          const shm::Descriptor& offer) {
-  One one{.link = &link, .rank = &rank, .where = One::Where::kCells, .offer = offer};
-  std::byte* memory = rank.delivery.TryReserve(offer.size_bytes, &one.cell);
+                                          const shm::Descriptor& rts) {
+  One one{.link = &link, .rank = &rank, .where = One::Where::kCells, .rts = rts};
+  std::byte* memory = rank.delivery.TryReserve(rts.size_bytes, &one.cell);
   if (memory == nullptr) {
     one.where = One::Where::kHeld;
-    one.held.resize(offer.size_bytes);
+    one.held.resize(rts.size_bytes);
     memory = one.held.data();
   }
-  return Add(std::move(one), memory, offer.size_bytes);
+  return Add(std::move(one), memory, rts.size_bytes);
 }
 
 transport::Landing Landings::Add(One one, std::byte* to, uint64_t bytes) {
@@ -63,18 +63,18 @@ void Landings::End(LandingId id, ErrorCode code, uint64_t now_ns) {
   --one.rank->operations;
   Delivery& delivery = one.rank->delivery;
   switch (one.where) {
-    case One::Where::kPull:
-      return pulls_.OnPlaced(one.piece, code, now_ns);
+    case One::Where::kRndvGet:
+      return rndv_gets_.OnPlaced(one.fragment, code, now_ns);
     case One::Where::kParked:
-      return pulls_.OnArrived(*one.rank, one.parked, code, now_ns);
+      return rndv_gets_.OnArrived(*one.rank, one.parked, code, now_ns);
     case One::Where::kCells:
       if (code != ErrorCode::kOk || one.rank->ended) {
-        return delivery.ReturnReserved(one.cell, one.offer.size_bytes);
+        return delivery.ReturnReserved(one.cell, one.rts.size_bytes);
       }
-      return on_carried(*one.rank, one.offer.source, delivery.DeliverReserved(one.offer, one.cell));
+      return on_carried(*one.rank, one.rts.source, delivery.DeliverReserved(one.rts, one.cell));
     case One::Where::kHeld:
       if (code == ErrorCode::kOk && !one.rank->ended) {
-        on_carried(*one.rank, one.offer.source, delivery.Deliver(one.offer, one.held));
+        on_carried(*one.rank, one.rts.source, delivery.Deliver(one.rts, one.held));
       }
       return;
   }

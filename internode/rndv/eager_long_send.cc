@@ -8,17 +8,16 @@ namespace ferry::progress {
 Pushes::Pushes(Outbound& outbound, uint64_t most_bytes)
     : outbound_(outbound), most_bytes_(std::min(most_bytes, outbound.max_attachment_bytes())) {}
 
-bool Pushes::MayPush(const shm::Descriptor& command, const Offer& offer) const {
+bool Pushes::MayPush(const shm::Descriptor& command, const SentRts& rts) const {
   return (command.flags & shm::kFlagPushed) != 0 && (command.flags & shm::kFlagSynchronous) == 0 &&
-         offer.state == Offer::State::kHeap && offer.size_bytes != 0 &&
-         offer.size_bytes <= most_bytes_;
+         rts.state == SentRts::State::kHeap && rts.size_bytes != 0 && rts.size_bytes <= most_bytes_;
 }
 
 ErrorCode Pushes::Send(ServedRank& rank, const PacketHeader& header, uint32_t send_request,
-                       const transport::Attachment& data, Offer* offer, uint64_t now_ns) {
+                       const transport::Attachment& data, SentRts* rts, uint64_t now_ns) {
   PacketHeader pushed = header;
   pushed.flags |= kFlagDataPushed;
-  const WireRts wire{send_request, offer->generation, 0, 0};
+  const WireRts wire{send_request, rts->generation, 0, 0};
   const PushId id = pushes_.Insert();
   Push& push = *pushes_.Find(id);
   const ErrorCode code = outbound_.SendWith(*rank.job, pushed, BytesOf(wire), data, now_ns,
@@ -31,11 +30,11 @@ ErrorCode Pushes::Send(ServedRank& rank, const PacketHeader& header, uint32_t se
   push.link = rank.job->RouteTo(header.destination).link;
   push.rank = &rank;
   push.request = send_request;
-  push.offer = std::move(*offer);
-  push.offer.claim = std::move(rank.claim);
+  push.rts = std::move(*rts);
+  push.rts.claim = std::move(rank.claim);
   ++rank.operations;
-  if (push.offer.region != nullptr) {
-    ++push.offer.region->users;
+  if (push.rts.region != nullptr) {
+    ++push.rts.region->users;
   }
   return code;
 }
@@ -45,12 +44,12 @@ void Pushes::OnComplete(uint64_t context, ErrorCode code) {
   outbound_.OnComplete(push.link, code);
   ServedRank& rank = *push.rank;
   --rank.operations;
-  if (push.offer.region != nullptr) {
-    --push.offer.region->users;
+  if (push.rts.region != nullptr) {
+    --push.rts.region->users;
   }
   if (code == ErrorCode::kOk && !rank.ended) {
-    rank.Answer(shm::DescriptorKind::kSendDone, push.offer.destination, push.request,
-                push.offer.generation, ErrorCode::kOk);
+    rank.Answer(shm::DescriptorKind::kSendDone, push.rts.destination, push.request,
+                push.rts.generation, ErrorCode::kOk);
   }
   pushes_.Erase(push.self);
 }
@@ -58,7 +57,7 @@ void Pushes::OnComplete(uint64_t context, ErrorCode code) {
 bool Pushes::IsIdleWith(const Job* job, uint32_t peer) {
   bool any = false;
   pushes_.ForEach([&](PushId, const Push& push) {
-    any |= push.rank->job == job && push.offer.destination == peer;
+    any |= push.rank->job == job && push.rts.destination == peer;
   });
   return !any;
 }

@@ -1,4 +1,4 @@
-// Offers whose data is sent right behind them, without a wait for an answer.
+// RTSs whose data is sent right behind them, without a wait for an answer.
 //
 // The rank's engine says which may be (shm::kFlagPushed): it bounds how much is pushed and not
 // matched. The send is over once the transport has taken all of it, as that of an eager message;
@@ -24,12 +24,12 @@ class Pushes {
   // `outbound` outlives this. Longer data is not pushed; 0: none is.
   Pushes(Outbound& outbound, uint64_t most_bytes);
 
-  // Whether the data of an offer, whose memory is known, is to follow it.
-  bool MayPush(const shm::Descriptor& command, const Offer& offer) const;
-  // Sends offer and data; `rank.claim` is on its memory, if that is in a region. kOk: under way;
-  // the rank hears of its end. Everything else: as Outbound::SendWith; the offer is as before then.
+  // Whether the data of an RTS, whose memory is known, is to follow it.
+  bool MayPush(const shm::Descriptor& command, const SentRts& rts) const;
+  // Sends RTS and data; `rank.claim` is on its memory, if that is in a region. kOk: under way;
+  // the rank hears of its end. Everything else: as Outbound::SendWith; the RTS is as before then.
   ErrorCode Send(ServedRank& rank, const PacketHeader& header, uint32_t send_request,
-                 const transport::Attachment& data, Offer* offer, uint64_t now_ns);
+                 const transport::Attachment& data, SentRts* rts, uint64_t now_ns);
   // Takes the transport's report on a message whose context has kPushContext.
   void OnComplete(uint64_t context, ErrorCode code);
 
@@ -43,7 +43,7 @@ class Pushes {
     Link* link = nullptr;
     ServedRank* rank = nullptr;  // counts it in `operations`
     uint32_t request = 0;
-    Offer offer;  // keeps its memory registered
+    SentRts rts;  // keeps its memory registered
   };
 
   Outbound& outbound_;

@@ -1,9 +1,9 @@
 // Memory of ranks that belongs to no region, where the home of the core reaches it.
 //
 // Where the transport pins nothing, registering is an entry in a table: it is done for as long as
-// an offer or a pull needs it (Reach). Where memory is pinned that would be dear: there long data
-// stays registered (Keep), if the home watches what the program does with its memory, and the rest
-// goes by a stage.
+// an RTS or a rendezvous get needs it (Reach). Where memory is pinned that would be dear: there
+// long data stays registered (Keep), if the home watches what the program does with its memory, and
+// the rest goes by a stage.
 //
 // Calling thread: the progress thread. Does not block.
 #pragma once

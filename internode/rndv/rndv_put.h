@@ -1,14 +1,14 @@
 // The sending side of receiver-first rendezvous: writes messages of ranks here into receives that
-// ranks on other nodes have advertised (rndv_rtr.h is the receiving side).
+// ranks on other nodes have announced by RTR (rndv_rtr.h is the receiving side).
 //
-// An advert that comes is noted here, and the rank gets a hint. When the rank sends a message by it
+// An RTR that comes is noted here, and the rank gets a hint. When the rank sends a message by it
 // (kPut), the note says where to; without one (withdrawn, or pushed out by others) the message is
-// offered like any other. The message is announced in its place, then written a few pieces at a
-// time; kPutDone tells the receiver's daemon how it ended, kSendDone the rank.
+// announced like any other. The message is announced in its place, then written a few fragments at
+// a time; kPutDone tells the receiver's daemon how it ended, kSendDone the rank.
 //
 // A note is given back as soon as its receiver asks: a rank that uses it afterwards finds none.
 //
-// Calling thread: the progress thread. Does not block; allocates for a peer's first advert only.
+// Calling thread: the progress thread. Does not block; allocates for a peer's first RTR only.
 #pragma once
 
 #include <cstdint>
@@ -18,21 +18,21 @@
 
 namespace ferry::progress {
 
-struct Put : Transfer {
+struct RndvPut : Transfer {
   static constexpr bool kReceiving = false;
   static constexpr TraceKind kTraceKind = TraceKind::kPut;
 
   WireReceive receive{};
   uint64_t remote_address = 0;
   uint64_t key = 0;
-  bool uncertain = false;  // a piece that failed may still arrive
+  bool uncertain = false;  // a fragment that failed may still arrive
 };
 
-class Puts : public Transfers<Puts, Put, Piece> {
+class RndvPuts : public Transfers<RndvPuts, RndvPut, Fragment> {
  public:
   // All outlive this.
-  Puts(transport::Transport& transport, Outbound& outbound, StagingDepot& depot,
-       Registrations& registrations)
+  RndvPuts(transport::Transport& transport, Outbound& outbound, StagingDepot& depot,
+           Registrations& registrations)
       : Transfers(kWritesUnderWay),
         transport_(transport),
         outbound_(outbound),
@@ -40,19 +40,19 @@ class Puts : public Transfers<Puts, Put, Piece> {
         registrations_(registrations) {}
 
   // Take the messages of the receivers' daemons.
-  void OnAdvert(ServedRank& rank, const PacketHeader& header, const WireAdvert& advert);
+  void OnRtr(ServedRank& rank, const PacketHeader& header, const WireRtr& rtr);
   // `source` may be gone.
   void OnWithdraw(Job& job, uint32_t source, uint32_t receiver, const WireReceive& receive,
                   uint64_t now_ns);
 
-  // Carries out a rank's kPut. kOk: it has begun. kNotFound: offer the message instead.
+  // Carries out a rank's kPut. kOk: it has begun. kNotFound: RTS the message instead.
   // kWouldBlock: try again. Else the node is not reachable.
   ErrorCode Start(ServedRank& rank, const shm::Descriptor& command, uint64_t now_ns);
   void OnWriteComplete(uint64_t context, ErrorCode code, uint64_t now_ns);
 
   // Goes on where a slot was wanting.
   void Advance(uint64_t now_ns) { ResumeForSlots(now_ns); }
-  // Forgets that rank's adverts, which are worth nothing any more.
+  // Forgets that rank's RTRs, which are worth nothing any more.
   void ForgetNotes(Job& job, uint32_t receiver);
 
   // The job is about to go.
@@ -65,16 +65,16 @@ class Puts : public Transfers<Puts, Put, Piece> {
   uint32_t writes() const { return slots_.under_way(); }
 
  private:
-  friend class Transfers<Puts, Put, Piece>;
+  friend class Transfers<RndvPuts, RndvPut, Fragment>;
 
   // Of all: the transport's other slots are for others.
   static constexpr uint32_t kWritesUnderWay = 32;
 
-  static bool MayBegin(const Put& put);
-  static SlotFlow& FlowOf(const Put& put) { return put.job->UseOf(put.peer).writes; }
-  ErrorCode BeginPiece(TransferId id, Put& put, uint64_t now_ns);
-  void OnEnd(const Put& put, ServedRank* rank, uint64_t now_ns);
-  static AdvertNote* FindNote(ServedRank& rank, uint32_t receiver, const WireReceive& receive);
+  static bool MayBegin(const RndvPut& put);
+  static SlotFlow& FlowOf(const RndvPut& put) { return put.job->UseOf(put.peer).writes; }
+  ErrorCode BeginFragment(TransferId id, RndvPut& put, uint64_t now_ns);
+  void OnEnd(const RndvPut& put, ServedRank* rank, uint64_t now_ns);
+  static RtrNote* FindNote(ServedRank& rank, uint32_t receiver, const WireReceive& receive);
 
   transport::Transport& transport_;
   Outbound& outbound_;

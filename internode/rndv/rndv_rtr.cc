@@ -11,9 +11,9 @@ using shm::DescriptorKind;
 
 // ---- What ranks say ----------------------------------------------------------------------------
 
-std::optional<std::string> Adverts::Advertise(ServedRank& rank, const Descriptor& command,
-                                              uint64_t now_ns) {
-  shm::AdvertWords words;
+std::optional<std::string> Rtrs::SendRtr(ServedRank& rank, const Descriptor& command,
+                                         uint64_t now_ns) {
+  shm::RtrWords words;
   std::memcpy(&words, command.payload, sizeof(words));
   if (words.receive == 0 || words.receive >= rank.session->request_limit || command.tag < 0 ||
       words.where.region == 0) {
@@ -28,24 +28,24 @@ std::optional<std::string> Adverts::Advertise(ServedRank& rank, const Descriptor
     return std::nullopt;  // the message says so, or is fetched
   }
   ServedRegion& region = *found;
-  if (words.receive >= rank.advertised.size()) {
-    rank.advertised.resize(words.receive + 1);
+  if (words.receive >= rank.rtr_receives.size()) {
+    rank.rtr_receives.resize(words.receive + 1);
   }
-  Advertised& entry = rank.advertised[words.receive];
+  RtrReceive& entry = rank.rtr_receives[words.receive];
   Window* const window = WindowOf(rank, region);
-  if (window == nullptr || entry.state == Advertised::State::kWritten) {
+  if (window == nullptr || entry.state == RtrReceive::State::kWritten) {
     return std::nullopt;
   }
   Drop(entry);  // its use has ended by another way
-  const PacketHeader header = HeaderOf(rank, command, PacketKind::kAdvert);
-  const WireAdvert wire{{words.receive, words.generation},
-                        words.seen,
-                        window->pinned.region().key,
-                        window->pinned.region().remote_base + words.where.address};
+  const PacketHeader header = HeaderOf(rank, command, PacketKind::kRtr);
+  const WireRtr wire{{words.receive, words.generation},
+                     words.seen,
+                     window->pinned.region().key,
+                     window->pinned.region().remote_base + words.where.address};
   if (outbound_.Send(*rank.job, header, BytesOf(wire), now_ns) != ErrorCode::kOk) {
     return std::nullopt;
   }
-  entry.state = Advertised::State::kOut;
+  entry.state = RtrReceive::State::kOut;
   entry.generation = words.generation;
   entry.source = command.destination;
   entry.window = region.window;
@@ -54,46 +54,46 @@ std::optional<std::string> Adverts::Advertise(ServedRank& rank, const Descriptor
   return std::nullopt;
 }
 
-std::optional<std::string> Adverts::Withdraw(ServedRank& rank, const Descriptor& command,
-                                             uint64_t now_ns) {
-  shm::AdvertWords words;
+std::optional<std::string> Rtrs::Withdraw(ServedRank& rank, const Descriptor& command,
+                                          uint64_t now_ns) {
+  shm::RtrWords words;
   std::memcpy(&words, command.payload, sizeof(words));
   if (words.receive == 0 || words.receive >= rank.session->request_limit) {
     return "a withdrawal of request " + std::to_string(words.receive);
   }
   if ((command.flags & shm::kFlagMatched) != 0) {
-    OnPull(rank, words.receive, words.generation);
+    OnRndvGet(rank, words.receive, words.generation);
     return std::nullopt;
   }
-  Advertised* const entry = Find(rank, {words.receive, words.generation});
+  RtrReceive* const entry = Find(rank, {words.receive, words.generation});
   if (entry == nullptr) {  // it never left, or all is over
     rank.Answer(DescriptorKind::kWithdrawn, command.destination, words.receive, words.generation,
                 ErrorCode::kOk);
     return std::nullopt;
   }
-  if (entry->state == Advertised::State::kOut) {  // else the rank hears how the write has ended
+  if (entry->state == RtrReceive::State::kOut) {  // else the rank hears how the write has ended
     waiting_ += std::exchange(entry->rank_waits, true) ? 0 : 1;
     Ask(rank, words.receive, *entry, now_ns);
   }
   return std::nullopt;
 }
 
-void Adverts::OnPull(ServedRank& rank, uint32_t request, uint32_t generation) {
-  if (Advertised* entry = Find(rank, {request, generation});
-      entry != nullptr && entry->state == Advertised::State::kOut) {
+void Rtrs::OnRndvGet(ServedRank& rank, uint32_t request, uint32_t generation) {
+  if (RtrReceive* entry = Find(rank, {request, generation});
+      entry != nullptr && entry->state == RtrReceive::State::kOut) {
     Drop(*entry);
   }
 }
 
 // ---- What other daemons say --------------------------------------------------------------------
 
-bool Adverts::OnPut(ServedRank& rank, uint32_t source, const WirePut& put, uint64_t now_ns) {
-  Advertised* const entry = Find(rank, put.receive);
-  if (entry == nullptr || entry->state != Advertised::State::kOut || entry->lost ||
+bool Rtrs::OnPut(ServedRank& rank, uint32_t source, const WirePut& put, uint64_t now_ns) {
+  RtrReceive* const entry = Find(rank, put.receive);
+  if (entry == nullptr || entry->state != RtrReceive::State::kOut || entry->lost ||
       entry->source != source) {
     return false;
   }
-  entry->state = Advertised::State::kWritten;
+  entry->state = RtrReceive::State::kWritten;
   entry->begun_ns = now_ns;
   if (entry->window != 0 && windows_.at(entry->window).region->memory.by_stream) {
     depot_.CountDevice(/*is_direct=*/true);
@@ -102,10 +102,9 @@ bool Adverts::OnPut(ServedRank& rank, uint32_t source, const WirePut& put, uint6
   return true;
 }
 
-void Adverts::OnPutDone(ServedRank& rank, uint32_t source, const WirePutDone& done,
-                        uint64_t now_ns) {
-  Advertised* const entry = Find(rank, done.receive);
-  if (entry == nullptr || entry->state != Advertised::State::kWritten || entry->lost ||
+void Rtrs::OnPutDone(ServedRank& rank, uint32_t source, const WirePutDone& done, uint64_t now_ns) {
+  RtrReceive* const entry = Find(rank, done.receive);
+  if (entry == nullptr || entry->state != RtrReceive::State::kWritten || entry->lost ||
       entry->source != source) {
     return;
   }
@@ -122,9 +121,9 @@ void Adverts::OnPutDone(ServedRank& rank, uint32_t source, const WirePutDone& do
   Close(id, windows_.at(id), now_ns);
 }
 
-void Adverts::OnWithdrawn(ServedRank& rank, uint32_t source, const WireReceive& receive) {
-  Advertised* const entry = Find(rank, receive);
-  if (entry == nullptr || entry->state != Advertised::State::kOut || !entry->withdrawing ||
+void Rtrs::OnWithdrawn(ServedRank& rank, uint32_t source, const WireReceive& receive) {
+  RtrReceive* const entry = Find(rank, receive);
+  if (entry == nullptr || entry->state != RtrReceive::State::kOut || !entry->withdrawing ||
       entry->source != source || entry->lost) {
     return;
   }
@@ -135,7 +134,7 @@ void Adverts::OnWithdrawn(ServedRank& rank, uint32_t source, const WireReceive& 
   Drop(*entry);
 }
 
-void Adverts::OnLinkFailed(Job& job, uint32_t source, ErrorCode error, uint64_t now_ns) {
+void Rtrs::OnLinkFailed(Job& job, uint32_t source, ErrorCode error, uint64_t now_ns) {
   for (ServedRank* rank : job.served) {
     if (rank != nullptr) {
       FailBetween(*rank, source, error, now_ns);
@@ -143,9 +142,9 @@ void Adverts::OnLinkFailed(Job& job, uint32_t source, ErrorCode error, uint64_t 
   }
 }
 
-void Adverts::FailBetween(ServedRank& rank, uint32_t source, ErrorCode error, uint64_t now_ns) {
-  for (Advertised& entry : rank.advertised) {
-    if (entry.state == Advertised::State::kNone || entry.source != source || entry.lost) {
+void Rtrs::FailBetween(ServedRank& rank, uint32_t source, ErrorCode error, uint64_t now_ns) {
+  for (RtrReceive& entry : rank.rtr_receives) {
+    if (entry.state == RtrReceive::State::kNone || entry.source != source || entry.lost) {
       continue;
     }
     Lose(entry, error);
@@ -158,19 +157,19 @@ void Adverts::FailBetween(ServedRank& rank, uint32_t source, ErrorCode error, ui
 
 // ---- Entries -----------------------------------------------------------------------------------
 
-// That use of the request, if it is advertised.
-Advertised* Adverts::Find(ServedRank& rank, const WireReceive& receive) {
-  if (receive.request >= rank.advertised.size()) {
+// That use of the request, if it is announced by an RTR.
+RtrReceive* Rtrs::Find(ServedRank& rank, const WireReceive& receive) {
+  if (receive.request >= rank.rtr_receives.size()) {
     return nullptr;
   }
-  Advertised& entry = rank.advertised[receive.request];
-  return entry.state != Advertised::State::kNone && entry.generation == receive.generation
+  RtrReceive& entry = rank.rtr_receives[receive.request];
+  return entry.state != RtrReceive::State::kNone && entry.generation == receive.generation
              ? &entry
              : nullptr;
 }
 
-// Asks the other daemon for the advert, once.
-void Adverts::Ask(ServedRank& rank, uint32_t request, Advertised& entry, uint64_t now_ns) {
+// Asks the other daemon for the RTR, once.
+void Rtrs::Ask(ServedRank& rank, uint32_t request, RtrReceive& entry, uint64_t now_ns) {
   if (!entry.lost && !std::exchange(entry.withdrawing, true)) {
     entry.begun_ns = now_ns;
     outbound_.Post(*rank.job, PacketKind::kWithdraw, rank.rank(), entry.source,
@@ -179,7 +178,7 @@ void Adverts::Ask(ServedRank& rank, uint32_t request, Advertised& entry, uint64_
 }
 
 // Ends with its window.
-void Adverts::Lose(Advertised& entry, ErrorCode error) {
+void Rtrs::Lose(RtrReceive& entry, ErrorCode error) {
   entry.lost = true;
   entry.error = error;
   if (entry.window != 0) {
@@ -187,8 +186,8 @@ void Adverts::Lose(Advertised& entry, ErrorCode error) {
   }
 }
 
-void Adverts::Drop(Advertised& entry) {
-  written_ -= entry.state == Advertised::State::kWritten ? 1 : 0;
+void Rtrs::Drop(RtrReceive& entry) {
+  written_ -= entry.state == RtrReceive::State::kWritten ? 1 : 0;
   waiting_ -= entry.rank_waits ? 1 : 0;
   if (entry.window != 0 && !entry.lost) {
     Window& window = windows_.at(entry.window);
@@ -198,22 +197,22 @@ void Adverts::Drop(Advertised& entry) {
   entry = {};
 }
 
-void Adverts::End(ServedRank& rank, uint32_t request, Advertised& entry, ErrorCode error) {
+void Rtrs::End(ServedRank& rank, uint32_t request, RtrReceive& entry, ErrorCode error) {
   const uint32_t generation = entry.generation;
   const uint32_t source = entry.source;
   Drop(entry);
-  rank.Answer(DescriptorKind::kPullDone, source, request, generation, error);
+  rank.Answer(DescriptorKind::kRndvGetDone, source, request, generation, error);
 }
 
-// Ends lost adverts whose window is worthless now (0: those that never had one to close).
-void Adverts::EndLost(uint64_t id, ServedRank& rank) {
-  for (uint32_t request = 0; request < rank.advertised.size(); ++request) {
-    Advertised& entry = rank.advertised[request];
-    if (entry.state == Advertised::State::kNone || !entry.lost || entry.window != id) {
+// Ends lost RTRs whose window is worthless now (0: those that never had one to close).
+void Rtrs::EndLost(uint64_t id, ServedRank& rank) {
+  for (uint32_t request = 0; request < rank.rtr_receives.size(); ++request) {
+    RtrReceive& entry = rank.rtr_receives[request];
+    if (entry.state == RtrReceive::State::kNone || !entry.lost || entry.window != id) {
       continue;
     }
     entry.window = 0;
-    if (entry.state == Advertised::State::kWritten) {
+    if (entry.state == RtrReceive::State::kWritten) {
       End(rank, request, entry, entry.error);
       continue;
     }
@@ -228,7 +227,7 @@ void Adverts::EndLost(uint64_t id, ServedRank& rank) {
 // ---- Windows -----------------------------------------------------------------------------------
 
 // Null while there is none that is open.
-Adverts::Window* Adverts::WindowOf(ServedRank& rank, ServedRegion& region) {
+Rtrs::Window* Rtrs::WindowOf(ServedRank& rank, ServedRegion& region) {
   if (region.window != 0) {
     Window& window = windows_.at(region.window);
     return window.state == Window::State::kOpen && window.pinned.is_pinned() ? &window : nullptr;
@@ -249,15 +248,15 @@ Adverts::Window* Adverts::WindowOf(ServedRank& rank, ServedRegion& region) {
   return nullptr;
 }
 
-// No more adverts; those that are out are asked for.
-void Adverts::Close(uint64_t id, Window& window, uint64_t now_ns) {
+// No more RTRs; those that are out are asked for.
+void Rtrs::Close(uint64_t id, Window& window, uint64_t now_ns) {
   if (window.state == Window::State::kOpen) {
     window.state = Window::State::kClosing;
     ++closing_;
     ServedRank& rank = *window.rank;
-    for (uint32_t request = 0; request < rank.advertised.size(); ++request) {
-      Advertised& entry = rank.advertised[request];
-      if (entry.state == Advertised::State::kOut && entry.window == id) {
+    for (uint32_t request = 0; request < rank.rtr_receives.size(); ++request) {
+      RtrReceive& entry = rank.rtr_receives[request];
+      if (entry.state == RtrReceive::State::kOut && entry.window == id) {
         Ask(rank, request, entry, now_ns);
       }
     }
@@ -266,7 +265,7 @@ void Adverts::Close(uint64_t id, Window& window, uint64_t now_ns) {
 }
 
 // If it closes and nobody uses it any more.
-void Adverts::Release(Window& window) {
+void Rtrs::Release(Window& window) {
   if (window.state != Window::State::kClosing || window.live != 0) {
     return;
   }
@@ -278,7 +277,7 @@ void Adverts::Release(Window& window) {
   }
 }
 
-void Adverts::Advance() {
+void Rtrs::Advance() {
   if (closing_ == 0) {
     return;
   }
@@ -299,13 +298,13 @@ void Adverts::Advance() {
   }
 }
 
-void Adverts::CheckDeadlines(Directory& directory, uint64_t now_ns) {
+void Rtrs::CheckDeadlines(Directory& directory, uint64_t now_ns) {
   if (waiting_ == 0) {
     return;
   }
   for (const auto& rank : directory.served()) {
-    for (Advertised& entry : rank->advertised) {
-      if (entry.state == Advertised::State::kOut && entry.rank_waits && !entry.lost &&
+    for (RtrReceive& entry : rank->rtr_receives) {
+      if (entry.state == RtrReceive::State::kOut && entry.rank_waits && !entry.lost &&
           rank->job->ended[entry.source] != ErrorCode::kOk &&
           now_ns - entry.begun_ns > timeout_ns_ / 4) {
         Lose(entry, ErrorCode::kPeerDied);
@@ -318,8 +317,8 @@ void Adverts::CheckDeadlines(Directory& directory, uint64_t now_ns) {
   }
 }
 
-bool Adverts::TryRemoveRegion(ServedRank& rank, ServedRegion& region, uint64_t deadline_ns,
-                              uint64_t now_ns) {
+bool Rtrs::TryRemoveRegion(ServedRank& rank, ServedRegion& region, uint64_t deadline_ns,
+                           uint64_t now_ns) {
   if (region.window == 0) {
     return true;
   }
@@ -332,8 +331,8 @@ bool Adverts::TryRemoveRegion(ServedRank& rank, ServedRegion& region, uint64_t d
   // The memory is nobody's any more, so what is written there does no harm while it is kept.
   window.pinned.ReleaseAt(now_ns + timeout_ns_);
   --closing_;
-  for (Advertised& entry : rank.advertised) {
-    if (entry.state != Advertised::State::kNone && entry.window == id && !entry.lost) {
+  for (RtrReceive& entry : rank.rtr_receives) {
+    if (entry.state != RtrReceive::State::kNone && entry.window == id && !entry.lost) {
       entry.window = 0;
     }
   }
@@ -343,19 +342,18 @@ bool Adverts::TryRemoveRegion(ServedRank& rank, ServedRegion& region, uint64_t d
   return true;
 }
 
-void Adverts::Forget(ServedRank& rank) {
-  for (Advertised& entry : rank.advertised) {
+void Rtrs::Forget(ServedRank& rank) {
+  for (RtrReceive& entry : rank.rtr_receives) {
     Drop(entry);
   }
 }
 
 // ---- Looking in --------------------------------------------------------------------------------
 
-void Adverts::Report(const ServedRank& rank, uint64_t now_ns,
-                     std::vector<TransferReport>* reports) {
-  for (uint32_t request = 0; request < rank.advertised.size(); ++request) {
-    const Advertised& entry = rank.advertised[request];
-    if (entry.state == Advertised::State::kWritten) {
+void Rtrs::Report(const ServedRank& rank, uint64_t now_ns, std::vector<TransferReport>* reports) {
+  for (uint32_t request = 0; request < rank.rtr_receives.size(); ++request) {
+    const RtrReceive& entry = rank.rtr_receives[request];
+    if (entry.state == RtrReceive::State::kWritten) {
       TransferReport report{true, request, entry.source, 0, entry.size_bytes};
       report.silent_ns = now_ns - entry.begun_ns;
       reports->push_back(report);

@@ -1,17 +1,17 @@
 // Receives of ranks here that their sources on other nodes may write into (receiver-first
-// rendezvous; engine/rendezvous/advert.h has the rules).
+// rendezvous; engine/rendezvous/rtr.h has the rules).
 //
-// A rank's kAdvert goes on to the source's daemon with what an RMA write needs. That daemon says in
+// A rank's kRtr goes on to the source's daemon with what an RMA write needs. That daemon says in
 // order which message it writes (kPut, which is passed on to the rank), writes, and says how it
-// ended (kPutDone): then the receive is over (kPullDone). The rank's kWithdraw asks for an advert
+// ended (kPutDone): then the receive is over (kRndvGetDone). The rank's kWithdraw asks for an RTR
 // back; the other daemon agrees (kWithdrawn) unless it has said kPut before.
 //
 // Peers write by a key of its own for each region, its *window*, which is made when the region is
-// first advertised. Device memory has one where the NIC reaches it; else no advert leaves, and
+// first announced by RTR. Device memory has one where the NIC reaches it; else no RTR leaves, and
 // messages are fetched. So nobody writes into memory that is used for something else: where nobody
 // will say any more whether a write is through (the link was cut, or a write was given up), the
-// window is closed, the adverts of other peers in it are withdrawn, and only when its key is
-// worthless are those receives over. The next advert opens another one.
+// window is closed, the RTRs of other peers in it are withdrawn, and only when its key is
+// worthless are those receives over. The next RTR opens another one.
 //
 // Calling thread: the progress thread. Does not block.
 #pragma once
@@ -32,22 +32,22 @@
 
 namespace ferry::progress {
 
-class Adverts {
+class Rtrs {
  public:
   // All outlive this.
-  Adverts(Registrar& registrar, Outbound& outbound, StagingDepot& depot, uint64_t timeout_ns)
+  Rtrs(Registrar& registrar, Outbound& outbound, StagingDepot& depot, uint64_t timeout_ns)
       : registrar_(registrar), outbound_(outbound), depot_(depot), timeout_ns_(timeout_ns) {}
 
-  // Carry out a rank's commands. An advert is a hint: one that cannot leave now is dropped. Return
+  // Carry out a rank's commands. An RTR is a hint: one that cannot leave now is dropped. Return
   // an error text when no correct rank writes such a command.
-  std::optional<std::string> Advertise(ServedRank& rank, const shm::Descriptor& command,
-                                       uint64_t now_ns);
+  std::optional<std::string> SendRtr(ServedRank& rank, const shm::Descriptor& command,
+                                     uint64_t now_ns);
   std::optional<std::string> Withdraw(ServedRank& rank, const shm::Descriptor& command,
                                       uint64_t now_ns);
-  // The receive was matched with an offer.
-  void OnPull(ServedRank& rank, uint32_t request, uint32_t generation);
+  // The receive was matched with an RTS.
+  void OnRndvGet(ServedRank& rank, uint32_t request, uint32_t generation);
 
-  // Take the messages of a source's daemon. False: the rank has advertised no such receive to
+  // Take the messages of a source's daemon. False: the rank has announced by RTR no such receive to
   // `source`.
   bool OnPut(ServedRank& rank, uint32_t source, const WirePut& put, uint64_t now_ns);
   void OnPutDone(ServedRank& rank, uint32_t source, const WirePutDone& done, uint64_t now_ns);
@@ -88,19 +88,19 @@ class Adverts {
     ServedRank* rank = nullptr;
     ServedRegion* region = nullptr;
     PinnedMemory pinned;
-    uint32_t live = 0;  // adverts in it, but for the lost ones
+    uint32_t live = 0;  // RTRs in it, but for the lost ones
     std::future<void> unpinned;
   };
 
-  static Advertised* Find(ServedRank& rank, const WireReceive& receive);
+  static RtrReceive* Find(ServedRank& rank, const WireReceive& receive);
   Window* WindowOf(ServedRank& rank, ServedRegion& region);
-  void Ask(ServedRank& rank, uint32_t request, Advertised& entry, uint64_t now_ns);
-  void Lose(Advertised& entry, ErrorCode error);
+  void Ask(ServedRank& rank, uint32_t request, RtrReceive& entry, uint64_t now_ns);
+  void Lose(RtrReceive& entry, ErrorCode error);
   void Close(uint64_t id, Window& window, uint64_t now_ns);
   void Release(Window& window);
   void EndLost(uint64_t id, ServedRank& rank);
-  void End(ServedRank& rank, uint32_t request, Advertised& entry, ErrorCode error);
-  void Drop(Advertised& entry);
+  void End(ServedRank& rank, uint32_t request, RtrReceive& entry, ErrorCode error);
+  void Drop(RtrReceive& entry);
 
   Registrar& registrar_;
   Outbound& outbound_;
@@ -110,7 +110,7 @@ class Adverts {
   uint64_t last_window_ = 0;
   uint32_t closing_ = 0;  // windows that are not open
   uint32_t written_ = 0;
-  uint32_t waiting_ = 0;  // receives whose ranks wait for the end of the advert
+  uint32_t waiting_ = 0;  // receives whose ranks wait for the end of the RTR
 };
 
 }  // namespace ferry::progress

@@ -3,16 +3,16 @@
 namespace ferry::progress {
 namespace {
 
-// The most bytes that unanswered offers of one rank carry: as many as one lane has cells for.
+// The most bytes that unanswered RTSs of one rank carry: as many as one lane has cells for.
 constexpr uint64_t kMaxCarriedBytes = uint64_t{shm::kLaneCells} * shm::kCellBytes;
 // Longer data goes along only by itself: in a stream RMA, which spares copies, is faster.
 constexpr uint64_t kMaxStreamedBytes = 32 << 10;
 
 }  // namespace
 
-ErrorCode OfferRegion(Registrations& registrations, ServedRank& rank, const shm::Location& where,
-                      uint64_t now_ns, Claim* claim, Offer* offer, WireRts* wire) {
-  ServedRegion* const region = rank.FindRegion(where, offer->size_bytes);
+ErrorCode AnnounceRegion(Registrations& registrations, ServedRank& rank, const shm::Location& where,
+                         uint64_t now_ns, Claim* claim, SentRts* rts, WireRts* wire) {
+  ServedRegion* const region = rank.FindRegion(where, rts->size_bytes);
   if (region == nullptr) {
     return ErrorCode::kInvalidBuffer;
   }
@@ -20,16 +20,16 @@ ErrorCode OfferRegion(Registrations& registrations, ServedRank& rank, const shm:
   if (memory.by_stream && !memory.is_staged) {
     return ErrorCode::kUnsupported;  // its rank was told to stage by itself
   }
-  if (offer->size_bytes != 0 || memory.by_stream) {
+  if (rts->size_bytes != 0 || memory.by_stream) {
     const ErrorCode code = memory.by_stream
-                               ? registrations.HoldDevice(memory, where.address, offer->size_bytes,
+                               ? registrations.HoldDevice(memory, where.address, rts->size_bytes,
                                                           UseFor::kPeer, now_ns, claim)
-                               : registrations.Hold(memory, where.address, offer->size_bytes,
+                               : registrations.Hold(memory, where.address, rts->size_bytes,
                                                     UseFor::kPeer, now_ns, claim);
     if (memory.by_stream && code != ErrorCode::kOk && code != ErrorCode::kWouldBlock) {
-      offer->state = Offer::State::kDevice;
-      offer->region = region;
-      offer->address = where.address;
+      rts->state = SentRts::State::kDevice;
+      rts->region = region;
+      rts->address = where.address;
       return ErrorCode::kOk;
     }
     if (code != ErrorCode::kOk) {
@@ -38,67 +38,67 @@ ErrorCode OfferRegion(Registrations& registrations, ServedRank& rank, const shm:
     wire->key = claim->key();
     wire->address = claim->RemoteAddress(memory.begin() + where.address);
   }
-  offer->state = Offer::State::kHeap;
-  offer->region = region;
+  rts->state = SentRts::State::kHeap;
+  rts->region = region;
   return ErrorCode::kOk;
 }
 
-ErrorCode OfferMemory(const PrivateMemory& private_memory, Registrations& registrations,
-                      ServedRank& rank, shm::Location* where, uint64_t now_ns, Claim* claim,
-                      Offer* offer, WireRts* wire) {
-  const ErrorCode code = private_memory.Locate(rank, offer->size_bytes, NamedBy::kRank, where);
+ErrorCode AnnounceMemory(const PrivateMemory& private_memory, Registrations& registrations,
+                         ServedRank& rank, shm::Location* where, uint64_t now_ns, Claim* claim,
+                         SentRts* rts, WireRts* wire) {
+  const ErrorCode code = private_memory.Locate(rank, rts->size_bytes, NamedBy::kRank, where);
   if (code != ErrorCode::kOk) {
     return code;
   }
   if (where->region == 0) {
-    return OfferPrivate(private_memory, rank, where->address, now_ns, claim, offer, wire);
+    return AnnouncePrivate(private_memory, rank, where->address, now_ns, claim, rts, wire);
   }
-  return OfferRegion(registrations, rank, *where, now_ns, claim, offer, wire);
+  return AnnounceRegion(registrations, rank, *where, now_ns, claim, rts, wire);
 }
 
-ErrorCode OfferPrivate(const PrivateMemory& private_memory, const ServedRank& rank,
-                       uint64_t address, uint64_t now_ns, Claim* claim, Offer* offer,
-                       WireRts* wire) {
-  offer->address = address;
-  offer->state = Offer::State::kPrivate;
-  if (private_memory.MayKeep(offer->size_bytes)) {
+ErrorCode AnnouncePrivate(const PrivateMemory& private_memory, const ServedRank& rank,
+                          uint64_t address, uint64_t now_ns, Claim* claim, SentRts* rts,
+                          WireRts* wire) {
+  rts->address = address;
+  rts->state = SentRts::State::kPrivate;
+  if (private_memory.MayKeep(rts->size_bytes)) {
     const ErrorCode code =
-        private_memory.Keep(rank, address, offer->size_bytes, UseFor::kPeer, now_ns, claim);
+        private_memory.Keep(rank, address, rts->size_bytes, UseFor::kPeer, now_ns, claim);
     if (code == ErrorCode::kWouldBlock) {
       return code;
     }
     if (code == ErrorCode::kOk) {
-      offer->state = Offer::State::kHeap;
+      rts->state = SentRts::State::kHeap;
       wire->key = claim->key();
       wire->address = claim->RemoteAddress(reinterpret_cast<const std::byte*>(address));
     }
     return ErrorCode::kOk;
   }
-  std::byte* const base = private_memory.Reach(rank, address, offer->size_bytes,
-                                               transport::Access::kRemoteRead, &offer->reached);
+  std::byte* const base = private_memory.Reach(rank, address, rts->size_bytes,
+                                               transport::Access::kRemoteRead, &rts->reached);
   if (base != nullptr) {
-    offer->state = Offer::State::kHeap;
-    wire->key = offer->reached.region().key;
-    wire->address = offer->reached.region().remote_base;
+    rts->state = SentRts::State::kHeap;
+    wire->key = rts->reached.region().key;
+    wire->address = rts->reached.region().remote_base;
   }
   return ErrorCode::kOk;
 }
 
-transport::Attachment DataOf(const Offer& offer, const shm::Location& where, const Claim& claim) {
-  if (offer.region == nullptr) {
-    return {reinterpret_cast<const std::byte*>(where.address), offer.size_bytes,
-            offer.reached.is_pinned() ? offer.reached.region().handle : claim.handle()};
+transport::Attachment DataOf(const SentRts& rts, const shm::Location& where, const Claim& claim) {
+  if (rts.region == nullptr) {
+    return {reinterpret_cast<const std::byte*>(where.address), rts.size_bytes,
+            rts.reached.is_pinned() ? rts.reached.region().handle : claim.handle()};
   }
-  return {offer.region->memory.base + where.address, offer.size_bytes, claim.handle()};
+  return {rts.region->memory.base + where.address, rts.size_bytes, claim.handle()};
 }
 
-bool MayCarry(const Outbound& outbound, const ServedRank& rank, const Offer& offer) {
-  const uint64_t bytes = offer.size_bytes;
-  const bool is_device = offer.region != nullptr && offer.region->memory.by_stream;
-  return offer.state == Offer::State::kHeap && !is_device && bytes <= shm::kRunBytes &&
+bool MayCarry(const Outbound& outbound, const ServedRank& rank, const SentRts& rts) {
+  const uint64_t bytes = rts.size_bytes;
+  const bool is_device = rts.region != nullptr && rts.region->memory.by_stream;
+  return rts.state == SentRts::State::kHeap && !is_device && bytes <= shm::kRunBytes &&
          bytes <= outbound.max_attachment_bytes() &&
          rank.carried_bytes + bytes <= kMaxCarriedBytes &&
-         (bytes <= kMaxStreamedBytes || offer.region == nullptr || offer.region->offered == 0);
+         (bytes <= kMaxStreamedBytes || rts.region == nullptr || rts.region->announced == 0);
 }
 
 }  // namespace ferry::progress

@@ -6,179 +6,187 @@
 namespace ferry::progress {
 namespace {
 
-constexpr uint32_t kPiecesUnderWay = 4;  // of one feed, unless StagingPool::Window says otherwise
+constexpr uint32_t kFragmentsUnderWay =
+    4;  // of one staged send, unless StagingPool::Window says otherwise
 
 }  // namespace
 
-// ---- Offers ------------------------------------------------------------------------------------
+// ---- RTSs ------------------------------------------------------------------------------------
 
-void Feeds::OnOffer(ServedRank& rank, uint32_t request, Offer offer) {
-  Offer& place = rank.OfferAt(request);
+void StagedSends::OnRts(ServedRank& rank, uint32_t request, SentRts rts) {
+  SentRts& place = rank.RtsAt(request);
   Void(rank, &place, Peer::kMayRead);
-  rank.carried_bytes += offer.carried_bytes;
-  if (offer.region != nullptr) {
-    ++offer.region->offered;
-    if (offer.region->memory.by_stream) {
-      depot_.CountDevice(offer.state == Offer::State::kHeap);
+  rank.carried_bytes += rts.carried_bytes;
+  if (rts.region != nullptr) {
+    ++rts.region->announced;
+    if (rts.region->memory.by_stream) {
+      depot_.CountDevice(rts.state == SentRts::State::kHeap);
     }
   }
-  rank.reached_offers += offer.is_reached() ? 1 : 0;
-  place = std::move(offer);
+  rank.reached_rts += rts.is_reached() ? 1 : 0;
+  place = std::move(rts);
 }
 
-void Feeds::Void(ServedRank& rank, Offer* offer, Peer peer) {
-  rank.carried_bytes -= std::exchange(offer->carried_bytes, 0);
-  rank.reached_offers -= offer->is_reached() ? 1 : 0;
-  if (offer->region != nullptr) {
-    --offer->region->offered;
+void StagedSends::Void(ServedRank& rank, SentRts* rts, Peer peer) {
+  rank.carried_bytes -= std::exchange(rts->carried_bytes, 0);
+  rank.reached_rts -= rts->is_reached() ? 1 : 0;
+  if (rts->region != nullptr) {
+    --rts->region->announced;
   }
-  offer->region = nullptr;
-  offer->reached = {};
-  offer->state = Offer::State::kNone;
-  offer->error = ErrorCode::kOk;
-  offer->use = {};
-  if (offer->lent != 0) {
-    rank.GiveOffer(std::exchange(offer->lent, 0));
+  rts->region = nullptr;
+  rts->reached = {};
+  rts->state = SentRts::State::kNone;
+  rts->error = ErrorCode::kOk;
+  rts->use = {};
+  if (rts->lent != 0) {
+    rank.GiveRts(std::exchange(rts->lent, 0));
   }
   if (peer == Peer::kIsThrough) {
-    offer->claim.Drop();
+    rts->claim.Drop();
   } else {
-    offer->claim.DropLater();  // a key that it does not find would cost it the connection
+    rts->claim.DropLater();  // a key that it does not find would cost it the connection
   }
 }
 
-void Feeds::ForgetRegion(ServedRank& rank, const ServedRegion* region) {
-  rank.ForEachOffer([&](Offer& offer) {
-    if (offer.region == region) {
-      Void(rank, &offer, Peer::kMayRead);
+void StagedSends::ForgetRegion(ServedRank& rank, const ServedRegion* region) {
+  rank.ForEachRts([&](SentRts& rts) {
+    if (rts.region == region) {
+      Void(rank, &rts, Peer::kMayRead);
     }
   });
 }
 
-void Feeds::OnPull(ServedRank& rank, uint32_t destination, const WirePull& pull, uint64_t now_ns) {
-  Offer* offer = rank.FindOffer(pull.send_request);
-  const bool offered = offer != nullptr && (offer->state == Offer::State::kPrivate ||
-                                            offer->state == Offer::State::kDevice);
-  if (!offered || offer->generation != pull.send_generation || offer->destination != destination ||
-      pull.size_bytes > offer->size_bytes || pull.size_bytes == 0 ||
-      pull.longest_bytes < kShortestBlockBytes) {
-    const bool known = offer != nullptr && offer->generation == pull.send_generation &&
-                       offer->destination == destination && offer->error != ErrorCode::kOk;
-    Refuse(*rank.job, rank.rank(), destination, pull.pull,
-           known ? offer->error : ErrorCode::kInvalidBuffer, now_ns);
+void StagedSends::OnRndvGet(ServedRank& rank, uint32_t destination, const WireRndvGet& rndv_get,
+                            uint64_t now_ns) {
+  SentRts* rts = rank.FindRts(rndv_get.send_request);
+  const bool announced = rts != nullptr && (rts->state == SentRts::State::kPrivate ||
+                                            rts->state == SentRts::State::kDevice);
+  if (!announced || rts->generation != rndv_get.send_generation ||
+      rts->destination != destination || rndv_get.size_bytes > rts->size_bytes ||
+      rndv_get.size_bytes == 0 || rndv_get.longest_bytes < kShortestBlockBytes) {
+    const bool known = rts != nullptr && rts->generation == rndv_get.send_generation &&
+                       rts->destination == destination && rts->error != ErrorCode::kOk;
+    Refuse(*rank.job, rank.rank(), destination, rndv_get.rndv_get,
+           known ? rts->error : ErrorCode::kInvalidBuffer, now_ns);
     return;
   }
   const TransferId id = Insert(rank, now_ns);
-  Feed& feed = *transfers_.Find(id);
-  feed.peer = destination;
-  feed.request = feed.send_request = pull.send_request;
-  feed.generation = feed.send_generation = pull.send_generation;
-  feed.pull = pull.pull;
-  feed.size_bytes = pull.size_bytes;
-  if (const ErrorCode error = FindSource(*offer, pull, &feed); error != ErrorCode::kOk) {
-    Fail(id, feed, error, now_ns);
+  StagedSend& staged_send = *transfers_.Find(id);
+  staged_send.peer = destination;
+  staged_send.request = staged_send.send_request = rndv_get.send_request;
+  staged_send.generation = staged_send.send_generation = rndv_get.send_generation;
+  staged_send.rndv_get = rndv_get.rndv_get;
+  staged_send.size_bytes = rndv_get.size_bytes;
+  if (const ErrorCode error = FindSource(*rts, rndv_get, &staged_send); error != ErrorCode::kOk) {
+    Fail(id, staged_send, error, now_ns);
     return;
   }
-  Void(rank, offer, Peer::kIsThrough);  // one pull for each offer
-  Step(id, feed, now_ns);
+  Void(rank, rts, Peer::kIsThrough);  // one rendezvous get for each RTS
+  Step(id, staged_send, now_ns);
 }
 
-ErrorCode Feeds::FindSource(const Offer& offer, const WirePull& pull, Feed* feed) const {
-  if (feed->rank->ended) {
+ErrorCode StagedSends::FindSource(const SentRts& rts, const WireRndvGet& rndv_get,
+                                  StagedSend* staged_send) const {
+  if (staged_send->rank->ended) {
     return ErrorCode::kPeerDied;
   }
-  const bool is_device = offer.state == Offer::State::kDevice;
-  const ErrorCode error =
-      is_device ? LieIn(offer.region, offer.address, feed) : LieInPrivate(offer.address, feed);
+  const bool is_device = rts.state == SentRts::State::kDevice;
+  const ErrorCode error = is_device ? LieIn(rts.region, rts.address, staged_send)
+                                    : LieInPrivate(rts.address, staged_send);
   if (error != ErrorCode::kOk) {
     return error;
   }
-  if (const uint32_t blocks = std::max(pull.blocks, is_device ? rules_.blocks_to_host : 0);
+  if (const uint32_t blocks = std::max(rndv_get.blocks, is_device ? rules_.blocks_to_host : 0);
       blocks != 0) {
-    feed->plan = rules_.Plan(pull.size_bytes, blocks);
+    staged_send->plan = rules_.Plan(rndv_get.size_bytes, blocks);
   }
-  feed->longest_bytes = std::min<uint64_t>(feed->stage->block_bytes, pull.longest_bytes);
+  staged_send->longest_bytes =
+      std::min<uint64_t>(staged_send->stage->block_bytes, rndv_get.longest_bytes);
   return ErrorCode::kOk;
 }
 
-void Feeds::Refuse(Job& job, uint32_t source, uint32_t destination, uint64_t pull, ErrorCode error,
-                   uint64_t now_ns) {
+void StagedSends::Refuse(Job& job, uint32_t source, uint32_t destination, uint64_t rndv_get,
+                         ErrorCode error, uint64_t now_ns) {
   WireBlock block{};
-  block.pull = pull;
+  block.rndv_get = rndv_get;
   block.error = static_cast<int32_t>(error);
   outbound_.Post(job, PacketKind::kBlockReady, source, destination, block, now_ns);
 }
 
-// ---- Pieces ------------------------------------------------------------------------------------
+// ---- Fragments
+// ------------------------------------------------------------------------------------
 
-bool Feeds::MayBegin(const Feed& feed) {
-  return feed.begun_bytes < feed.size_bytes && feed.under_way < Window(feed, kPiecesUnderWay);
+bool StagedSends::MayBegin(const StagedSend& staged_send) {
+  return staged_send.begun_bytes < staged_send.size_bytes &&
+         staged_send.under_way < Window(staged_send, kFragmentsUnderWay);
 }
 
-ErrorCode Feeds::BeginPiece(TransferId id, Feed& feed, uint64_t now_ns) {
+ErrorCode StagedSends::BeginFragment(TransferId id, StagedSend& staged_send, uint64_t now_ns) {
   StagingBlock* block = nullptr;
-  if (const ErrorCode code = TakeBlock(depot_, feed, &block); code != ErrorCode::kOk) {
+  if (const ErrorCode code = TakeBlock(depot_, staged_send, &block); code != ErrorCode::kOk) {
     return code;
   }
-  const engine::Block next = NextRange(feed, feed.longest_bytes);
-  feed.stage->pool->Charge(*block, next.size_bytes);
-  FeedPiece& piece = InsertPiece(id, feed, now_ns);
-  piece.block = block;
-  piece.offset = next.offset_bytes;
-  piece.size_bytes = next.size_bytes;
-  ++feed.under_way;
-  feed.begun_bytes += piece.size_bytes;
-  SubmitCopy(CopyTask::Direction::kFromProcess, feed, &piece, block->base);
+  const engine::Block next = NextRange(staged_send, staged_send.longest_bytes);
+  staged_send.stage->pool->Charge(*block, next.size_bytes);
+  StagedSendFragment& fragment = InsertFragment(id, staged_send, now_ns);
+  fragment.block = block;
+  fragment.offset = next.offset_bytes;
+  fragment.size_bytes = next.size_bytes;
+  ++staged_send.under_way;
+  staged_send.begun_bytes += fragment.size_bytes;
+  SubmitCopy(CopyTask::Direction::kFromProcess, staged_send, &fragment, block->base);
   return ErrorCode::kOk;
 }
 
-void Feeds::OnCopied(const CopyTask& task, uint64_t now_ns) {
-  auto& piece = static_cast<FeedPiece&>(*static_cast<Piece*>(task.context));
-  Feed& feed = *transfers_.Find(piece.transfer);
-  feed.heard_ns = now_ns;
-  TraceCopy(feed, piece, TraceKind::kCopyIn, task);
-  if (!feed.stopped && task.result == ErrorCode::kOk) {
-    piece.announced = true;
-    piece.begun_ns = feed.job->trace.Now(now_ns);
-    ++feed.lent;
-    Announce(feed, piece, now_ns);
+void StagedSends::OnCopied(const CopyTask& task, uint64_t now_ns) {
+  auto& fragment = static_cast<StagedSendFragment&>(*static_cast<Fragment*>(task.context));
+  StagedSend& staged_send = *transfers_.Find(fragment.transfer);
+  staged_send.heard_ns = now_ns;
+  TraceCopy(staged_send, fragment, TraceKind::kCopyIn, task);
+  if (!staged_send.stopped && task.result == ErrorCode::kOk) {
+    fragment.announced = true;
+    fragment.begun_ns = staged_send.job->trace.Now(now_ns);
+    ++staged_send.lent;
+    Announce(staged_send, fragment, now_ns);
     return;
   }
   if (!task.abandoned) {
-    feed.stage->pool->Give(piece.block);
+    staged_send.stage->pool->Give(fragment.block);
   }
-  EndPiece(piece, task.result, now_ns);
+  EndFragment(fragment, task.result, now_ns);
 }
 
-void Feeds::Announce(const Feed& feed, const FeedPiece& piece, uint64_t now_ns) {
+void StagedSends::Announce(const StagedSend& staged_send, const StagedSendFragment& fragment,
+                           uint64_t now_ns) {
   WireBlock wire{};
-  wire.pull = feed.pull;
-  wire.block = static_cast<uint64_t>(piece.self);
-  wire.offset = piece.offset;
-  wire.key = piece.block->pinned.region().key;
-  wire.address = piece.block->pinned.region().remote_base;
-  wire.size_bytes = static_cast<uint32_t>(piece.size_bytes);
-  outbound_.Post(*feed.job, PacketKind::kBlockReady, feed.here, feed.peer, wire, now_ns);
+  wire.rndv_get = staged_send.rndv_get;
+  wire.block = static_cast<uint64_t>(fragment.self);
+  wire.offset = fragment.offset;
+  wire.key = fragment.block->pinned.region().key;
+  wire.address = fragment.block->pinned.region().remote_base;
+  wire.size_bytes = static_cast<uint32_t>(fragment.size_bytes);
+  outbound_.Post(*staged_send.job, PacketKind::kBlockReady, staged_send.here, staged_send.peer,
+                 wire, now_ns);
 }
 
-void Feeds::OnBlockDone(const Job& job, uint32_t source, uint32_t destination,
-                        const WireBlockDone& done, uint64_t now_ns) {
-  FeedPiece* piece = pieces_.Find(PieceId{done.block});
-  if (piece == nullptr || !piece->announced) {
+void StagedSends::OnBlockDone(const Job& job, uint32_t source, uint32_t destination,
+                              const WireBlockDone& done, uint64_t now_ns) {
+  StagedSendFragment* fragment = fragments_.Find(FragmentId{done.block});
+  if (fragment == nullptr || !fragment->announced) {
     return;
   }
-  Feed& feed = *transfers_.Find(piece->transfer);
-  if (feed.job != &job || feed.here != source || feed.peer != destination) {
+  StagedSend& staged_send = *transfers_.Find(fragment->transfer);
+  if (staged_send.job != &job || staged_send.here != source || staged_send.peer != destination) {
     return;
   }
-  feed.heard_ns = now_ns;
-  TracePiece(feed, *piece, TraceKind::kLent, ErrorCode::kOk);
-  feed.stage->pool->Give(piece->block);
-  --feed.lent;
-  EndPiece(*piece, ErrorCode::kOk, now_ns);
+  staged_send.heard_ns = now_ns;
+  TracePiece(staged_send, *fragment, TraceKind::kLent, ErrorCode::kOk);
+  staged_send.stage->pool->Give(fragment->block);
+  --staged_send.lent;
+  EndFragment(*fragment, ErrorCode::kOk, now_ns);
 }
 
-void Feeds::Advance(uint64_t now_ns) {
+void StagedSends::Advance(uint64_t now_ns) {
   for (const auto& pool : depot_.pools()) {
     Resume(*pool, now_ns);
   }
@@ -186,86 +194,89 @@ void Feeds::Advance(uint64_t now_ns) {
 
 // ---- Ending ------------------------------------------------------------------------------------
 
-void Feeds::OnResult(Job& job, uint32_t source, uint32_t destination, const WireResult& result,
-                     uint64_t now_ns) {
+void StagedSends::OnResult(Job& job, uint32_t source, uint32_t destination,
+                           const WireResult& result, uint64_t now_ns) {
   ServedRank* rank = job.served[source];
-  if (Offer* const offer = rank == nullptr ? nullptr : rank->FindOffer(result.send_request);
-      offer != nullptr && offer->generation == result.send_generation &&
-      offer->destination == destination) {
-    TraceOffer(*rank, *offer, result);
-    Void(*rank, offer, Peer::kIsThrough);
+  if (SentRts* const rts = rank == nullptr ? nullptr : rank->FindRts(result.send_request);
+      rts != nullptr && rts->generation == result.send_generation &&
+      rts->destination == destination) {
+    TraceRts(*rank, *rts, result);
+    Void(*rank, rts, Peer::kIsThrough);
   }
-  transfers_.ForEach([&](TransferId id, Feed& feed) {
-    if (feed.job == &job && feed.here == source && feed.peer == destination &&
-        feed.request == result.send_request && feed.generation == result.send_generation) {
-      feed.stopped = true;
-      if (feed.error == ErrorCode::kOk) {
-        feed.error = static_cast<ErrorCode>(result.error);
+  transfers_.ForEach([&](TransferId id, StagedSend& staged_send) {
+    if (staged_send.job == &job && staged_send.here == source && staged_send.peer == destination &&
+        staged_send.request == result.send_request &&
+        staged_send.generation == result.send_generation) {
+      staged_send.stopped = true;
+      if (staged_send.error == ErrorCode::kOk) {
+        staged_send.error = static_cast<ErrorCode>(result.error);
       }
-      TakeBack(id, feed, Reuse::kAtOnce, now_ns);  // the peer has nothing under way
+      TakeBack(id, staged_send, Reuse::kAtOnce, now_ns);  // the peer has nothing under way
     }
   });
 }
 
-void Feeds::OnStopped(Feed& feed, uint64_t now_ns) {
-  feed.heard_ns = now_ns;
-  Refuse(*feed.job, feed.here, feed.peer, feed.pull, feed.error, now_ns);
+void StagedSends::OnStopped(StagedSend& staged_send, uint64_t now_ns) {
+  staged_send.heard_ns = now_ns;
+  Refuse(*staged_send.job, staged_send.here, staged_send.peer, staged_send.rndv_get,
+         staged_send.error, now_ns);
 }
 
 // Blocks that the peer knows of can be used again.
-void Feeds::TakeBack(TransferId id, Feed& feed, Reuse reuse, uint64_t now_ns) {
-  pieces_.ForEach([&](PieceId piece_id, FeedPiece& piece) {
-    if (piece.transfer == id && piece.announced) {
-      TracePiece(feed, piece, TraceKind::kLent, feed.error);
+void StagedSends::TakeBack(TransferId id, StagedSend& staged_send, Reuse reuse, uint64_t now_ns) {
+  fragments_.ForEach([&](FragmentId fragment_id, StagedSendFragment& fragment) {
+    if (fragment.transfer == id && fragment.announced) {
+      TracePiece(staged_send, fragment, TraceKind::kLent, staged_send.error);
       if (reuse == Reuse::kAtOnce) {
-        feed.stage->pool->Give(piece.block);
+        staged_send.stage->pool->Give(fragment.block);
       } else {
-        feed.stage->pool->GiveTainted(piece.block);
+        staged_send.stage->pool->GiveTainted(fragment.block);
       }
-      pieces_.Erase(piece_id);
-      --feed.lent;
-      --feed.under_way;
+      fragments_.Erase(fragment_id);
+      --staged_send.lent;
+      --staged_send.under_way;
     }
   });
-  EndIfDone(id, feed, now_ns);
+  EndIfDone(id, staged_send, now_ns);
 }
 
-void Feeds::CheckDeadlines(uint64_t now_ns) {
-  transfers_.ForEach([&](TransferId id, Feed& feed) {
+void StagedSends::CheckDeadlines(uint64_t now_ns) {
+  transfers_.ForEach([&](TransferId id, StagedSend& staged_send) {
     // The peer's own deadline comes first.
-    if (feed.lent != 0 && now_ns - feed.heard_ns > 2 * timeout_ns_) {
-      Fail(id, feed, ErrorCode::kTimeout, now_ns);
-      if (Feed* left = transfers_.Find(id); left != nullptr) {
+    if (staged_send.lent != 0 && now_ns - staged_send.heard_ns > 2 * timeout_ns_) {
+      Fail(id, staged_send, ErrorCode::kTimeout, now_ns);
+      if (StagedSend* left = transfers_.Find(id); left != nullptr) {
         TakeBack(id, *left, Reuse::kUnderAnotherKey, now_ns);
       }
     }
   });
 }
 
-void Feeds::FailOf(ServedRank& rank, ErrorCode error, uint64_t now_ns) {
-  rank.ForEachOffer([&](Offer& offer) {
-    if (offer.state == Offer::State::kPrivate || offer.state == Offer::State::kDevice) {
-      Void(rank, &offer, Peer::kIsThrough);
+void StagedSends::FailOf(ServedRank& rank, ErrorCode error, uint64_t now_ns) {
+  rank.ForEachRts([&](SentRts& rts) {
+    if (rts.state == SentRts::State::kPrivate || rts.state == SentRts::State::kDevice) {
+      Void(rank, &rts, Peer::kIsThrough);
     }
   });
   Transfers::FailOf(&rank, error, now_ns);
 }
 
-void Feeds::FailBetween(ServedRank& rank, uint32_t destination, ErrorCode error, uint64_t now_ns) {
-  rank.ForEachOffer([&](Offer& offer) {
-    if (offer.destination == destination) {
-      Void(rank, &offer, Peer::kMayRead);
+void StagedSends::FailBetween(ServedRank& rank, uint32_t destination, ErrorCode error,
+                              uint64_t now_ns) {
+  rank.ForEachRts([&](SentRts& rts) {
+    if (rts.destination == destination) {
+      Void(rank, &rts, Peer::kMayRead);
     }
   });
   Transfers::FailBetween(&rank, destination, error, now_ns);
 }
 
-void Feeds::OnPeerEnded(Job& job, uint32_t destination, uint64_t now_ns) {
+void StagedSends::OnPeerEnded(Job& job, uint32_t destination, uint64_t now_ns) {
   for (ServedRank* rank : job.served) {
     if (rank != nullptr) {
-      rank->ForEachOffer([&](Offer& offer) {
-        if (offer.destination == destination) {
-          Void(*rank, &offer, Peer::kMayRead);
+      rank->ForEachRts([&](SentRts& rts) {
+        if (rts.destination == destination) {
+          Void(*rank, &rts, Peer::kMayRead);
         }
       });
     }
@@ -276,33 +287,33 @@ void Feeds::OnPeerEnded(Job& job, uint32_t destination, uint64_t now_ns) {
   // Its daemon tells our rank so, perhaps before it has heard of the end by itself.
   const ErrorCode ended = job.ended[destination];
   const ErrorCode error = ended == ErrorCode::kNotFound ? ErrorCode::kPeerDied : ended;
-  transfers_.ForEach([&](TransferId id, Feed& feed) {
-    if (feed.job != &job || feed.peer != destination) {
+  transfers_.ForEach([&](TransferId id, StagedSend& staged_send) {
+    if (staged_send.job != &job || staged_send.peer != destination) {
       return;
     }
-    Fail(id, feed, error, now_ns);
-    if (Feed* left = transfers_.Find(id); left != nullptr && !answers) {
+    Fail(id, staged_send, error, now_ns);
+    if (StagedSend* left = transfers_.Find(id); left != nullptr && !answers) {
       TakeBack(id, *left, Reuse::kUnderAnotherKey, now_ns);
     }
   });
 }
 
-void Feeds::Drop(const Job* job, uint64_t now_ns) {
-  transfers_.ForEach([&](TransferId id, Feed& feed) {
-    if (feed.job == job) {
-      feed.stopped = true;
-      TakeBack(id, feed, Reuse::kUnderAnotherKey, now_ns);
+void StagedSends::Drop(const Job* job, uint64_t now_ns) {
+  transfers_.ForEach([&](TransferId id, StagedSend& staged_send) {
+    if (staged_send.job == job) {
+      staged_send.stopped = true;
+      TakeBack(id, staged_send, Reuse::kUnderAnotherKey, now_ns);
     }
   });
 }
 
-void Feeds::TraceOffer(const ServedRank& rank, const Offer& offer, const WireResult& result) {
+void StagedSends::TraceRts(const ServedRank& rank, const SentRts& rts, const WireResult& result) {
   if (rank.job->trace.on()) {
-    TraceRecord record = progress::RecordOf(*rank.job, TraceKind::kOffer, rank.rank(),
-                                            offer.destination, offer.begun_ns);
+    TraceRecord record =
+        progress::RecordOf(*rank.job, TraceKind::kRts, rank.rank(), rts.destination, rts.begun_ns);
     record.end_ns = MonotonicNs();
     record.message = TraceMessage(result.send_request, result.send_generation);
-    record.bytes = offer.size_bytes;
+    record.bytes = rts.size_bytes;
     record.error = TraceError(static_cast<ErrorCode>(result.error));
     rank.job->trace.Put(record);
   }

@@ -34,7 +34,8 @@ std::string WayOf(const Transfer& transfer) {
                                    : "");
 }
 
-// ---- Pieces ------------------------------------------------------------------------------------
+// ---- Fragments
+// ------------------------------------------------------------------------------------
 
 ErrorCode LieIn(ServedRegion* region, uint64_t offset, Transfer* transfer) {
   const ClaimableRegion& memory = region->memory;
@@ -75,31 +76,31 @@ engine::Block NextRange(const Transfer& transfer, uint64_t longest_bytes) {
   return {begun, std::min(wanted, transfer.size_bytes - begun)};
 }
 
-transport::RmaRequest RmaOf(const Transfer& transfer, const Piece& piece) {
-  const StagingBlock* const block = piece.block;
+transport::RmaRequest RmaOf(const Transfer& transfer, const Fragment& fragment) {
+  const StagingBlock* const block = fragment.block;
   transport::RmaRequest request;
   request.peer = transfer.job->RouteTo(transfer.peer).link->peer;
-  request.local = block != nullptr ? block->base : transfer.mapped + piece.offset;
+  request.local = block != nullptr ? block->base : transfer.mapped + fragment.offset;
   const PinnedMemory& by_itself = block != nullptr ? block->pinned : transfer.reached;
   request.region = by_itself.is_pinned() ? by_itself.region().handle : transfer.claim.handle();
-  request.bytes = piece.size_bytes;
+  request.bytes = fragment.size_bytes;
   request.rail = transfer.rank->nearest_rail;
   return request;
 }
 
-void SubmitCopy(CopyTask::Direction direction, const Transfer& transfer, Piece* piece,
+void SubmitCopy(CopyTask::Direction direction, const Transfer& transfer, Fragment* fragment,
                 std::byte* local) {
   const ServedSegments& session = *transfer.rank->session;
   CopyTask task;
   task.direction = direction;
   task.lane = session.local_index;
   task.pid = session.pid;
-  task.remote_address = transfer.address + piece->offset;
+  task.remote_address = transfer.address + fragment->offset;
   task.region = transfer.device_region;
-  task.device = transfer.device == nullptr ? nullptr : transfer.device + piece->offset;
+  task.device = transfer.device == nullptr ? nullptr : transfer.device + fragment->offset;
   task.local = local;
-  task.size_bytes = piece->size_bytes;
-  task.context = piece;
+  task.size_bytes = fragment->size_bytes;
+  task.context = fragment;
   task.timed = transfer.job->trace.on();
   (void)transfer.stage->copier->Submit(task);  // there is room for every block and cell
 }
@@ -108,14 +109,15 @@ void SubmitCopy(CopyTask::Direction direction, const Transfer& transfer, Piece* 
 
 namespace {
 
-// An empty piece stands for the transfer as a whole.
-void Trace(const Transfer& transfer, const Piece& piece, TraceRecord record, ErrorCode error) {
+// An empty fragment stands for the transfer as a whole.
+void Trace(const Transfer& transfer, const Fragment& fragment, TraceRecord record,
+           ErrorCode error) {
   record.message = TraceMessage(transfer.send_request, transfer.send_generation);
-  record.offset = piece.offset;
-  record.bytes = piece.size_bytes != 0 ? piece.size_bytes : transfer.size_bytes;
-  record.block = piece.block == nullptr
+  record.offset = fragment.offset;
+  record.bytes = fragment.size_bytes != 0 ? fragment.size_bytes : transfer.size_bytes;
+  record.block = fragment.block == nullptr
                      ? kNoBlock
-                     : static_cast<uint16_t>(transfer.stage->pool->IndexOf(*piece.block));
+                     : static_cast<uint16_t>(transfer.stage->pool->IndexOf(*fragment.block));
   record.error = TraceError(error);
   transfer.job->trace.Put(record);
 }
@@ -126,22 +128,24 @@ TraceRecord RecordOf(const Transfer& transfer, TraceKind kind, uint64_t begin_ns
 
 }  // namespace
 
-void TracePiece(const Transfer& transfer, const Piece& piece, TraceKind kind, ErrorCode error) {
+void TracePiece(const Transfer& transfer, const Fragment& fragment, TraceKind kind,
+                ErrorCode error) {
   if (transfer.job->trace.on()) {
-    TraceRecord record = RecordOf(transfer, kind, piece.begun_ns);
+    TraceRecord record = RecordOf(transfer, kind, fragment.begun_ns);
     record.end_ns = MonotonicNs();
     record.place = TracePlace::kNic;
-    Trace(transfer, piece, record, error);
+    Trace(transfer, fragment, record, error);
   }
 }
 
-void TraceCopy(const Transfer& transfer, const Piece& piece, TraceKind kind, const CopyTask& task) {
+void TraceCopy(const Transfer& transfer, const Fragment& fragment, TraceKind kind,
+               const CopyTask& task) {
   if (task.timed && transfer.job->trace.on()) {
     TraceRecord record = RecordOf(transfer, kind, task.begun_ns);
     record.end_ns = task.ended_ns;
     record.place = task.place;
     record.worker = task.worker;
-    Trace(transfer, piece, record, task.result);
+    Trace(transfer, fragment, record, task.result);
   }
 }
 

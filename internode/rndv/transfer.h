@@ -1,4 +1,4 @@
-// A large message between nodes on its way, as one of its daemons sees it, and its pieces
+// A large message between nodes on its way, as one of its daemons sees it, and its fragments
 // (transfers.h).
 //
 // Calling thread: the progress thread. Does not block.
@@ -20,9 +20,9 @@
 namespace ferry::progress {
 
 enum class TransferId : uint64_t {};
-enum class PieceId : uint64_t {};
+enum class FragmentId : uint64_t {};
 
-// What the next piece of a transfer waits for.
+// What the next fragment of a transfer waits for.
 enum class Want : uint8_t { kNothing, kSlot, kBlock, kMemory, kArrival };
 
 struct Transfer {
@@ -51,18 +51,18 @@ struct Transfer {
   uint64_t size_bytes = 0;
   uint64_t begun_bytes = 0;
   uint64_t done_bytes = 0;
-  uint32_t under_way = 0;  // pieces
+  uint32_t under_way = 0;  // fragments
   uint32_t lent = 0;       // of these, in blocks that the peer may read
   Want wants = Want::kNothing;
   bool has_turn = false;             // its rank's turn has come: it need not wait for a block
-  bool stopped = false;              // begins no more pieces
+  bool stopped = false;              // begins no more fragments
   ErrorCode error = ErrorCode::kOk;  // the first
   uint64_t heard_ns = 0;             // when the peer, or we, last did something for it
   uint64_t begun_ns = 0;
 };
 
-struct Piece {
-  PieceId self{};
+struct Fragment {
+  FragmentId self{};
   TransferId transfer{};
   uint64_t offset = 0;
   uint64_t size_bytes = 0;
@@ -81,19 +81,21 @@ std::string WayOf(const Transfer& transfer);
 ErrorCode LieIn(ServedRegion* region, uint64_t offset, Transfer* transfer);
 void UseRegion(ServedRegion* region, Transfer* transfer);
 ErrorCode LieInPrivate(uint64_t address, Transfer* transfer);
-// What to begin next, at most `longest_bytes`. The first piece is short if it goes through a stage,
-// so that the next step starts early.
+// What to begin next, at most `longest_bytes`. The first fragment is short if it goes through a
+// stage, so that the next step starts early.
 engine::Block NextRange(const Transfer& transfer, uint64_t longest_bytes);
-// The read or write of a piece, but for where the peer has it.
-transport::RmaRequest RmaOf(const Transfer& transfer, const Piece& piece);
-// Has a piece copied between the rank's memory and `local`, of the stage.
-void SubmitCopy(CopyTask::Direction direction, const Transfer& transfer, Piece* piece,
+// The read or write of a fragment, but for where the peer has it.
+transport::RmaRequest RmaOf(const Transfer& transfer, const Fragment& fragment);
+// Has a fragment copied between the rank's memory and `local`, of the stage.
+void SubmitCopy(CopyTask::Direction direction, const Transfer& transfer, Fragment* fragment,
                 std::byte* local);
 
-// While the job is traced, records what has just ended: what the NIC did of a piece, a copy, or a
-// transfer as a whole.
-void TracePiece(const Transfer& transfer, const Piece& piece, TraceKind kind, ErrorCode error);
-void TraceCopy(const Transfer& transfer, const Piece& piece, TraceKind kind, const CopyTask& task);
+// While the job is traced, records what has just ended: what the NIC did of a fragment, a copy, or
+// a transfer as a whole.
+void TracePiece(const Transfer& transfer, const Fragment& fragment, TraceKind kind,
+                ErrorCode error);
+void TraceCopy(const Transfer& transfer, const Fragment& fragment, TraceKind kind,
+               const CopyTask& task);
 void TraceWhole(const Transfer& transfer, TraceKind kind, ErrorCode error);
 
 }  // namespace ferry::progress

@@ -1,10 +1,10 @@
-// What pulls, puts and feeds have in common: the life of a large message between nodes, in one
-// daemon.
+// What rendezvous gets, puts and staged sends have in common: the life of a large message between
+// nodes, in one daemon.
 //
-// A transfer moves in *pieces*: ranges of the message, each of which is a read, a write or a copy.
-// A few pieces are under way at a time. Where a piece cannot begin, its transfer waits in a queue
-// for what it wants. A transfer that has failed is stopped: it begins no more pieces. It ends when
-// nothing of it is under way and no piece is left to begin.
+// A transfer moves in *fragments*: ranges of the message, each of which is a read, a write or a
+// copy. A few fragments are under way at a time. Where a fragment cannot begin, its transfer waits
+// in a queue for what it wants. A transfer that has failed is stopped: it begins no more fragments.
+// It ends when nothing of it is under way and no fragment is left to begin.
 //
 // Calling thread: the progress thread. Does not block.
 #pragma once
@@ -21,11 +21,11 @@
 
 namespace ferry::progress {
 
-// The transfers of one kind: T derives from Transfer, P from Piece, and Self from this. T says
+// The transfers of one kind: T derives from Transfer, P from Fragment, and Self from this. T says
 // kReceiving and kTraceKind. Self has
 //
-//   MayBegin(t)            whether t may begin a piece, if it gets what that wants
-//   BeginPiece(id, t, now) kOk: begun. kWouldBlock: t waits, for a slot or what it has put into
+//   MayBegin(t)            whether t may begin a fragment, if it gets what that wants
+//   BeginFragment(id, t, now) kOk: begun. kWouldBlock: t waits, for a slot or what it has put into
 //                          t.wants. Else t fails
 //   OnEnd(t, rank, now)    t has ended, and is forgotten next; `rank` may be null (Transfer::rank)
 //   FlowOf(t)              whose part of the slots it takes, and in whose line it waits for one
@@ -71,17 +71,17 @@ class Transfers {
   }
 
  protected:
-  // At most so many pieces use slots of the network, but for the parts of those who have less.
+  // At most so many fragments use slots of the network, but for the parts of those who have less.
   explicit Transfers(uint32_t most_slots) : slots_(most_slots) {}
 
   // Adds one of `rank`, in the use of its memory.
   TransferId Insert(ServedRank& rank, uint64_t now_ns);
-  P& InsertPiece(TransferId id, const T& t, uint64_t now_ns);
+  P& InsertFragment(TransferId id, const T& t, uint64_t now_ns);
 
   // Begins what can be begun, and ends the transfer if that was all.
   void Step(TransferId id, T& t, uint64_t now_ns);
-  // A piece has ended. It is forgotten, and its transfer goes on.
-  void EndPiece(const P& piece, ErrorCode error, uint64_t now_ns);
+  // A fragment has ended. It is forgotten, and its transfer goes on.
+  void EndFragment(const P& fragment, ErrorCode error, uint64_t now_ns);
   void Fail(TransferId id, T& t, ErrorCode error, uint64_t now_ns);
   void EndIfDone(TransferId id, T& t, uint64_t now_ns);
   template <typename Predicate>
@@ -92,9 +92,9 @@ class Transfers {
 
   // Its node's part of the blocks.
   static SlotFlow& BlocksOf(const T& t);
-  // How many pieces of one transfer may be under way, if that is `usual`.
+  // How many fragments of one transfer may be under way, if that is `usual`.
   static uint32_t Window(const T& t, uint32_t usual);
-  // A block for the next piece. kWouldBlock: there is none past those who wait, or for its node.
+  // A block for the next fragment. kWouldBlock: there is none past those who wait, or for its node.
   static ErrorCode TakeBlock(StagingDepot& depot, T& t, StagingBlock** block);
   // Go on with those that wait for a slot, while there are some for them; with all of a queue,
   void ResumeForSlots(uint64_t now_ns);
@@ -103,7 +103,7 @@ class Transfers {
   void Resume(StagingPool& pool, uint64_t now_ns);
 
   SlotMap<TransferId, T> transfers_;
-  SlotMap<PieceId, P> pieces_;
+  SlotMap<FragmentId, P> fragments_;
   SlotShares slots_;
   std::deque<TransferId> wants_memory_;
 
@@ -131,19 +131,19 @@ TransferId Transfers<Self, T, P>::Insert(ServedRank& rank, uint64_t now_ns) {
 }
 
 template <typename Self, typename T, typename P>
-P& Transfers<Self, T, P>::InsertPiece(TransferId id, const T& t, uint64_t now_ns) {
-  const PieceId piece_id = pieces_.Insert();
-  P& piece = *pieces_.Find(piece_id);
-  piece.self = piece_id;
-  piece.transfer = id;
-  piece.begun_ns = t.job->trace.Now(now_ns);
-  return piece;
+P& Transfers<Self, T, P>::InsertFragment(TransferId id, const T& t, uint64_t now_ns) {
+  const FragmentId fragment_id = fragments_.Insert();
+  P& fragment = *fragments_.Find(fragment_id);
+  fragment.self = fragment_id;
+  fragment.transfer = id;
+  fragment.begun_ns = t.job->trace.Now(now_ns);
+  return fragment;
 }
 
 template <typename Self, typename T, typename P>
 void Transfers<Self, T, P>::Step(TransferId id, T& t, uint64_t now_ns) {
   while (t.wants == Want::kNothing && !t.stopped && self().MayBegin(t)) {
-    const ErrorCode code = self().BeginPiece(id, t, now_ns);
+    const ErrorCode code = self().BeginFragment(id, t, now_ns);
     if (code == ErrorCode::kWouldBlock) {
       Queue(id, t);
       break;
@@ -169,12 +169,12 @@ void Transfers<Self, T, P>::Queue(TransferId id, T& t) {
 }
 
 template <typename Self, typename T, typename P>
-void Transfers<Self, T, P>::EndPiece(const P& piece, ErrorCode error, uint64_t now_ns) {
-  const TransferId id = piece.transfer;
+void Transfers<Self, T, P>::EndFragment(const P& fragment, ErrorCode error, uint64_t now_ns) {
+  const TransferId id = fragment.transfer;
   T& t = *transfers_.Find(id);
   --t.under_way;
-  t.done_bytes += error == ErrorCode::kOk ? piece.size_bytes : 0;
-  pieces_.Erase(piece.self);
+  t.done_bytes += error == ErrorCode::kOk ? fragment.size_bytes : 0;
+  fragments_.Erase(fragment.self);
   if (error != ErrorCode::kOk) {
     return Fail(id, t, error, now_ns);
   }

@@ -426,12 +426,12 @@ std::byte* StagingPool::TakeCell() {
   return cell;
 }
 
-void StagingPool::Return(std::byte* piece) {
-  const auto index = static_cast<uint64_t>(piece - base()) / block_bytes();
+void StagingPool::Return(std::byte* fragment) {
+  const auto index = static_cast<uint64_t>(fragment - base()) / block_bytes();
   if (index < blocks_.size()) {
     Give(&blocks_[index]);
   } else {
-    GiveCell(piece);
+    GiveCell(fragment);
   }
 }
 
@@ -460,7 +460,7 @@ void StagingPool::KeepLentUntil(uint64_t time_ns) {
   }
 }
 
-uint32_t StagingPool::pieces() const { return static_cast<uint32_t>(blocks_.size()) + kCells; }
+uint32_t StagingPool::fragments() const { return static_cast<uint32_t>(blocks_.size()) + kCells; }
 
 uint32_t StagingPool::busy() const {
   if (!complete_) {

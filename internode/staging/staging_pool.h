@@ -93,7 +93,7 @@ class FairQueue {
 // Says what whoever runs the node should know. Any thread.
 using TellOperator = std::function<void(const std::string& text)>;
 
-// The memory of which blocks are pieces.
+// The memory of which blocks are fragments.
 struct StagingMemory {
   UniqueFd fd;
   shm::Mapping mapping;
@@ -208,7 +208,7 @@ class StagingPool {
   void GiveCell(std::byte* cell) { free_cells_.push_back(cell); }
 
   // A block or cell that an abandoned copy may still touch is over: it can be used again.
-  void Return(std::byte* piece);
+  void Return(std::byte* fragment);
 
   // Those who wait for a block, by rank, under names of their own choice.
   FairQueue& waiters(StagingUse use) { return HalfOf(use).waiters; }
@@ -228,7 +228,7 @@ class StagingPool {
 
   uint64_t block_bytes() const { return shape_.block_bytes; }
   // Blocks and cells: the most there can ever be in use at a time.
-  uint32_t pieces() const;
+  uint32_t fragments() const;
   uint32_t IndexOf(const StagingBlock& block) const {
     return static_cast<uint32_t>(&block - blocks_.data());
   }

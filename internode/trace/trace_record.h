@@ -14,18 +14,18 @@ namespace ferry::progress {
 enum class TraceKind : uint8_t {
   // A moment.
   kEagerSend = 0,  // a small message went into a packet
-  kDelivery = 1,   // a message or an offer from another node was passed to its rank
+  kDelivery = 1,   // a message or an RTS from another node was passed to its rank
   kCounters = 2,   // see CountersRecord
   // A span.
-  kOffer = 3,    // sender: from the request to send to the receiver's answer
-  kPull = 4,     // receiver: from the rank's wish to its end
-  kRead = 5,     // receiver: one RDMA read
-  kCopyIn = 6,   // sender: one block, out of private or device memory into staging
-  kCopyOut = 7,  // receiver: one block, out of staging into private or device memory
-  kFeed = 8,     // sender: the staging of one message
-  kLent = 9,     // sender: one block, from its announcement until the peer gives it back
-  kPut = 10,     // sender: a message that it writes itself, from the rank's wish to its end
-  kWrite = 11,   // sender: one RDMA write
+  kRts = 3,         // sender: from the request to send to the receiver's answer
+  kRndvGet = 4,     // receiver: from the rank's wish to its end
+  kRead = 5,        // receiver: one RDMA read
+  kCopyIn = 6,      // sender: one block, out of private or device memory into staging
+  kCopyOut = 7,     // receiver: one block, out of staging into private or device memory
+  kStagedSend = 8,  // sender: the staging of one message
+  kLent = 9,        // sender: one block, from its announcement until the peer gives it back
+  kPut = 10,        // sender: a message that it writes itself, from the rank's wish to its end
+  kWrite = 11,      // sender: one RDMA write
 };
 
 enum class TracePlace : uint8_t {

@@ -32,23 +32,23 @@ enum class PacketKind : uint8_t {
   kRemoteRts = 2,   // body: WireRts
   kCredit = 3,      // body: WireCredit
   kSendDone = 4,    // body: WireResult; receiver's daemon -> sender's
-  kPull = 5,        // body: WirePull; receiver's daemon -> sender's: stage the source
+  kRndvGet = 5,     // body: WireRndvGet; receiver's daemon -> sender's: stage the source
   kBlockReady = 6,  // body: WireBlock; sender's daemon -> receiver's
   kBlockDone = 7,   // body: WireBlockDone; receiver's daemon -> sender's
   // Receiver-first rendezvous.
-  kAdvert = 8,      // body: WireAdvert; receiver's daemon -> sender's
-  kWithdraw = 9,    // body: WireReceive; receiver's daemon -> sender's: give the advert back
+  kRtr = 8,         // body: WireRtr; receiver's daemon -> sender's
+  kWithdraw = 9,    // body: WireReceive; receiver's daemon -> sender's: give the RTR back
   kWithdrawn = 10,  // body: WireReceive; sender's daemon -> receiver's: it is
   kPut = 11,        // body: WirePut; a message in its place, whose data is written by RMA
   kPutDone = 12,    // body: WirePutDone; sender's daemon -> receiver's
   // Matched pairs (docs/stream_triggered.md). Source and destination are the pair's ranks, whoever
   // says it about them first.
-  kChannelWindow = 13,   // body: WireChannelWindow; receiver's daemon -> sender's
-  kChannelClear = 14,    // body: WireChannel; receiver's daemon -> sender's: that start was made
-  kChannelData = 15,     // body: WireChannel and the message; sender's daemon -> receiver's
-  kChannelArrived = 16,  // body: WireChannel; the same, the message is in the window
-  kChannelEnd = 17,      // body: WireChannelEnd; either way: it has failed here
-  kChannelNic = 18,      // body: WireChannelNic; receiver's daemon -> sender's, which answers
+  kPairWindow = 13,   // body: WirePairWindow; receiver's daemon -> sender's
+  kPairClear = 14,    // body: WirePair; receiver's daemon -> sender's: that start was made
+  kPairData = 15,     // body: WirePair and the message; sender's daemon -> receiver's
+  kPairArrived = 16,  // body: WirePair; the same, the message is in the window
+  kPairEnd = 17,      // body: WirePairEnd; either way: it has failed here
+  kPairNic = 18,      // body: WirePairNic; receiver's daemon -> sender's, which answers
   // A send that is cancelled. The receiver's daemon answers a kRemoteRts that was not matched by
   // kSendDone with kCancelled; to any other there is another answer, or was.
   kRetract = 19,  // body: WireSend; sender's daemon -> receiver's
@@ -58,7 +58,7 @@ enum class PacketKind : uint8_t {
   // Operations in the memory of a rank there (one_sided_layout.h), carried out as they come.
   kOneSided = 21,      // body: WireOneSided and perhaps data, several times (docs/protocol.md)
   kOneSidedDone = 22,  // body: WireOneSidedDone, and the data that it has found; back to the source
-  kOneSidedOffer = 23,  // body: WireOneSidedOffer: the bytes of a long get; back to the source
+  kOneSidedRts = 23,   // body: WireOneSidedRts: the bytes of a long get; back to the source
   // The last that the source says to the destination on this path (docs/protocol.md).
   kSwitch = 24,  // body: WireSwitch; behind all messages
   // The source is parted from the destination, and says no more of what was before
@@ -68,7 +68,7 @@ enum class PacketKind : uint8_t {
 
 // `source` and `destination` are ranks: those of the message for kEager, kRemoteRts, kPut and
 // kRetract; of the packet itself for the others (a kCredit's source is the rank that gives it, a
-// kAdvert's the one that receives, a kOneSidedDone's the one whose memory it was).
+// kRtr's the one that receives, a kOneSidedDone's the one whose memory it was).
 // Beside those of a descriptor, in PacketHeader::flags of a kRemoteRts: all of the data comes with
 // it, its sender is through with it, and nobody says so again.
 inline constexpr uint8_t kFlagDataPushed = 128;
@@ -77,7 +77,7 @@ struct PacketHeader {
   uint32_t magic;
   uint8_t version;
   uint8_t kind;      // PacketKind
-  uint8_t flags;     // kEager, kRemoteRts: those of the descriptor; kFlagSourcePrivate of an offer
+  uint8_t flags;     // kEager, kRemoteRts: those of the descriptor; kFlagSourcePrivate of an RTS
   uint8_t stream;    // kOneSided: OneSidedStream: whose `number` it is
   uint64_t key;      // of the sending daemon at the receiving one
   uint64_t job_key;  // JobPlan::key
@@ -85,9 +85,9 @@ struct PacketHeader {
   uint32_t body_bytes;
   uint32_t source;
   uint32_t destination;
-  uint32_t context;  // kEager, kRemoteRts, kPut, kRetract: the message's; kAdvert: the receive's
+  uint32_t context;  // kEager, kRemoteRts, kPut, kRetract: the message's; kRtr: the receive's
   int32_t tag;
-  // Of the whole message; kAdvert: what the receive takes; kOneSided: of the data of a long one.
+  // Of the whole message; kRtr: what the receive takes; kOneSided: of the data of a long one.
   uint64_t size_bytes;
   // kOneSided: of the first operation, among those of its stream from the source to the
   // destination; 0: it is a long one.
@@ -136,22 +136,22 @@ struct WireResult {
 };
 static_assert(sizeof(WireResult) == 16);
 
-struct WirePull {
-  uint64_t pull;  // the receiver's daemon's name for it
+struct WireRndvGet {
+  uint64_t rndv_get;  // the receiver's daemon's name for it
   uint32_t send_request;
   uint32_t send_generation;
-  uint64_t size_bytes;     // wanted: at most what was offered
+  uint64_t size_bytes;     // wanted: at most what was announced
   uint32_t longest_bytes;  // no block may be longer; at least kShortestBlockBytes
   uint32_t blocks;  // into how many blocks the receiver wants it cut at least; 0: it does not care
 };
-static_assert(sizeof(WirePull) == 32);
+static_assert(sizeof(WireRndvGet) == 32);
 
 inline constexpr uint32_t kShortestBlockBytes = 4096;
 
 // One block of a private or device source lies in the sending daemon's staging memory, to be read
 // by RMA.
 struct WireBlock {
-  uint64_t pull;
+  uint64_t rndv_get;
   uint64_t block;   // to be named in WireBlockDone
   uint64_t offset;  // in the message
   uint64_t key;
@@ -180,13 +180,13 @@ struct WireSend {
 };
 static_assert(sizeof(WireSend) == 8);
 
-struct WireAdvert {
+struct WireRtr {
   WireReceive receive;
-  uint64_t seen;  // engine::Advert::seen
+  uint64_t seen;  // engine::RTR::seen
   uint64_t key;   // of an RMA write
   uint64_t address;
 };
-static_assert(sizeof(WireAdvert) == 32);
+static_assert(sizeof(WireRtr) == 32);
 
 struct WirePut {
   WireReceive receive;
@@ -233,44 +233,44 @@ struct WireOneSidedDone {
 };
 static_assert(sizeof(WireOneSidedDone) == 24);
 
-// An offer as any other, but by a daemon, and for that long get.
-struct WireOneSidedOffer {
+// An RTS as any other, but by a daemon, and for that long get.
+struct WireOneSidedRts {
   WireSend get;
   WireRts rts;
 };
-static_assert(sizeof(WireOneSidedOffer) == 32);
+static_assert(sizeof(WireOneSidedRts) == 32);
 
 // The `round`-th start, or message, of a matched pair.
-struct WireChannel {
+struct WirePair {
   uint64_t channel;  // the callee's number for it
   uint64_t round;
 };
-static_assert(sizeof(WireChannel) == 16);
+static_assert(sizeof(WirePair) == 16);
 
-struct WireChannelEnd {
+struct WirePairEnd {
   uint64_t channel;
   int32_t error;  // ErrorCode
   uint32_t reserved;
 };
-static_assert(sizeof(WireChannelEnd) == 16);
+static_assert(sizeof(WirePairEnd) == 16);
 
 // The NICs are to move the messages of a matched pair: which of the nodes' NICs, and where the
 // other end's writes to.
-struct WireChannelNic {
+struct WirePairNic {
   uint64_t channel;  // the callee's number for it
   uint64_t key;
   uint64_t address;
   uint32_t refused;  // 1: they are not
   uint32_t nic;      // of the nodes' NICs, in their order, from 0
 };
-static_assert(sizeof(WireChannelNic) == 32);
+static_assert(sizeof(WirePairNic) == 32);
 
-struct WireChannelWindow {
+struct WirePairWindow {
   uint64_t channel;
   uint64_t key;  // of an RMA write
   uint64_t address;
 };
-static_assert(sizeof(WireChannelWindow) == 24);
+static_assert(sizeof(WirePairWindow) == 24);
 
 template <typename Body>
 std::span<const std::byte> BytesOf(const Body& body) {

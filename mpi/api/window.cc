@@ -106,7 +106,7 @@ int Query(Call call, MPI_Win win, int rank, MPI_Aint* size, Unit* disp_unit, voi
   call.Need(size, "size", disp_unit, "disp_unit", baseptr, "baseptr");
   return call.Then([&] {
     const int asked = RankToQuery(*found, rank);
-    const Target* const target = asked == MPI_PROC_NULL ? nullptr : &found->target(asked);
+    const WindowTarget* const target = asked == MPI_PROC_NULL ? nullptr : &found->target(asked);
     void* const base = target == nullptr ? nullptr : target->memory.mapped;
     *size = base == nullptr ? 0 : static_cast<MPI_Aint>(target->memory.size_bytes);
     *disp_unit = target == nullptr ? 1 : static_cast<Unit>(target->disp_unit);

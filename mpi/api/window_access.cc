@@ -36,7 +36,7 @@ struct Access {
   bool is_null = false;  // the target is MPI_PROC_NULL
   Elements here;
   Elements there;
-  Spot spot;
+  WindowAddress window_address;
 };
 
 std::string Text(int64_t number) { return std::to_string(number); }
@@ -65,9 +65,9 @@ Failure FindThere(const AccessArguments& arguments, Access* access) {
     return {MPI_ERR_TYPE, "the target's datatype is not committed; call MPI_Type_commit first"};
   }
   const Result<int64_t> bytes = type.PackedBytes(arguments.target_count);
-  return bytes.ok()
-             ? FindSpot(*access->win, arguments.rank, arguments.disp, access->there, &access->spot)
-             : bytes.failure();
+  return bytes.ok() ? FindWindowAddress(*access->win, arguments.rank, arguments.disp, access->there,
+                                        &access->window_address)
+                    : bytes.failure();
 }
 
 Failure CheckSizes(const char* whose, int64_t here, int64_t there) {
@@ -105,13 +105,13 @@ Failure FindMove(const AccessArguments& arguments, bool is_request, Access* acce
 }
 
 // What the short way needs to know; elements of two types are none for it.
-std::optional<NearCall> NearCallOf(const AccessArguments& arguments) {
+std::optional<LocalCall> LocalCallOf(const AccessArguments& arguments) {
   if (arguments.datatype != arguments.target_datatype ||
       arguments.count != arguments.target_count) {
     return std::nullopt;
   }
-  return NearCall{arguments.win, arguments.rank, arguments.disp, arguments.datatype,
-                  arguments.count};
+  return LocalCall{arguments.win, arguments.rank, arguments.disp, arguments.datatype,
+                   arguments.count};
 }
 
 int FindWin(const char* call, MPI_Win handle, Access* access) {
@@ -131,7 +131,8 @@ int WithRequest(const char* call, Access& access, MPI_Request* request, Begin&& 
     return End(call, access, {MPI_ERR_ARG, "request is a null pointer"});
   }
   bool is_over = true;
-  Ref<Operation> operation = MakeRef<Operation>(*access.win, access.is_null ? 0 : access.spot.rank);
+  Ref<Operation> operation =
+      MakeRef<Operation>(*access.win, access.is_null ? 0 : access.window_address.rank);
   const Failure failure = access.is_null ? Failure{} : begin(operation, &is_over);
   if (!failure.ok()) {
     (void)operation->Finish();  // what was wrong before it says more
@@ -154,7 +155,7 @@ int WithRequest(const char* call, Access& access, MPI_Request* request, Begin&& 
 // ---- Puts and gets ------------------------------------------------------------------------------
 
 int PutNow(const AccessArguments& arguments) {
-  if (const auto near = NearCallOf(arguments); near && PutNear(*near, arguments.buffer))
+  if (const auto local = LocalCallOf(arguments); local && PutLocal(*local, arguments.buffer))
       [[likely]] {
     return MPI_SUCCESS;
   }
@@ -163,14 +164,14 @@ int PutNow(const AccessArguments& arguments) {
   Failure failure = FindMove(arguments, false, &access);
   if (failure.ok() && !access.is_null) {
     bool is_over = true;
-    failure = Put(*access.win, access.spot, access.here, access.there, nullptr, &is_over);
+    failure = Put(*access.win, access.window_address, access.here, access.there, nullptr, &is_over);
   }
   return End(arguments.call, access, failure);
 }
 
 int GetNow(const AccessArguments& arguments) {
-  if (const auto near = NearCallOf(arguments);
-      near && GetNear(*near, const_cast<void*>(arguments.buffer))) [[likely]] {
+  if (const auto local = LocalCallOf(arguments);
+      local && GetLocal(*local, const_cast<void*>(arguments.buffer))) [[likely]] {
     return MPI_SUCCESS;
   }
   Access access;
@@ -178,7 +179,7 @@ int GetNow(const AccessArguments& arguments) {
   Failure failure = FindMove(arguments, false, &access);
   if (failure.ok() && !access.is_null) {
     bool is_over = true;
-    failure = Get(*access.win, access.spot, access.here, access.there, nullptr, &is_over);
+    failure = Get(*access.win, access.window_address, access.here, access.there, nullptr, &is_over);
   }
   return End(arguments.call, access, failure);
 }
@@ -187,20 +188,22 @@ int BeginPut(const AccessArguments& arguments, MPI_Request* request) {
   Access access;
   FERRY_RETURN_ERROR(FindWin(arguments.call, arguments.win, &access));
   FERRY_RETURN_ERROR(End(arguments.call, access, FindMove(arguments, true, &access)));
-  return WithRequest(
-      arguments.call, access, request, [&](const Ref<Operation>& operation, bool* is_over) {
-        return Put(*access.win, access.spot, access.here, access.there, operation.get(), is_over);
-      });
+  return WithRequest(arguments.call, access, request,
+                     [&](const Ref<Operation>& operation, bool* is_over) {
+                       return Put(*access.win, access.window_address, access.here, access.there,
+                                  operation.get(), is_over);
+                     });
 }
 
 int BeginGet(const AccessArguments& arguments, MPI_Request* request) {
   Access access;
   FERRY_RETURN_ERROR(FindWin(arguments.call, arguments.win, &access));
   FERRY_RETURN_ERROR(End(arguments.call, access, FindMove(arguments, true, &access)));
-  return WithRequest(
-      arguments.call, access, request, [&](const Ref<Operation>& operation, bool* is_over) {
-        return Get(*access.win, access.spot, access.here, access.there, operation, is_over);
-      });
+  return WithRequest(arguments.call, access, request,
+                     [&](const Ref<Operation>& operation, bool* is_over) {
+                       return Get(*access.win, access.window_address, access.here, access.there,
+                                  operation, is_over);
+                     });
 }
 
 // ---- Accumulates --------------------------------------------------------------------------------
@@ -264,19 +267,19 @@ Failure AccumulateAt(const AccessArguments& arguments, const ResultArguments* re
     FERRY_RETURN_FAILURE(CheckSizes("result's", to.size_bytes(), bytes));
     found.Resize(bytes);
   }
-  FERRY_RETURN_FAILURE(AccumulatePacked(*access->win, access->spot, access->there, *op,
+  FERRY_RETURN_FAILURE(AccumulatePacked(*access->win, access->window_address, access->there, *op,
                                         has_data ? data.data() : nullptr,
                                         result != nullptr ? found.data() : nullptr));
   return result != nullptr ? found.CopyTo(to) : Failure{};
 }
 
 int AccumulateNow(const AccessArguments& arguments, const ResultArguments* result, MPI_Op op) {
-  const auto near = NearCallOf(arguments);
+  const auto local = LocalCallOf(arguments);
   const bool is_done =
-      near && (result == nullptr
-                   ? AccumulateNear(*near, op, arguments.buffer)
-                   : result->datatype == arguments.datatype && result->count == arguments.count &&
-                         FetchNear(*near, op, arguments.buffer, result->buffer));
+      local && (result == nullptr
+                    ? AccumulateLocal(*local, op, arguments.buffer)
+                    : result->datatype == arguments.datatype && result->count == arguments.count &&
+                          FetchLocal(*local, op, arguments.buffer, result->buffer));
   if (is_done) {
     return MPI_SUCCESS;
   }
@@ -333,8 +336,8 @@ Failure CompareAndSwap(const AccessArguments& arguments, const void* compare, vo
   FERRY_RETURN_FAILURE(values[0].Fill(expected));
   FERRY_RETURN_FAILURE(values[1].Fill(access->here));
   values[2].Resize(type.size_bytes());
-  FERRY_RETURN_FAILURE(CompareSwapElement(*access->win, access->spot, type, values[0].data(),
-                                          values[1].data(), values[2].data()));
+  FERRY_RETURN_FAILURE(CompareSwapElement(*access->win, access->window_address, type,
+                                          values[0].data(), values[1].data(), values[2].data()));
   return values[2].CopyTo(to);
 }
 
@@ -398,7 +401,7 @@ FERRY_MPI_TWINS(MPI_Rget_accumulate,
 FERRY_MPI_CALL(int, MPI_Fetch_and_op,
                (const void* origin_addr, void* result_addr, MPI_Datatype datatype, int target_rank,
                 MPI_Aint target_disp, MPI_Op op, MPI_Win win)) {
-  if (FetchNear({win, target_rank, target_disp, datatype, 1}, op, origin_addr, result_addr))
+  if (FetchLocal({win, target_rank, target_disp, datatype, 1}, op, origin_addr, result_addr))
       [[likely]] {
     return MPI_SUCCESS;
   }
@@ -415,8 +418,8 @@ FERRY_MPI_CALL(int, MPI_Fetch_and_op,
 FERRY_MPI_CALL(int, MPI_Compare_and_swap,
                (const void* origin_addr, const void* compare_addr, void* result_addr,
                 MPI_Datatype datatype, int target_rank, MPI_Aint target_disp, MPI_Win win)) {
-  if (CompareSwapNear({win, target_rank, target_disp, datatype, 1}, compare_addr, origin_addr,
-                      result_addr)) [[likely]] {
+  if (CompareSwapLocal({win, target_rank, target_disp, datatype, 1}, compare_addr, origin_addr,
+                       result_addr)) [[likely]] {
     return MPI_SUCCESS;
   }
   Access access;

@@ -20,7 +20,7 @@ namespace ferry::mpi {
 namespace {
 
 // Where a call's elements lie; `at` null: nothing here reaches them so simply.
-struct Near {
+struct Local {
   std::byte* at = nullptr;
   size_t bytes = 0;
   const Datatype* type = nullptr;
@@ -28,14 +28,14 @@ struct Near {
   bool is_alone = false;  // nobody else changes elements there
 };
 
-Near Find(const NearCall& call) {
+Local Find(const LocalCall& call) {
   Win* const win = wins.Find(call.win);
   const Datatype* const type = datatypes.Find(call.type);
   if (win == nullptr || type == nullptr || !type->IsPredefined() || !win->HasRank(call.rank) ||
       !win->epochs().MayAccess(call.rank)) {
     return {};
   }
-  const Target& target = win->target(call.rank);
+  const WindowTarget& target = win->target(call.rank);
   const Exposed& memory = target.memory;
   const BasicType& basic = *type->predefined();
   int64_t bytes = 0;
@@ -81,77 +81,77 @@ std::optional<shm::Accumulation> FindAccumulation(MPI_Op handle, const Datatype&
 }
 
 // Private memory is its owner's to change.
-bool Change(const NearCall& call, MPI_Op op, const void* data, bool is_fetch, void* found) {
-  const Near near = Find(call);
-  if (near.at == nullptr || near.reach != Reach::kShared || near.type->predefined()->IsPair() ||
+bool Change(const LocalCall& call, MPI_Op op, const void* data, bool is_fetch, void* found) {
+  const Local local = Find(call);
+  if (local.at == nullptr || local.reach != Reach::kShared || local.type->predefined()->IsPair() ||
       (is_fetch && !IsPlain(found))) {
     return false;
   }
-  const std::optional<shm::Accumulation> what = FindAccumulation(op, *near.type);
+  const std::optional<shm::Accumulation> what = FindAccumulation(op, *local.type);
   if (!what || (what->takes_operands() && !IsPlain(data)) ||
-      !what->IsAtomicAt(reinterpret_cast<uintptr_t>(near.at))) {
+      !what->IsAtomicAt(reinterpret_cast<uintptr_t>(local.at))) {
     return false;
   }
   const auto count = static_cast<uint64_t>(call.count);
-  if (near.is_alone) {  // then rows are changed at the speed of memory
-    what->ApplyAlone(near.at, data, found, count);
+  if (local.is_alone) {  // then rows are changed at the speed of memory
+    what->ApplyAlone(local.at, data, found, count);
   } else {
-    what->Apply(near.at, data, found, count);
+    what->Apply(local.at, data, found, count);
   }
   return true;
 }
 
 }  // namespace
 
-bool PutNear(const NearCall& call, const void* from) {
-  const Near near = Find(call);
-  if (near.at == nullptr || !IsPlain(from)) {
+bool PutLocal(const LocalCall& call, const void* from) {
+  const Local local = Find(call);
+  if (local.at == nullptr || !IsPlain(from)) {
     return false;
   }
-  shm::CopyWords(near.at, from, near.bytes);
+  shm::CopyWords(local.at, from, local.bytes);
   return true;
 }
 
-bool GetNear(const NearCall& call, void* to) {
-  const Near near = Find(call);
-  if (near.at == nullptr || !IsPlain(to)) {
+bool GetLocal(const LocalCall& call, void* to) {
+  const Local local = Find(call);
+  if (local.at == nullptr || !IsPlain(to)) {
     return false;
   }
-  shm::CopyWords(to, near.at, near.bytes);
+  shm::CopyWords(to, local.at, local.bytes);
   return true;
 }
 
-bool AccumulateNear(const NearCall& call, MPI_Op op, const void* data) {
+bool AccumulateLocal(const LocalCall& call, MPI_Op op, const void* data) {
   return Change(call, op, data, false, nullptr);
 }
 
-bool FetchNear(const NearCall& call, MPI_Op op, const void* data, void* found) {
+bool FetchLocal(const LocalCall& call, MPI_Op op, const void* data, void* found) {
   return Change(call, op, data, true, found);
 }
 
-bool CompareSwapNear(const NearCall& call, const void* compare, const void* value, void* found) {
-  const Near near = Find(call);
-  if (near.at == nullptr || near.reach != Reach::kShared ||
-      !IsComparable(*near.type->predefined()) || near.bytes > sizeof(uint64_t) ||
-      reinterpret_cast<uintptr_t>(near.at) % near.bytes != 0 || !IsPlain(compare) ||
+bool CompareSwapLocal(const LocalCall& call, const void* compare, const void* value, void* found) {
+  const Local local = Find(call);
+  if (local.at == nullptr || local.reach != Reach::kShared ||
+      !IsComparable(*local.type->predefined()) || local.bytes > sizeof(uint64_t) ||
+      reinterpret_cast<uintptr_t>(local.at) % local.bytes != 0 || !IsPlain(compare) ||
       !IsPlain(value) || !IsPlain(found)) {
     return false;
   }
   uint64_t words[2] = {};  // little endian
-  std::memcpy(&words[0], value, near.bytes);
-  std::memcpy(&words[1], compare, near.bytes);
+  std::memcpy(&words[0], value, local.bytes);
+  std::memcpy(&words[1], compare, local.bytes);
   const uint64_t before =
-      shm::ApplyAtomicAt(near.at, static_cast<uint32_t>(near.bytes),
+      shm::ApplyAtomicAt(local.at, static_cast<uint32_t>(local.bytes),
                          shm::OneSidedOperation::kCompareSwap, words[0], words[1]);
-  shm::CopyWords(found, &before, near.bytes);
+  shm::CopyWords(found, &before, local.bytes);
   return true;
 }
 
 // What this process does in memory of its node is over when the call returns.
-bool FlushNear(MPI_Win handle, int rank) {
+bool FlushLocal(MPI_Win handle, int rank) {
   Win* const win = wins.Find(handle);
   if (win == nullptr || !win->HasRank(rank) || !win->epochs().IsAllLocked() ||
-      !win->target(rank).is_near || win->has_operations()) {
+      !win->target(rank).is_local || win->has_operations()) {
     return false;
   }
   std::atomic_thread_fence(std::memory_order_seq_cst);

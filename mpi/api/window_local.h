@@ -15,7 +15,7 @@
 namespace ferry::mpi {
 
 // What a call wants of a target: `count` elements of `type`, at both sides.
-struct NearCall {
+struct LocalCall {
   MPI_Win win;
   int rank;
   MPI_Aint disp;
@@ -23,14 +23,14 @@ struct NearCall {
   int64_t count;
 };
 
-bool PutNear(const NearCall& call, const void* from);
-bool GetNear(const NearCall& call, void* to);
-bool AccumulateNear(const NearCall& call, MPI_Op op, const void* data);
+bool PutLocal(const LocalCall& call, const void* from);
+bool GetLocal(const LocalCall& call, void* to);
+bool AccumulateLocal(const LocalCall& call, MPI_Op op, const void* data);
 // `found` gets what was there. Of MPI_NO_OP there need be no `data`.
-bool FetchNear(const NearCall& call, MPI_Op op, const void* data, void* found);
+bool FetchLocal(const LocalCall& call, MPI_Op op, const void* data, void* found);
 // One element.
-bool CompareSwapNear(const NearCall& call, const void* compare, const void* value, void* found);
+bool CompareSwapLocal(const LocalCall& call, const void* compare, const void* value, void* found);
 // MPI_Win_flush and MPI_Win_flush_local.
-bool FlushNear(MPI_Win win, int rank);
+bool FlushLocal(MPI_Win win, int rank);
 
 }  // namespace ferry::mpi

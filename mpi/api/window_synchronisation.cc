@@ -59,7 +59,7 @@ int WithGroup(Call call, MPI_Group group, int assertions, int possible, MPI_Win 
 }
 
 int FlushRank(const char* name, int rank, MPI_Win win) {
-  if (FlushNear(win, rank)) [[likely]] {
+  if (FlushLocal(win, rank)) [[likely]] {
     return MPI_SUCCESS;
   }
   Call call(name);

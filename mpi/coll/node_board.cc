@@ -209,8 +209,9 @@ collective::FailureText CommLink::TextOf(ErrorCode error) {
   return std::make_shared<const std::string>(front_end->peers->Explain(error).ToString());
 }
 
-std::vector<client::Place> CommLink::PlacesOf(std::span<const NodeAddress> addresses) const {
-  std::vector<client::Place> places(addresses.size());
+std::vector<client::RemoteAddress> CommLink::PlacesOf(
+    std::span<const NodeAddress> addresses) const {
+  std::vector<client::RemoteAddress> places(addresses.size());
   for (size_t i = 0; i < places.size(); ++i) {
     places[i] = {RankOf(static_cast<int>(i)), client::SegmentOf(LocationOf(addresses[i])),
                  addresses[i].address};

@@ -55,7 +55,8 @@ class CommLink : public collective::FrontLink {
   collective::FailureText TextOf(ErrorCode error) override;
 
  private:
-  std::vector<client::Place> PlacesOf(std::span<const collective::NodeAddress> addresses) const;
+  std::vector<client::RemoteAddress> PlacesOf(
+      std::span<const collective::NodeAddress> addresses) const;
 
   const Pauses pauses_;
   CallWatch* watch_ = nullptr;

@@ -81,12 +81,12 @@ Blocks& blocks = *new Blocks();
 }  // namespace
 
 void* TakeStaging(size_t size_bytes) {
-  void* const block = front_end->memory->TakeShadow(size_bytes);
+  void* const block = front_end->memory->TakeBounceBuffer(size_bytes);
   return block != nullptr ? block : collective::AllocateAligned(size_bytes);
 }
 
 void GiveStaging(void* memory) {
-  if (memory != nullptr && front_end != nullptr && !front_end->memory->GiveShadow(memory)) {
+  if (memory != nullptr && front_end != nullptr && !front_end->memory->GiveBounceBuffer(memory)) {
     std::free(memory);
   }
 }

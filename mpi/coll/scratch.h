@@ -12,8 +12,8 @@
 namespace ferry::mpi {
 
 // Host memory to copy device memory through, aligned to 64 bytes: a block of libferry's that the
-// GPU backend knows (MemoryAccess::TakeShadow), or, where there is none left, ordinary memory.
-// Null: there is no memory.
+// GPU backend knows (MemoryAccess::TakeBounceBuffer), or, where there is none left, ordinary
+// memory. Null: there is no memory.
 void* TakeStaging(size_t size_bytes);
 // Gives back what TakeStaging or AllocateAligned
 // (coll/messages/front_messenger.h) returned; does nothing for null.

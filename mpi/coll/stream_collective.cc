@@ -10,7 +10,7 @@
 #include "mpi/coll/table.h"
 #include "mpi/p2p/request.h"
 #include "mpi/p2p/strided_runs.h"
-#include "shm/layout/channel_layout.h"
+#include "shm/layout/pair_layout.h"
 
 namespace ferry::mpi {
 

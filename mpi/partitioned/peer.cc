@@ -22,10 +22,10 @@ int ErrorClassOf(uint64_t word) {
   return word > MPI_SUCCESS && word <= MPI_ERR_ABI ? static_cast<int>(word) : MPI_ERR_OTHER;
 }
 
-Failure PeerBlock::Open(uint32_t rank, bool is_near, const shm::Location& where,
+Failure PeerBlock::Open(uint32_t rank, bool is_local, const shm::Location& where,
                         uint64_t size_bytes) {
   place_ = {rank, client::SegmentOf(where), where.address};
-  if (is_near) {
+  if (is_local) {
     StatusOr<std::shared_ptr<std::byte>> mapped =
         front_end->peers->MapPeer(rank, where, size_bytes);
     if (!mapped.ok()) {
@@ -61,7 +61,7 @@ void PeerBlock::Write(uint64_t offset, const void* bytes, uint64_t size_bytes) c
     shm::CopyWords(mapped_.get() + offset, bytes, size_bytes);
     return;
   }
-  client::Place place = place_;
+  client::RemoteAddress place = place_;
   place.offset += offset;
   (void)front_end->one_sided->Put(nullptr, place, bytes, size_bytes);  // as above
 }

@@ -1,6 +1,6 @@
 // What one side of a partitioned message reaches of the other's memory: its block of words, and
-// where data lie or go. Of a rank of the same node (*near*) memory is mapped, or copied by the
-// kernel; of another node (*far*) it is reached by one-sided operations.
+// where data lie or go. Of a rank of the same node (*local*) memory is mapped, or copied by the
+// kernel; of another node (*remote*) it is reached by one-sided operations.
 //
 // Calling thread: any, after Open, which one thread calls and which may block on the daemon.
 #pragma once
@@ -21,16 +21,16 @@ int ErrorClassOf(uint64_t word);
 // The other side's block.
 class PeerBlock {
  public:
-  Failure Open(uint32_t rank, bool is_near, const shm::Location& where, uint64_t size_bytes);
+  Failure Open(uint32_t rank, bool is_local, const shm::Location& where, uint64_t size_bytes);
   bool is_open() const { return is_open_; }
-  // Null: it is far.
+  // Null: it is remote.
   std::byte* mapped() const { return mapped_.get(); }
-  const client::Place& place() const { return place_; }
+  const client::RemoteAddress& place() const { return place_; }
 
-  // Stores one of its words; in one order with all that is stored here, and (near) with all words
+  // Stores one of its words; in one order with all that is stored here, and (local) with all words
   // of the two sides.
   void Store(uint64_t offset, uint64_t value) const;
-  // The same for a near one, where the caller need not know what the other side does at the same
+  // The same for a local one, where the caller need not know what the other side does at the same
   // time.
   void StoreSoon(uint64_t offset, uint64_t value) const;
   // Bytes, before words that are stored later.
@@ -45,10 +45,10 @@ class PeerBlock {
 
   bool is_open_ = false;
   std::shared_ptr<std::byte> mapped_;
-  client::Place place_;  // far
+  client::RemoteAddress place_;  // remote
 };
 
-// The data of a near one.
+// The data of a local one.
 class PeerData {
  public:
   // Of `size_bytes`, private memory or not.

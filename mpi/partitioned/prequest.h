@@ -48,7 +48,7 @@ struct PrequestPlan {
   uint32_t partitions = 1;     // of this side
   uint64_t round = 0;          // the last one
   uint32_t peer = 0;           // a rank of the job
-  bool is_near = true;
+  bool is_local = true;
   bool is_null = false;  // there is no other side, and nothing moves
 
   // Of a send:
@@ -56,10 +56,10 @@ struct PrequestPlan {
   bool is_packed = false;  // by the host, first
   SenderWords words;
   shm::Location destination{};
-  std::byte* destination_mapped = nullptr;  // near, and in memory that can be mapped
+  std::byte* destination_mapped = nullptr;  // local, and in memory that can be mapped
   bool is_destination_by_stream = false;
   shm::Location receiver_block{};
-  std::byte* receiver_mapped = nullptr;  // near
+  std::byte* receiver_mapped = nullptr;  // local
 
   // Of a receive, and of a collective with results:
   uint64_t* arrived = nullptr;  // null: data come to other memory first, or none come

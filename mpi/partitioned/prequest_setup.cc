@@ -154,7 +154,7 @@ Failure Prequest::ChooseWay(const PrequestWishes& wishes) {
     }
   }
   // Inside a node both sides' hosts copy at once, which is more than ferryd does.
-  if (wishes.copy == Copy::kDaemon || (wishes.copy == Copy::kAuto && !plan_.is_near)) {
+  if (wishes.copy == Copy::kDaemon || (wishes.copy == Copy::kAuto && !plan_.is_local)) {
     Failure by_daemon = FindDaemonWay();
     if (by_daemon.ok()) {
       way_ = FERRY_PARTITIONED_BY_DAEMON;
@@ -171,7 +171,7 @@ Failure Prequest::ChooseWay(const PrequestWishes& wishes) {
 }
 
 Failure Prequest::FindKernelWay() const {
-  if (!plan_.is_near) {
+  if (!plan_.is_local) {
     return Unsupported("kernels cannot copy to rank " + std::to_string(plan_.peer) +
                        ", which lives on another node");
   }
@@ -202,7 +202,7 @@ Failure Prequest::FindDaemonWay() {
                          (source_.region == 0 ? "send" : "receive") +
                          " buffer, which is private memory: take it from MPI_Alloc_mem");
     }
-    if (plan_.is_near && IsByStream(source_, plan_.destination)) {
+    if (plan_.is_local && IsByStream(source_, plan_.destination)) {
       return Unsupported(
           "inside a node ferryd leaves memory that only streams and kernels reach to these");
     }

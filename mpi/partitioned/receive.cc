@@ -72,7 +72,7 @@ bool PartitionedReceive::TryLeaveLocked() {
   if (!is_gone && shm::LoadAcquire(words().sender_ended) == 0) {
     return false;
   }
-  if (!is_gone || is_near_) {  // what another node has sent may still come
+  if (!is_gone || is_local_) {  // what another node has sent may still come
     GiveBlock(&block_);
     GiveBlock(&landing_);
   }
@@ -115,13 +115,13 @@ void PartitionedReceive::AnswerLocked() {
   units_ = offer_.units();
   Failure failure;
   if (Failure opened =
-          sender_.Open(peer_, is_near_, offer_.block, SenderBlockBytes(units_.count()));
+          sender_.Open(peer_, is_local_, offer_.block, SenderBlockBytes(units_.count()));
       !opened.ok()) {
     failure = std::move(opened);
     // What cannot be mapped is reached as memory of another node is, so that the sender hears of
     // it.
     (void)sender_.Open(peer_, false, offer_.block, SenderBlockBytes(units_.count()));
-  } else if (is_near_) {
+  } else if (is_local_) {
     sender_words_ = SenderWords(sender_.mapped(), units_);
   }
   ReceiverAnswer answer;
@@ -144,7 +144,7 @@ void PartitionedReceive::AnswerLocked() {
   }
   sender_.Write(offsetof(SenderBlock, answer), &answer, sizeof(answer));
   sender_.Store(offsetof(SenderBlock, has_answer), 1);
-  if (is_near_ && !is_own_) {
+  if (is_local_ && !is_own_) {
     front_end->one_sided->TellOfChange(peer_);
   }
   (void)ClearLocked();
@@ -156,7 +156,7 @@ bool PartitionedReceive::IsReachable(const shm::Location& where) const {
     return total_bytes() == 0;
   }
   return where.region != 0 || is_own_ ||
-         (is_near_ && total_bytes() > kLandingBytes && ReachEachOther() &&
+         (is_local_ && total_bytes() > kLandingBytes && ReachEachOther() &&
           (where.flags & shm::kLocationByStream) == 0);
 }
 
@@ -184,7 +184,7 @@ Failure PartitionedReceive::MakeRoomLocked(ReceiverAnswer* answer) {
     answer->is_landing = 1;
     visible_ = ArrivalWords(copied_.get(), units_);
   }
-  if (is_near_ && offer_.is_readable != 0) {
+  if (is_local_ && offer_.is_readable != 0) {
     const bool is_private = offer_.data.region == 0 && !is_own_;
     can_take_ = (!is_private || ReachEachOther()) &&
                 source_.Open(peer_, offer_.data, units_.total_bytes()).ok();
@@ -212,7 +212,7 @@ bool PartitionedReceive::ClearLocked() {
     return false;
   }
   cleared_ = value;
-  if (is_near_ && value > this_round) {  // if the sender misses it, it looks again when it waits
+  if (is_local_ && value > this_round) {  // if the sender misses it, it looks again when it waits
     sender_.StoreSoon(offsetof(SenderBlock, cleared), value);
   } else {
     sender_.Store(offsetof(SenderBlock, cleared), value);
@@ -223,7 +223,7 @@ bool PartitionedReceive::ClearLocked() {
 
 // Pairs with the sender's TellOfRest: either it sees what was changed, or this sees that it rests.
 void PartitionedReceive::TellSender() {
-  if (!is_near_ || block_.data == nullptr) {
+  if (!is_local_ || block_.data == nullptr) {
     return;
   }
   if (shm::Load(words().sender_rests, std::memory_order_seq_cst) != 0) {
@@ -232,7 +232,7 @@ void PartitionedReceive::TellSender() {
 }
 
 void PartitionedReceive::TellOfRest(bool rests) {
-  if (is_near_ && is_matched_.load(std::memory_order_acquire) && sender_.is_open()) {
+  if (is_local_ && is_matched_.load(std::memory_order_acquire) && sender_.is_open()) {
     sender_.Store(offsetof(SenderBlock, receiver_rests), rests ? 1 : 0);
     // What was readied before the sender could see that is found by a look at all units.
     next_look_ns_.store(0, std::memory_order_relaxed);
@@ -251,7 +251,7 @@ bool PartitionedReceive::WaitsForCpuKernels() const {
   if (HasCpuKernels()) {
     return true;
   }
-  if (!is_near_ || !is_matched_.load(std::memory_order_acquire) || block_.data == nullptr) {
+  if (!is_local_ || !is_matched_.load(std::memory_order_acquire) || block_.data == nullptr) {
     return false;
   }
   return shm::LoadRelaxed(words().sender_kernels) != 0;
@@ -284,7 +284,7 @@ bool PartitionedReceive::HasSenderEnded() const {
     return false;
   }
   return shm::LoadAcquire(words().sender_ended) != 0 ||
-         (is_near_ && shm::LoadAcquire(sender_words_.block().sender_ended) != 0);
+         (is_local_ && shm::LoadAcquire(sender_words_.block().sender_ended) != 0);
 }
 
 void PartitionedReceive::BeginRound() {
@@ -363,7 +363,7 @@ Failure PartitionedReceive::Describe(PrequestPlan* plan) {
   plan->partitions = partitions_;
   plan->round = round();
   plan->peer = peer_;
-  plan->is_near = is_near_;
+  plan->is_local = is_local_;
   plan->arrived = landing_.data == nullptr ? &arrived_.of(0) : nullptr;
   return {};
 }

@@ -2,7 +2,7 @@
 //
 // A receive is posted for the sender's offer (offer.h). Once it is there, in whatever call, the
 // receiver answers where data go and which rounds it has begun. Data then arrive without it; but
-// where it can read a near sender's buffer, it takes what is ready from there while it waits or
+// where it can read a local sender's buffer, it takes what is ready from there while it waits or
 // asks. Where data cannot go to the program's buffer directly, they *land* in memory of the
 // library's, and are copied to their place in those calls.
 //
@@ -98,7 +98,7 @@ class PartitionedReceive final : public Side {
   std::atomic<bool> is_matched_{false};
   Units units_;
   PeerBlock sender_;
-  SenderWords sender_words_;  // near
+  SenderWords sender_words_;  // local
   Block block_;
   Block landing_;
   ArrivalWords arrived_;

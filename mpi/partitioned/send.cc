@@ -14,13 +14,13 @@
 namespace ferry::mpi {
 namespace {
 
-// The least that is worth being moved at once; near, of long messages, up to a sixteenth.
-constexpr uint64_t kNearBytes = 16 << 10;
-constexpr uint64_t kMostNearBytes = 64 << 10;
-constexpr uint64_t kFarBytes = 256 << 10;
+// The least that is worth being moved at once; local, of long messages, up to a sixteenth.
+constexpr uint64_t kLocalBytes = 16 << 10;
+constexpr uint64_t kMostLocalBytes = 64 << 10;
+constexpr uint64_t kRemoteBytes = 256 << 10;
 // The least pieces of large partitions.
-constexpr uint64_t kNearPieceBytes = 64 << 10;
-constexpr uint64_t kFarPieceBytes = 128 << 10;
+constexpr uint64_t kLocalPieceBytes = 64 << 10;
+constexpr uint64_t kRemotePieceBytes = 128 << 10;
 
 }  // namespace
 
@@ -32,15 +32,15 @@ Units PartitionedSend::Cut(const SideArguments& arguments, const UnitLimits& lim
       .partition_bytes = static_cast<uint64_t>(arguments.count * arguments.type->size_bytes())};
   const uint64_t least_bytes =
       limits.min_bytes != 0 ? limits.min_bytes
-      : !is_near_           ? kFarBytes
-      : is_readable_        ? std::clamp(units.total_bytes() / 16, kNearBytes, kMostNearBytes)
+      : !is_local_          ? kRemoteBytes
+      : is_readable_        ? std::clamp(units.total_bytes() / 16, kLocalBytes, kMostLocalBytes)
                             : 1;
   units.per_unit =
       Units::PerUnit(partitions_, units.partition_bytes, least_bytes, limits.max_units);
   if (!is_by_stream_) {
     units.pieces =
         Units::Pieces(units.per_unit, units.partition_bytes,
-                      std::max({is_near_ ? kNearPieceBytes : kFarPieceBytes, limits.min_bytes,
+                      std::max({is_local_ ? kLocalPieceBytes : kRemotePieceBytes, limits.min_bytes,
                                 units.total_bytes() / limits.max_units}));
   }
   return units;
@@ -61,7 +61,7 @@ PartitionedSend::~PartitionedSend() {
 
 // Whether the receiver can take what is ready from the buffer.
 bool PartitionedSend::CanBeRead() const {
-  if (!is_near_ || !payload_.is_dense() || is_own_) {
+  if (!is_local_ || !payload_.is_dense() || is_own_) {
     return is_own_ && payload_.is_dense();
   }
   const shm::Location where =
@@ -95,7 +95,7 @@ Failure PartitionedSend::Open() {
       return {MPI_ERR_NO_MEM, "no memory for a packed copy of " + SizeText()};
     }
   }
-  if (!is_near_) {
+  if (!is_local_) {
     context_ = front_end->one_sided->MakeContext();
   }
   return SendOffer();
@@ -161,7 +161,7 @@ bool PartitionedSend::TryLeaveLocked() {
     (void)front_end->one_sided->Quiet(context_, nullptr);
   }
   // What another node has sent may still come.
-  if (!is_gone || is_near_) {
+  if (!is_gone || is_local_) {
     GiveBlock(&block_);
   }
   return true;
@@ -174,8 +174,8 @@ bool PartitionedSend::IsNamed() {
 
 bool PartitionedSend::IsAwaited() {
   std::lock_guard lock(mutex_);
-  // A near receiver that has not answered sees it in this side's block.
-  return !has_told_end_ && (!is_near_ || is_settled_.load(std::memory_order_relaxed));
+  // A local receiver that has not answered sees it in this side's block.
+  return !has_told_end_ && (!is_local_ || is_settled_.load(std::memory_order_relaxed));
 }
 
 // ---- The receiver -------------------------------------------------------------------------------
@@ -193,9 +193,9 @@ bool PartitionedSend::SettleLocked() {
   if (answer_.error == 0 && answer_.block.region == 0) {
     failure = {MPI_ERR_INTERN, "the answer to the partitioned send names no words of the receiver"};
   } else if (answer_.block.region != 0) {
-    failure = receiver_.Open(peer_, is_near_, answer_.block, ReceiverBlockBytes(units_.count()));
+    failure = receiver_.Open(peer_, is_local_, answer_.block, ReceiverBlockBytes(units_.count()));
   }
-  if (failure.ok() && answer_.error == 0 && is_near_) {
+  if (failure.ok() && answer_.error == 0 && is_local_) {
     auto* const words = receiver_.mapped() + sizeof(ReceiverBlock);
     arrived_ = ArrivalWords(static_cast<uint64_t*>(static_cast<void*>(words)), units_);
     failure = destination_.Open(peer_, answer_.data, static_cast<uint64_t>(total_bytes()));
@@ -205,7 +205,7 @@ bool PartitionedSend::SettleLocked() {
   }
   if (!failure.ok()) {
     answer_.error = static_cast<uint64_t>(failure.error_class);
-    if (!receiver_.is_open()) {  // a near receiver sees it there
+    if (!receiver_.is_open()) {  // a local receiver sees it there
       shm::StoreRelease(words_.block().sender_ended, 1);
     }
     Break(std::move(failure));
@@ -257,7 +257,7 @@ bool PartitionedSend::IsCleared(uint64_t round) {
 }
 
 void PartitionedSend::TellOfRest(bool rests) {
-  if (is_near_ && is_settled_.load(std::memory_order_acquire) && receiver_.is_open()) {
+  if (is_local_ && is_settled_.load(std::memory_order_acquire) && receiver_.is_open()) {
     receiver_.Store(offsetof(ReceiverBlock, sender_rests), rests ? 1 : 0);
   }
 }
@@ -269,7 +269,7 @@ void PartitionedSend::TellOfWait(bool waits) {
 }
 
 void PartitionedSend::TellOfPrequest() {
-  if (is_near_ && receiver_.is_open()) {
+  if (is_local_ && receiver_.is_open()) {
     receiver_.Store(offsetof(ReceiverBlock, sender_kernels), HasCpuKernels() ? 1 : 0);
   }
 }
@@ -398,13 +398,13 @@ Failure PartitionedSend::Describe(PrequestPlan* plan) {
   plan->partitions = partitions_;
   plan->round = round();
   plan->peer = peer_;
-  plan->is_near = is_near_;
+  plan->is_local = is_local_;
   plan->source = packed_ == nullptr ? static_cast<std::byte*>(payload_.data()) : nullptr;
   plan->is_packed = packed_ != nullptr;
   plan->words = words_;
   plan->destination = answer_.data;
   plan->receiver_block = answer_.block;
-  if (is_near_) {
+  if (is_local_) {
     plan->destination_mapped = destination_.mapped();
     plan->is_destination_by_stream = destination_.is_by_stream();
     plan->receiver_mapped = receiver_.mapped();

@@ -2,7 +2,7 @@
 //
 // Ready marks partitions by one atomic exchange for each unit, or by a store where the thread is
 // alone in the library and does not complete the unit; who completes one whose round the receiver
-// has cleared moves it at once. The rest is moved by the receiver, if it is near and can read the
+// has cleared moves it at once. The rest is moved by the receiver, if it is local and can read the
 // buffer, and by this side's other calls, or the library's thread, where it cannot.
 //
 // Calling thread: see request.h and partitioned.h.
@@ -88,7 +88,7 @@ class PartitionedSend final : public Side {
     return is_settled_.load(std::memory_order_acquire) && answer_.can_take == 0;
   }
   bool IsWatchedByHelper() const {
-    return !is_near_ || !is_readable_ || IsLeftAlone() ||
+    return !is_local_ || !is_readable_ || IsLeftAlone() ||
            (prequest_ != nullptr && prequest_->LeavesToHost());
   }
   void TellReceiver();
@@ -111,19 +111,19 @@ class PartitionedSend final : public Side {
   Offer offer_;
   client::RequestHandle offer_handle_ = 0;
   std::unique_ptr<std::byte[]> packed_;         // null: the data are dense
-  client::OneSidedContext* context_ = nullptr;  // far
+  client::OneSidedContext* context_ = nullptr;  // remote
 
   // Set once, under mutex_, before is_settled_.
   std::atomic<bool> is_settled_{false};
   ReceiverAnswer answer_;
   PeerBlock receiver_;
   PeerData destination_;
-  ArrivalWords arrived_;  // near
-  Share share_;           // near
+  ArrivalWords arrived_;  // local
+  Share share_;           // local
 
   std::atomic<uint64_t> left_{0};  // PartsOfRound: how many were left to the receiver
   std::atomic<bool> needs_quiet_{
-      false};  // far: something of this round is read until the context is quiet
+      false};  // remote: something of this round is read until the context is quiet
 
   // Under mutex_. Units before these have been readied, taken, and have arrived, in this round.
   uint32_t readied_units_ = 0;
@@ -136,8 +136,8 @@ class PartitionedSend final : public Side {
   bool has_told_end_ = false;
 
   // Threads in Ready that have made a unit full, or are about to: while there are any the request
-  // stays, even if others have seen the unit, ended the round and freed it. Far: they may be about
-  // to put what they have taken, too. On a line of its own.
+  // stays, even if others have seen the unit, ended the round and freed it. Remote: they may be
+  // about to put what they have taken, too. On a line of its own.
   alignas(64) std::atomic<uint32_t> acting_{0};
 };
 

@@ -55,7 +55,7 @@ void PartitionedSend::Move(uint32_t unit, uint64_t round) {
   }
 }
 
-// Near: takes full units from this one back, and copies them at once; or some of this one's parts.
+// Local: takes full units from this one back, and copies them at once; or some of this one's parts.
 // Returns how many units are done with. *is_first: nothing was taken before, in this look.
 uint32_t PartitionedSend::MoveFullLocked(uint32_t unit, uint64_t round, bool* is_first) {
   const uint64_t most = share_.IsOwn(unit) ? units_.bytes_at_once() : 0;
@@ -99,7 +99,7 @@ void PartitionedSend::MoveBits(uint32_t unit, uint64_t bits, uint64_t round) {
     return;
   }
   // What lands at another node is copied from there while other pieces are on their way.
-  const bool is_piece_by_piece = !is_near_ && units_.pieces != 1 && answer_.is_landing != 0;
+  const bool is_piece_by_piece = !is_local_ && units_.pieces != 1 && answer_.is_landing != 0;
   while (bits != 0) {
     const Units::Run run = Units::TakeRun(&bits, is_piece_by_piece ? 1 : kPartitionsPerUnit);
     if (const ErrorCode error = MoveRun(unit, run, round); error != ErrorCode::kOk) {
@@ -137,7 +137,7 @@ ErrorCode PartitionedSend::MoveRun(uint32_t unit, const Units::Run& run, uint64_
   if (from == nullptr && size_bytes != 0) {
     return ErrorCode::kInvalidBuffer;
   }
-  if (is_near_) {
+  if (is_local_) {
     const ErrorCode error = destination_.CopyTo(offset, from, size_bytes, IsSourceByStream());
     if (error != ErrorCode::kOk) {
       return error;
@@ -150,10 +150,10 @@ ErrorCode PartitionedSend::MoveRun(uint32_t unit, const Units::Run& run, uint64_
     return ErrorCode::kOk;
   }
   const shm::Location& data = answer_.data;
-  const client::Place place =
+  const client::RemoteAddress place =
       size_bytes == 0  // nothing has a place there
           ? receiver_.place()
-          : client::Place{peer_, client::SegmentOf(data), data.address + offset};
+          : client::RemoteAddress{peer_, client::SegmentOf(data), data.address + offset};
   // Short ones are copied on their way, so that the send need not wait until they are there.
   const bool is_short = size_bytes <= kShortPut && !IsSourceByStream() && data.flags == 0;
   if (!is_short) {
@@ -167,7 +167,7 @@ ErrorCode PartitionedSend::MoveRun(uint32_t unit, const Units::Run& run, uint64_
 // Pairs with the receiver's TellOfRest: either it sees what was changed, or this sees that it
 // rests.
 void PartitionedSend::TellReceiver() {
-  if (is_near_ && shm::Load(words_.block().receiver_rests, std::memory_order_seq_cst) != 0) {
+  if (is_local_ && shm::Load(words_.block().receiver_rests, std::memory_order_seq_cst) != 0) {
     front_end->one_sided->TellOfChange(peer_);
   }
 }
@@ -183,7 +183,7 @@ bool PartitionedSend::IsOver() {
   if (!is_active()) {
     return true;
   }
-  if (is_near_ && units_.count() == 1 && !has_prequest_.load(std::memory_order_relaxed) &&
+  if (is_local_ && units_.count() == 1 && !has_prequest_.load(std::memory_order_relaxed) &&
       is_settled_.load(std::memory_order_acquire) && arrived_.is_there() &&
       arrived_.IsFull(0, round())) {
     return true;
@@ -250,13 +250,13 @@ void PartitionedSend::MoveReadyLocked(uint64_t this_round) {
   if (takes_stale) {
     seen_.resize(units_.count());
   }
-  // Near from the last one on: the receiver begins with the first, so each of the two copies mostly
-  // the same data in each round, and finds them in its core's caches.
+  // Local from the last one on: the receiver begins with the first, so each of the two copies
+  // mostly the same data in each round, and finds them in its core's caches.
   bool is_first = true;
-  for (uint32_t end = units_.count(); is_near_ && end > taken_units_;) {
+  for (uint32_t end = units_.count(); is_local_ && end > taken_units_;) {
     end -= MoveFullLocked(end - 1, this_round, &is_first);
   }
-  for (uint32_t unit = taken_units_; (!is_near_ || takes_stale) && unit < units_.count(); ++unit) {
+  for (uint32_t unit = taken_units_; (!is_local_ || takes_stale) && unit < units_.count(); ++unit) {
     Move(unit, this_round);
     if (takes_stale) {
       MoveStale(unit, this_round);
@@ -279,10 +279,10 @@ void PartitionedSend::MoveStale(uint32_t unit, uint64_t this_round) {
   MoveBits(unit, words_.Take(unit, this_round, false), this_round);
 }
 
-// Near: all has arrived; the receiver moves some of it. Far: all was put, and the puts are over;
-// the context is quiet, too, while a thread is about to put what it has taken.
+// Local: all has arrived; the receiver moves some of it. Remote: all was put, and the puts are
+// over; the context is quiet, too, while a thread is about to put what it has taken.
 bool PartitionedSend::IsOverLocked(uint64_t this_round) {
-  if (is_near_) {
+  if (is_local_) {
     arrived_units_ = arrived_.FirstMissing(arrived_units_, this_round);
     return arrived_units_ == units_.count() && AreAskedLocked(this_round);
   }

@@ -23,7 +23,7 @@ Side::Side(const SideArguments& arguments)
     : comm_(Ref<Comm>::Share(arguments.comm)),
       peer_(arguments.peer),
       tag_(arguments.tag),
-      is_near_(front_end->NodeOf(arguments.peer) == front_end->NodeOf(front_end->rank())),
+      is_local_(front_end->NodeOf(arguments.peer) == front_end->NodeOf(front_end->rank())),
       is_own_(arguments.peer == front_end->rank()),
       partitions_(arguments.partitions),
       payload_(arguments.buffer, arguments.count * arguments.partitions, *arguments.type),
@@ -132,8 +132,8 @@ void Side::AwaitUntil(bool (*done)(void*), void* argument) {
 void Side::WaitUntil(bool (*done)(void*), void* argument) {
   using From = client::WordWait::From;
   const bool has_kernels = WaitsForCpuKernels();
-  const bool looks_shortly = is_near_ && !has_kernels;  // else news come with a turn of the links
-  client::WordWait wait(*front_end, !is_near_     ? From::kNetwork
+  const bool looks_shortly = is_local_ && !has_kernels;  // else news come with a turn of the links
+  client::WordWait wait(*front_end, !is_local_    ? From::kNetwork
                                     : has_kernels ? From::kKernels
                                                   : From::kNode);
   while (!done(argument) && front_end->poison() == ErrorCode::kOk) {

@@ -63,7 +63,7 @@ class Side : public Request, public Partitioned, public PrequestSource, public W
   // The round that is under way, or was the last one; 0: none has begun.
   uint64_t round() const { return round_.load(std::memory_order_relaxed); }
   uint32_t peer() const { return peer_; }
-  bool is_near() const { return is_near_; }
+  bool is_local() const { return is_local_; }
   const Payload& payload() const { return payload_; }
 
   // For one that is freed: does what there is to do. True: nobody else counts on it any more.
@@ -85,9 +85,10 @@ class Side : public Request, public Partitioned, public PrequestSource, public W
   virtual void BeginRound() = 0;
   // Why no round can begin.
   virtual Failure CheckPartner() = 0;
-  // Near: whether either side reaches the other's private memory. Both know the same.
+  // Local: whether either side reaches the other's private memory. Both know the same.
   bool ReachEachOther() const;
-  // Tells the other side, if it is known and near, whether this one sleeps: then it is to be woken.
+  // Tells the other side, if it is known and local, whether this one sleeps: then it is to be
+  // woken.
   virtual void TellOfRest(bool rests) = 0;
   // It has got a Prequest, or has none any more.
   virtual void TellOfPrequest() {}
@@ -130,8 +131,8 @@ class Side : public Request, public Partitioned, public PrequestSource, public W
   Ref<Comm> comm_;
   const uint32_t peer_;
   const int tag_;
-  const bool is_near_;  // a rank of the same node
-  const bool is_own_;   // this rank
+  const bool is_local_;  // a rank of the same node
+  const bool is_own_;    // this rank
   const uint32_t partitions_;
   const Payload payload_;  // of all partitions
   const bool is_by_stream_;

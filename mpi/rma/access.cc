@@ -12,26 +12,27 @@
 
 namespace ferry::mpi {
 
-using client::Place;
+using client::RemoteAddress;
 using client::WhenDone;
 
-Failure FindSpot(Win& win, int rank, int64_t disp, const Elements& there, Spot* spot) {
-  Target& target = win.target(rank);
-  spot->target = &target;
-  spot->memory = &target.memory;
-  spot->rank = rank;
+Failure FindWindowAddress(Win& win, int rank, int64_t disp, const Elements& there,
+                          WindowAddress* window_address) {
+  WindowTarget& target = win.target(rank);
+  window_address->target = &target;
+  window_address->memory = &target.memory;
+  window_address->rank = rank;
   if (disp < 0) {
     return {MPI_ERR_DISP, "the displacement is " + std::to_string(disp)};
   }
   const Bounds span = there.type->Span(there.count);
   if (win.is_dynamic()) {
-    return FindAttached(win, &target, {disp, span}, spot);
+    return FindAttached(win, &target, {disp, span}, window_address);
   }
-  const bool overflows = __builtin_mul_overflow(disp, target.disp_unit, &spot->offset);
+  const bool overflows = __builtin_mul_overflow(disp, target.disp_unit, &window_address->offset);
   int64_t low = 0;
   int64_t high = 0;
-  if (overflows || __builtin_add_overflow(spot->offset, span.low, &low) ||
-      __builtin_add_overflow(spot->offset, span.high, &high) || low < 0 ||
+  if (overflows || __builtin_add_overflow(window_address->offset, span.low, &low) ||
+      __builtin_add_overflow(window_address->offset, span.high, &high) || low < 0 ||
       (span.low != span.high && static_cast<uint64_t>(high) > target.memory.size_bytes)) {
     return {MPI_ERR_RMA_RANGE, "bytes " + std::to_string(low) + " to " + std::to_string(high) +
                                    " are wanted of rank " + std::to_string(rank) +
@@ -41,14 +42,15 @@ Failure FindSpot(Win& win, int rank, int64_t disp, const Elements& there, Spot* 
   return {};
 }
 
-Place PlaceAt(const Spot& spot, int64_t offset) {
-  Place place = spot.memory->place;
+RemoteAddress RemoteAddressAt(const WindowAddress& window_address, int64_t offset) {
+  RemoteAddress place = window_address.memory->place;
   place.offset += static_cast<uint64_t>(offset);
   return place;
 }
 
-bool IsReachedByLink(const Spot& spot) {
-  return !spot.target->is_near && (spot.memory->place.segment & client::kSegmentPrivate) != 0;
+bool IsReachedByLink(const WindowAddress& window_address) {
+  return !window_address.target->is_local &&
+         (window_address.memory->place.segment & client::kSegmentPrivate) != 0;
 }
 
 namespace {
@@ -60,8 +62,8 @@ std::byte* DataOf(const Elements& elements) {
 }
 
 // The same elements at an address.
-Elements Mapped(const Spot& spot, const Elements& there) {
-  return {spot.memory->mapped + spot.offset, there.count, there.type};
+Elements Mapped(const WindowAddress& window_address, const Elements& there) {
+  return {window_address.memory->mapped + window_address.offset, there.count, there.type};
 }
 
 // Between memory of this process' address space, none of it by streams.
@@ -79,9 +81,9 @@ bool MayBeByStream(const Elements& here) {
 }
 
 // Whether nothing is left to do: there was nothing, or it was a copy of this process, or it fails.
-bool MoveHere(const Spot& spot, const Elements& here, const Elements& there, bool is_put,
-              Failure* failure) {
-  if (const ErrorCode state = front_end->peers->PeerState(spot.target->rank);
+bool MoveHere(const WindowAddress& window_address, const Elements& here, const Elements& there,
+              bool is_put, Failure* failure) {
+  if (const ErrorCode state = front_end->peers->PeerState(window_address.target->rank);
       state != ErrorCode::kOk) {
     *failure = FailureOf(state);
     return true;
@@ -89,32 +91,33 @@ bool MoveHere(const Spot& spot, const Elements& here, const Elements& there, boo
   if (there.size_bytes() == 0) {
     return true;
   }
-  if (spot.memory->mapped == nullptr || MayBeByStream(here)) {
+  if (window_address.memory->mapped == nullptr || MayBeByStream(here)) {
     return false;
   }
-  const Elements mapped = Mapped(spot, there);
+  const Elements mapped = Mapped(window_address, there);
   CopyHere(is_put ? here : mapped, is_put ? mapped : here);
   return true;
 }
 
 // Moves packed data to or from private memory. Over when it returns.
-Failure MovePrivate(Win& win, const Spot& spot, const Elements& there, std::byte* packed,
-                    bool is_put) {
+Failure MovePrivate(Win& win, const WindowAddress& window_address, const Elements& there,
+                    std::byte* packed, bool is_put) {
   std::vector<PrivateRun> runs;
-  FERRY_RETURN_FAILURE(ForEachRunAt(spot, there, [&](int64_t offset, int64_t length) {
+  FERRY_RETURN_FAILURE(ForEachRunAt(window_address, there, [&](int64_t offset, int64_t length) {
     runs.push_back({offset, length});
     return Failure{};
   }));
   PrivateWish wish;
   wish.kind = is_put ? PrivateWish::Kind::kPut : PrivateWish::Kind::kGet;
   wish.bytes = static_cast<uint64_t>(there.size_bytes());
-  return CarryOut(win, spot.rank, *spot.memory, wish, runs, packed, packed);
+  return CarryOut(win, window_address.rank, *window_address.memory, wish, runs, packed, packed);
 }
 
 // The same where this process has that memory, but not by loads and stores only.
-Failure MoveByStream(const Spot& spot, const Elements& there, std::byte* packed, bool is_put) {
-  return ForEachRunAt(spot, there, [&](int64_t offset, int64_t length) {
-    std::byte* const at = spot.memory->mapped + offset;
+Failure MoveByStream(const WindowAddress& window_address, const Elements& there, std::byte* packed,
+                     bool is_put) {
+  return ForEachRunAt(window_address, there, [&](int64_t offset, int64_t length) {
+    std::byte* const at = window_address.memory->mapped + offset;
     const Status status = is_put
                               ? front_end->memory->Copy(at, packed, static_cast<uint64_t>(length))
                               : front_end->memory->Copy(packed, at, static_cast<uint64_t>(length));
@@ -123,18 +126,19 @@ Failure MoveByStream(const Spot& spot, const Elements& there, std::byte* packed,
   });
 }
 
-bool IsOverAtOnce(const Spot& spot) {
-  return spot.memory->mapped != nullptr ||
-         (spot.memory->reach == Reach::kPrivate && !IsReachedByLink(spot));
+bool IsOverAtOnce(const WindowAddress& window_address) {
+  return window_address.memory->mapped != nullptr ||
+         (window_address.memory->reach == Reach::kPrivate && !IsReachedByLink(window_address));
 }
 
 // Begins an operation for each run, until one fails.
 template <typename Begin>
-ErrorCode BeginEach(const Spot& spot, const Elements& there, std::byte* packed, Begin&& begin) {
+ErrorCode BeginEach(const WindowAddress& window_address, const Elements& there, std::byte* packed,
+                    Begin&& begin) {
   ErrorCode error = ErrorCode::kOk;
-  (void)ForEachRunAt(spot, there, [&](int64_t offset, int64_t length) {
+  (void)ForEachRunAt(window_address, there, [&](int64_t offset, int64_t length) {
     if (error == ErrorCode::kOk) {
-      error = begin(PlaceAt(spot, offset), packed, static_cast<uint64_t>(length));
+      error = begin(RemoteAddressAt(window_address, offset), packed, static_cast<uint64_t>(length));
       packed += length;
     }
     return Failure{};
@@ -144,67 +148,70 @@ ErrorCode BeginEach(const Spot& spot, const Elements& there, std::byte* packed, 
 
 }  // namespace
 
-Failure Put(Win& win, const Spot& spot, const Elements& here, const Elements& there,
-            Operation* operation, bool* is_over) {
+Failure Put(Win& win, const WindowAddress& window_address, const Elements& here,
+            const Elements& there, Operation* operation, bool* is_over) {
   Failure failure;
   *is_over = true;
-  if (MoveHere(spot, here, there, true, &failure)) [[likely]] {
+  if (MoveHere(window_address, here, there, true, &failure)) [[likely]] {
     return failure;
   }
   Payload payload(here.buffer, here.count, *here.type);
   FERRY_RETURN_FAILURE(payload.Pack());
   auto* packed = static_cast<std::byte*>(payload.data());
-  if (IsOverAtOnce(spot)) {
-    return spot.memory->mapped != nullptr ? MoveByStream(spot, there, packed, true)
-                                          : MovePrivate(win, spot, there, packed, true);
+  if (IsOverAtOnce(window_address)) {
+    return window_address.memory->mapped != nullptr
+               ? MoveByStream(window_address, there, packed, true)
+               : MovePrivate(win, window_address, there, packed, true);
   }
-  *is_over = spot.target->is_near;
+  *is_over = window_address.target->is_local;
   client::OneSidedContext* const context =
       operation == nullptr ? win.context() : operation->context();
   const WhenDone when = payload.is_dense() ? WhenDone::kAtQuiet : WhenDone::kAtReturn;
   const ErrorCode begun =
-      BeginEach(spot, there, packed, [&](const Place& place, std::byte* from, uint64_t bytes) {
-        return front_end->one_sided->Put(context, place, from, bytes, {}, when);
-      });
-  if (begun != ErrorCode::kUnsupported || !IsReachedByLink(spot)) {
+      BeginEach(window_address, there, packed,
+                [&](const RemoteAddress& place, std::byte* from, uint64_t bytes) {
+                  return front_end->one_sided->Put(context, place, from, bytes, {}, when);
+                });
+  if (begun != ErrorCode::kUnsupported || !IsReachedByLink(window_address)) {
     return FailureOf(begun);
   }
   FERRY_RETURN_FAILURE(FailureOf(front_end->one_sided->Quiet(context, nullptr)));
-  return MovePrivate(win, spot, there, packed, true);
+  return MovePrivate(win, window_address, there, packed, true);
 }
 
 // Unpacks what has come once the operation is over.
-Failure Get(Win& win, const Spot& spot, const Elements& here, const Elements& there,
-            const Ref<Operation>& operation, bool* is_over) {
+Failure Get(Win& win, const WindowAddress& window_address, const Elements& here,
+            const Elements& there, const Ref<Operation>& operation, bool* is_over) {
   Failure failure;
   *is_over = true;
-  if (MoveHere(spot, here, there, false, &failure)) [[likely]] {
+  if (MoveHere(window_address, here, there, false, &failure)) [[likely]] {
     return failure;
   }
   auto payload = std::make_shared<Payload>(here.buffer, here.count, *here.type);
   FERRY_RETURN_FAILURE(payload->MakeRoom());
   auto* packed = static_cast<std::byte*>(payload->data());
   const int64_t bytes = there.size_bytes();
-  if (IsOverAtOnce(spot)) {
-    FERRY_RETURN_FAILURE(spot.memory->mapped != nullptr
-                             ? MoveByStream(spot, there, packed, false)
-                             : MovePrivate(win, spot, there, packed, false));
+  if (IsOverAtOnce(window_address)) {
+    FERRY_RETURN_FAILURE(window_address.memory->mapped != nullptr
+                             ? MoveByStream(window_address, there, packed, false)
+                             : MovePrivate(win, window_address, there, packed, false));
     return payload->Unpack(bytes);
   }
-  *is_over = spot.target->is_near;
+  *is_over = window_address.target->is_local;
   Ref<Operation> rest = operation;
   if (!rest && !payload->is_dense()) {
-    rest = MakeRef<Operation>(win, spot.rank);
+    rest = MakeRef<Operation>(win, window_address.rank);
   }
   client::OneSidedContext* const context = rest ? rest->context() : win.context();
   const ErrorCode first =
-      BeginEach(spot, there, packed, [&](const Place& place, std::byte* to, uint64_t bytes) {
-        return front_end->one_sided->Get(context, to, place, bytes, WhenDone::kAtQuiet);
-      });
+      BeginEach(window_address, there, packed,
+                [&](const RemoteAddress& place, std::byte* to, uint64_t bytes) {
+                  return front_end->one_sided->Get(context, to, place, bytes, WhenDone::kAtQuiet);
+                });
   Failure begun = FailureOf(first);
-  if (first == ErrorCode::kUnsupported && IsReachedByLink(spot)) {
+  if (first == ErrorCode::kUnsupported && IsReachedByLink(window_address)) {
     begun = FailureOf(front_end->one_sided->Quiet(context, nullptr));
-    begun = begun.ok() ? MovePrivate(win, spot, there, packed, false) : begun;
+    begun = begun.ok() ? MovePrivate(win, window_address, there, packed, false) : begun;
   }
   if (!rest) {
     return begun;

@@ -30,32 +30,33 @@ struct Elements {
 };
 
 // Where displacements of the target's datatype count from.
-struct Spot {
-  const Target* target = nullptr;
+struct WindowAddress {
+  const WindowTarget* target = nullptr;
   const Exposed* memory = nullptr;
   int rank = 0;                      // in the window
   int64_t offset = 0;                // from the beginning of the memory
   std::shared_ptr<const void> kept;  // what `memory` is a part of, in a dynamic window
 };
 // MPI_ERR_DISP, MPI_ERR_RMA_RANGE: some of the elements do not lie in what the target exposes.
-Failure FindSpot(Win& win, int rank, int64_t disp, const Elements& there, Spot* spot);
+Failure FindWindowAddress(Win& win, int rank, int64_t disp, const Elements& there,
+                          WindowAddress* window_address);
 
 // What lies there, as one-sided operations name it.
-client::Place PlaceAt(const Spot& spot, int64_t offset);
+client::RemoteAddress RemoteAddressAt(const WindowAddress& window_address, int64_t offset);
 
 // Whether that is private memory of another node, which operations reach while this process has a
 // direct link to its owner. They return kUnsupported while it has none.
-bool IsReachedByLink(const Spot& spot);
+bool IsReachedByLink(const WindowAddress& window_address);
 
 // Calls use(offset from the beginning of the target's memory, length) for each run of bytes there,
 // in packed order, until one fails.
 template <typename Use>
-Failure ForEachRunAt(const Spot& spot, const Elements& there, Use&& use) {
+Failure ForEachRunAt(const WindowAddress& window_address, const Elements& there, Use&& use) {
   Failure failure;
   there.type->ForEachRun(there.count, 0, there.size_bytes(),
                          [&](int64_t displacement, int64_t length) {
                            if (failure.ok()) {
-                             failure = use(spot.offset + displacement, length);
+                             failure = use(window_address.offset + displacement, length);
                            }
                          });
   return failure;
@@ -63,9 +64,9 @@ Failure ForEachRunAt(const Spot& spot, const Elements& there, Use&& use) {
 
 // Both sides have the same number of bytes. With `operation` what is under way afterwards is in its
 // context; *is_over: nothing is.
-Failure Put(Win& win, const Spot& spot, const Elements& here, const Elements& there,
-            Operation* operation, bool* is_over);
-Failure Get(Win& win, const Spot& spot, const Elements& here, const Elements& there,
-            const Ref<Operation>& operation, bool* is_over);
+Failure Put(Win& win, const WindowAddress& window_address, const Elements& here,
+            const Elements& there, Operation* operation, bool* is_over);
+Failure Get(Win& win, const WindowAddress& window_address, const Elements& here,
+            const Elements& there, const Ref<Operation>& operation, bool* is_over);
 
 }  // namespace ferry::mpi

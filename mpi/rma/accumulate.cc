@@ -22,8 +22,8 @@ using client::WhenDone;
 Failure Unsupported(std::string text) { return {MPI_ERR_UNSUPPORTED_OPERATION, std::move(text)}; }
 
 // Before the owner is asked instead: what went by the link comes first.
-Failure EndOperationsByLink(Win& win, const Spot& spot) {
-  return FailureOf(front_end->one_sided->QuietWith(win.context(), spot.target->rank));
+Failure EndOperationsByLink(Win& win, const WindowAddress& window_address) {
+  return FailureOf(front_end->one_sided->QuietWith(win.context(), window_address.target->rank));
 }
 
 // ---- Rows of elements ---------------------------------------------------------------------------
@@ -34,7 +34,7 @@ bool IsLocked(const Exposed& memory) {
 }
 
 // The bytes of each run are whole elements, which lie as in memory in `operands` and `found`, too.
-Failure ChangeLocked(Win& win, const Spot& spot, const shm::Accumulation& what,
+Failure ChangeLocked(Win& win, const WindowAddress& window_address, const shm::Accumulation& what,
                      std::span<PrivateRun> runs, const std::byte* operands, std::byte* found) {
   PrivateWish wish;
   wish.kind = found != nullptr ? PrivateWish::Kind::kGetAccumulate : PrivateWish::Kind::kAccumulate;
@@ -42,30 +42,31 @@ Failure ChangeLocked(Win& win, const Spot& spot, const shm::Accumulation& what,
   for (const PrivateRun& run : runs) {
     wish.bytes += static_cast<uint64_t>(run.length);
   }
-  return CarryOut(win, spot.rank, *spot.memory, wish, runs, operands, found);
+  return CarryOut(win, window_address.rank, *window_address.memory, wish, runs, operands, found);
 }
 
-ErrorCode ChangeRow(Win& win, const Spot& spot, const shm::Accumulation& what,
+ErrorCode ChangeRow(Win& win, const WindowAddress& window_address, const shm::Accumulation& what,
                     const PrivateRun& run, const std::byte* operands, std::byte* found) {
   return front_end->one_sided->Accumulate(
       win.context(),
-      {PlaceAt(spot, run.offset), what, static_cast<uint64_t>(run.length) / what.element_bytes()},
+      {RemoteAddressAt(window_address, run.offset), what,
+       static_cast<uint64_t>(run.length) / what.element_bytes()},
       operands, found, WhenDone::kAtReturn);
 }
 
 // Where a link breaks off in the midst, the owner is asked for the rest.
-Failure ChangeRows(Win& win, const Spot& spot, const shm::Accumulation& what,
+Failure ChangeRows(Win& win, const WindowAddress& window_address, const shm::Accumulation& what,
                    std::span<PrivateRun> runs, const std::byte* operands, std::byte* found) {
-  const bool is_locked = IsLocked(*spot.memory);
-  if (is_locked && !IsReachedByLink(spot)) {
-    return ChangeLocked(win, spot, what, runs, operands, found);
+  const bool is_locked = IsLocked(*window_address.memory);
+  if (is_locked && !IsReachedByLink(window_address)) {
+    return ChangeLocked(win, window_address, what, runs, operands, found);
   }
   while (!runs.empty()) {
     const PrivateRun& run = runs.front();
-    const ErrorCode error = ChangeRow(win, spot, what, run, operands, found);
+    const ErrorCode error = ChangeRow(win, window_address, what, run, operands, found);
     if (error == ErrorCode::kUnsupported && is_locked) {
-      FERRY_RETURN_FAILURE(EndOperationsByLink(win, spot));
-      return ChangeLocked(win, spot, what, runs, operands, found);
+      FERRY_RETURN_FAILURE(EndOperationsByLink(win, window_address));
+      return ChangeLocked(win, window_address, what, runs, operands, found);
     }
     FERRY_RETURN_FAILURE(FailureOf(error));
     operands = operands == nullptr ? nullptr : operands + run.length;
@@ -76,11 +77,11 @@ Failure ChangeRows(Win& win, const Spot& spot, const shm::Accumulation& what,
 }
 
 // Elements without gaps lie as packed ones do.
-Failure AccumulateDense(Win& win, const Spot& spot, const Elements& there,
+Failure AccumulateDense(Win& win, const WindowAddress& window_address, const Elements& there,
                         const shm::Accumulation& what, const std::byte* data, std::byte* found) {
   PrivateRun first;
   std::vector<PrivateRun> rest;  // mostly none
-  FERRY_RETURN_FAILURE(ForEachRunAt(spot, there, [&](int64_t offset, int64_t length) {
+  FERRY_RETURN_FAILURE(ForEachRunAt(window_address, there, [&](int64_t offset, int64_t length) {
     if (first.length == 0) {
       first = {offset, length};
     } else {
@@ -89,20 +90,20 @@ Failure AccumulateDense(Win& win, const Spot& spot, const Elements& there,
     return Failure{};
   }));
   if (rest.empty()) [[likely]] {
-    return ChangeRows(win, spot, what, {&first, 1}, data, found);
+    return ChangeRows(win, window_address, what, {&first, 1}, data, found);
   }
   rest.insert(rest.begin(), first);
-  return ChangeRows(win, spot, what, rest, data, found);
+  return ChangeRows(win, window_address, what, rest, data, found);
 }
 
 // Pairs that follow each other as in an array are one run. What the datatype takes for a run may
 // end within a pair, and begin with an index.
-std::vector<PrivateRun> RunsOfPairs(const Spot& spot, const Elements& there,
+std::vector<PrivateRun> RunsOfPairs(const WindowAddress& window_address, const Elements& there,
                                     const BasicType& pair) {
   const int64_t value_bytes = pair.value->size_bytes;
   std::vector<PrivateRun> runs;
   int64_t packed = 0;
-  (void)ForEachRunAt(spot, there, [&](int64_t offset, int64_t length) {
+  (void)ForEachRunAt(window_address, there, [&](int64_t offset, int64_t length) {
     for (const int64_t end = packed + length; packed < end;) {
       const int64_t within = packed % pair.size_bytes;
       if (within == 0 && !runs.empty() && runs.back().offset + runs.back().length == offset) {
@@ -120,14 +121,15 @@ std::vector<PrivateRun> RunsOfPairs(const Spot& spot, const Elements& there,
   return runs;
 }
 
-Failure AccumulatePairs(Win& win, const Spot& spot, const Elements& there, const BasicType& pair,
-                        const shm::Accumulation& what, const std::byte* data, std::byte* found) {
-  std::vector<PrivateRun> runs = RunsOfPairs(spot, there, pair);
+Failure AccumulatePairs(Win& win, const WindowAddress& window_address, const Elements& there,
+                        const BasicType& pair, const shm::Accumulation& what, const std::byte* data,
+                        std::byte* found) {
+  std::vector<PrivateRun> runs = RunsOfPairs(window_address, there, pair);
   const auto bytes = static_cast<size_t>(there.size_bytes() / pair.size_bytes * pair.extent_bytes);
   std::vector<std::byte> operands(data != nullptr ? bytes : 0);
   std::vector<std::byte> before(found != nullptr ? bytes : 0);
   LayOutPairs(pair, data, &operands);
-  FERRY_RETURN_FAILURE(ChangeRows(win, spot, what, runs,
+  FERRY_RETURN_FAILURE(ChangeRows(win, window_address, what, runs,
                                   data != nullptr ? operands.data() : nullptr,
                                   found != nullptr ? before.data() : nullptr));
   PackPairs(pair, before, found);
@@ -136,9 +138,9 @@ Failure AccumulatePairs(Win& win, const Spot& spot, const Elements& there, const
 
 }  // namespace
 
-Failure AccumulatePacked(Win& win, const Spot& spot, const Elements& there, const Op& op,
-                         const std::byte* data, std::byte* found) {
-  FERRY_RETURN_FAILURE(FailureOf(front_end->peers->PeerState(spot.target->rank)));
+Failure AccumulatePacked(Win& win, const WindowAddress& window_address, const Elements& there,
+                         const Op& op, const std::byte* data, std::byte* found) {
+  FERRY_RETURN_FAILURE(FailureOf(front_end->peers->PeerState(window_address.target->rank)));
   if (there.size_bytes() == 0) {  // whatever the operation, as elsewhere
     return {};
   }
@@ -151,8 +153,8 @@ Failure AccumulatePacked(Win& win, const Spot& spot, const Elements& there, cons
                        std::string(basic.name));
   }
   return basic.size_bytes == basic.extent_bytes
-             ? AccumulateDense(win, spot, there, *what, data, found)
-             : AccumulatePairs(win, spot, there, basic, *what, data, found);
+             ? AccumulateDense(win, window_address, there, *what, data, found)
+             : AccumulatePairs(win, window_address, there, basic, *what, data, found);
 }
 
 // ---- One word of a target -----------------------------------------------------------------------
@@ -166,30 +168,30 @@ uint64_t Load(const void* bytes, size_t width) {
 }
 
 // In memory whose elements change under a lock.
-Failure CompareSwapLocked(Win& win, const Spot& spot, size_t bytes, const void* compare,
-                          const void* value, void* found) {
+Failure CompareSwapLocked(Win& win, const WindowAddress& window_address, size_t bytes,
+                          const void* compare, const void* value, void* found) {
   std::vector<std::byte> both(2 * bytes);
   std::memcpy(both.data(), compare, bytes);
   std::memcpy(both.data() + bytes, value, bytes);
   PrivateWish wish;
   wish.kind = PrivateWish::Kind::kCompareSwap;
   wish.bytes = bytes;
-  PrivateRun run{spot.offset, static_cast<int64_t>(bytes)};
-  return CarryOut(win, spot.rank, *spot.memory, wish, {&run, 1}, both.data(),
+  PrivateRun run{window_address.offset, static_cast<int64_t>(bytes)};
+  return CarryOut(win, window_address.rank, *window_address.memory, wish, {&run, 1}, both.data(),
                   static_cast<std::byte*>(found));
 }
 
 }  // namespace
 
-Failure CompareSwapElement(Win& win, const Spot& spot, const Datatype& type, const void* compare,
-                           const void* value, void* found) {
+Failure CompareSwapElement(Win& win, const WindowAddress& window_address, const Datatype& type,
+                           const void* compare, const void* value, void* found) {
   const auto bytes = static_cast<size_t>(type.size_bytes());
-  FERRY_RETURN_FAILURE(FailureOf(front_end->peers->PeerState(spot.target->rank)));
-  const client::Place place = PlaceAt(spot, spot.offset);
+  FERRY_RETURN_FAILURE(FailureOf(front_end->peers->PeerState(window_address.target->rank)));
+  const client::RemoteAddress place = RemoteAddressAt(window_address, window_address.offset);
   const bool is_word = bytes <= sizeof(uint64_t) && place.offset % bytes == 0;
-  const bool is_locked = IsLocked(*spot.memory);
-  if (is_locked && (!is_word || !IsReachedByLink(spot))) {
-    return CompareSwapLocked(win, spot, bytes, compare, value, found);
+  const bool is_locked = IsLocked(*window_address.memory);
+  if (is_locked && (!is_word || !IsReachedByLink(window_address))) {
+    return CompareSwapLocked(win, window_address, bytes, compare, value, found);
   }
   if (bytes > sizeof(uint64_t)) {
     return Unsupported("Ferry cannot compare and swap an element of " +
@@ -198,7 +200,7 @@ Failure CompareSwapElement(Win& win, const Spot& spot, const Datatype& type, con
                        " bytes, of which 8 are the most");
   }
   if (!is_word) {
-    return Unsupported("the element at byte " + std::to_string(spot.offset) +
+    return Unsupported("the element at byte " + std::to_string(window_address.offset) +
                        " of the target's memory does not lie at a multiple of its " +
                        std::to_string(bytes) + " bytes: Ferry cannot change it at once");
   }
@@ -209,8 +211,8 @@ Failure CompareSwapElement(Win& win, const Spot& spot, const Datatype& type, con
        Load(value, bytes), Load(compare, bytes)},
       &before, WhenDone::kAtReturn);
   if (error == ErrorCode::kUnsupported && is_locked) {
-    FERRY_RETURN_FAILURE(EndOperationsByLink(win, spot));
-    return CompareSwapLocked(win, spot, bytes, compare, value, found);
+    FERRY_RETURN_FAILURE(EndOperationsByLink(win, window_address));
+    return CompareSwapLocked(win, window_address, bytes, compare, value, found);
   }
   shm::CopyWords(found, &before, bytes);
   return FailureOf(error);

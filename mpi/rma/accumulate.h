@@ -20,12 +20,12 @@ namespace ferry::mpi {
 
 // target = target op data, element by element. `data`: the origin's, packed; may be null for
 // MPI_NO_OP. `found`: what was there, packed; null: of no interest. MPI_ERR_OP, MPI_ERR_TYPE too.
-Failure AccumulatePacked(Win& win, const Spot& spot, const Elements& there, const Op& op,
-                         const std::byte* data, std::byte* found);
+Failure AccumulatePacked(Win& win, const WindowAddress& window_address, const Elements& there,
+                         const Op& op, const std::byte* data, std::byte* found);
 // If the element is `compare`, it becomes `value`; `found` is what was there.
 // MPI_ERR_UNSUPPORTED_OPERATION: it is longer than 8 bytes, or lies elsewhere than at a multiple of
 // its size, in memory that others map.
-Failure CompareSwapElement(Win& win, const Spot& spot, const Datatype& type, const void* compare,
-                           const void* value, void* found);
+Failure CompareSwapElement(Win& win, const WindowAddress& window_address, const Datatype& type,
+                           const void* compare, const void* value, void* found);
 
 }  // namespace ferry::mpi

@@ -80,12 +80,12 @@ Failure AttachedMemory::Publish() {
 
 namespace {
 
-Failure OpenEntry(const Target& target, const AttachedEntry& entry, Exposed* memory) {
+Failure OpenEntry(const WindowTarget& target, const AttachedEntry& entry, Exposed* memory) {
   *memory = ExposedAt(target.rank, entry.location, entry.size_bytes);
   memory->address = entry.address;
   if (target.rank == front_end->rank()) {
     memory->mapped = memory->is_by_stream() ? nullptr : reinterpret_cast<std::byte*>(entry.address);
-  } else if (target.is_near && memory->reach == Reach::kShared && entry.size_bytes != 0) {
+  } else if (target.is_local && memory->reach == Reach::kShared && entry.size_bytes != 0) {
     StatusOr<std::shared_ptr<std::byte>> mapped =
         front_end->peers->MapPeer(target.rank, entry.location, entry.size_bytes);
     if (!mapped.ok()) {
@@ -98,7 +98,7 @@ Failure OpenEntry(const Target& target, const AttachedEntry& entry, Exposed* mem
 }
 
 // Copies the table of that version; *is_whole: it has not changed meanwhile.
-ErrorCode Fetch(Win& win, const Target& target, uint64_t version,
+ErrorCode Fetch(Win& win, const WindowTarget& target, uint64_t version,
                 std::vector<AttachedEntry>* entries, bool* is_whole) {
   AttachedHead head{};
   ErrorCode error = target.control.Read(ControlLayout::attached(), &head, sizeof(head));
@@ -143,7 +143,7 @@ void Join(std::vector<AttachedEntry>* entries) {
   entries->resize(std::min(entries->size(), kept + 1));
 }
 
-Failure Refresh(Win& win, Target* target) {
+Failure Refresh(Win& win, WindowTarget* target) {
   uint64_t version = 0;
   ErrorCode error = target->control.Load(ControlLayout::attached(), &version);
   if (error != ErrorCode::kOk || version == target->attached_version) {
@@ -152,7 +152,7 @@ Failure Refresh(Win& win, Target* target) {
   std::vector<AttachedEntry> entries;
   bool is_whole = false;
   FERRY_RETURN_FAILURE(AwaitWords(
-      target->is_near ? client::WordWait::From::kNode : client::WordWait::From::kQuestion,
+      target->is_local ? client::WordWait::From::kNode : client::WordWait::From::kQuestion,
       [&] {
         error = target->control.Load(ControlLayout::attached(), &version);
         error = error == ErrorCode::kOk ? Fetch(win, *target, version, &entries, &is_whole) : error;
@@ -172,7 +172,8 @@ Failure Refresh(Win& win, Target* target) {
 
 }  // namespace
 
-Failure FindAttached(Win& win, Target* target, const AttachedRange& range, Spot* spot) {
+Failure FindAttached(Win& win, WindowTarget* target, const AttachedRange& range,
+                     WindowAddress* window_address) {
   const std::lock_guard lock(win.attached_mutex());
   FERRY_RETURN_FAILURE(Refresh(win, target));
   const auto low = static_cast<uint64_t>(range.address + range.span.low);
@@ -190,9 +191,9 @@ Failure FindAttached(Win& win, Target* target, const AttachedRange& range, Spot*
                                    " are not all in one piece of memory that the target has "
                                    "attached"};
   }
-  spot->memory = &*std::prev(after);
-  spot->kept = target->attached;
-  spot->offset = range.address - static_cast<int64_t>(spot->memory->address);
+  window_address->memory = &*std::prev(after);
+  window_address->kept = target->attached;
+  window_address->offset = range.address - static_cast<int64_t>(window_address->memory->address);
   return {};
 }
 

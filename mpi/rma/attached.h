@@ -22,7 +22,7 @@
 
 namespace ferry::mpi {
 
-struct Spot;
+struct WindowAddress;
 
 // In the control block, at ControlLayout::attached().
 struct AttachedHead {
@@ -69,6 +69,7 @@ struct AttachedRange {
   Bounds span;  // from there
 };
 // MPI_ERR_RMA_RANGE: they are not all in one piece of memory that the target has attached.
-Failure FindAttached(Win& win, Target* target, const AttachedRange& range, Spot* spot);
+Failure FindAttached(Win& win, WindowTarget* target, const AttachedRange& range,
+                     WindowAddress* window_address);
 
 }  // namespace ferry::mpi

@@ -11,12 +11,12 @@ namespace ferry::mpi {
 using client::WhenDone;
 using shm::OneSidedOperation;
 
-Failure ControlBlock::Open(client::OneSidedContext* context, uint32_t rank, bool is_near,
+Failure ControlBlock::Open(client::OneSidedContext* context, uint32_t rank, bool is_local,
                            std::byte* own, const shm::Location& where, uint64_t size_bytes) {
   context_ = context;
   place_ = {rank, client::SegmentOf(where), where.address};
   base_ = own;
-  if (own != nullptr || !is_near) {
+  if (own != nullptr || !is_local) {
     return {};
   }
   StatusOr<std::shared_ptr<std::byte>> mapped = front_end->peers->MapPeer(rank, where, size_bytes);
@@ -36,7 +36,7 @@ ErrorCode ControlBlock::Atomic(uint64_t offset, uint32_t width, OneSidedOperatio
 }
 
 ErrorCode ControlBlock::Load(uint64_t offset, uint32_t* found) const {
-  if (is_near()) {
+  if (is_local()) {
     *found = shm::Load(At<uint32_t>(offset), std::memory_order_seq_cst);
     return ErrorCode::kOk;
   }
@@ -47,7 +47,7 @@ ErrorCode ControlBlock::Load(uint64_t offset, uint32_t* found) const {
 }
 
 ErrorCode ControlBlock::Load(uint64_t offset, uint64_t* found) const {
-  if (is_near()) {
+  if (is_local()) {
     *found = shm::Load(At<uint64_t>(offset), std::memory_order_seq_cst);
     return ErrorCode::kOk;
   }
@@ -55,7 +55,7 @@ ErrorCode ControlBlock::Load(uint64_t offset, uint64_t* found) const {
 }
 
 ErrorCode ControlBlock::Swap(uint64_t offset, uint32_t value, uint32_t* found) const {
-  if (is_near()) {
+  if (is_local()) {
     *found = shm::Exchange(At<uint32_t>(offset), value, std::memory_order_seq_cst);
     return front_end->peers->PeerState(place_.rank);
   }
@@ -67,7 +67,7 @@ ErrorCode ControlBlock::Swap(uint64_t offset, uint32_t value, uint32_t* found) c
 
 ErrorCode ControlBlock::CompareSwap(uint64_t offset, uint32_t expected, uint32_t value,
                                     uint32_t* found) const {
-  if (is_near()) {
+  if (is_local()) {
     *found = expected;
     (void)shm::CompareExchange(At<uint32_t>(offset), *found, value, std::memory_order_seq_cst);
     return front_end->peers->PeerState(place_.rank);
@@ -80,7 +80,7 @@ ErrorCode ControlBlock::CompareSwap(uint64_t offset, uint32_t expected, uint32_t
 }
 
 ErrorCode ControlBlock::Tell(uint64_t offset, uint64_t value) const {
-  if (is_near()) {
+  if (is_local()) {
     (void)shm::Exchange(At<uint64_t>(offset), value, std::memory_order_seq_cst);
     front_end->one_sided->TellOfChange(place_.rank);
     return front_end->peers->PeerState(place_.rank);
@@ -91,14 +91,14 @@ ErrorCode ControlBlock::Tell(uint64_t offset, uint64_t value) const {
 }
 
 ErrorCode ControlBlock::Read(uint64_t offset, void* to, uint64_t size_bytes) const {
-  if (is_near()) {
+  if (is_local()) {
     for (uint64_t at = 0; at < size_bytes; at += sizeof(uint32_t)) {
       const uint32_t word = shm::Load(At<uint32_t>(offset + at), std::memory_order_seq_cst);
       std::memcpy(static_cast<std::byte*>(to) + at, &word, sizeof(word));
     }
     return ErrorCode::kOk;
   }
-  client::Place from = place_;
+  client::RemoteAddress from = place_;
   from.offset += offset;
   return front_end->one_sided->Get(context_, to, from, size_bytes, WhenDone::kAtReturn);
 }

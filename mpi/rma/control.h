@@ -47,7 +47,7 @@ class ControlBlock {
  public:
   // `own`: its address, if it is this process' own. `context`: of what it is told. Blocks on the
   // daemon where it has to be mapped.
-  Failure Open(client::OneSidedContext* context, uint32_t rank, bool is_near, std::byte* own,
+  Failure Open(client::OneSidedContext* context, uint32_t rank, bool is_local, std::byte* own,
                const shm::Location& where, uint64_t size_bytes);
 
   // Each returns what was there in *found. An error: the rank is gone.
@@ -61,10 +61,10 @@ class ControlBlock {
   // Copies words of 4 bytes, which may change meanwhile.
   ErrorCode Read(uint64_t offset, void* to, uint64_t size_bytes) const;
 
-  // Of a block that is near.
+  // Of a block that is local.
   shm::ElementLock& elements() const { return At<shm::ElementLock>(ControlLayout::elements()); }
 
-  bool is_near() const { return base_ != nullptr; }
+  bool is_local() const { return base_ != nullptr; }
   uint32_t rank() const { return place_.rank; }
 
  private:
@@ -78,7 +78,7 @@ class ControlBlock {
   client::OneSidedContext* context_ = nullptr;
   std::shared_ptr<std::byte> mapping_;
   std::byte* base_ = nullptr;  // null: it is of another node
-  client::Place place_;
+  client::RemoteAddress place_;
 };
 
 }  // namespace ferry::mpi

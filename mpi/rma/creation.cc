@@ -209,15 +209,15 @@ class WindowMaker {
 
   Failure OpenTarget(int rank) {
     const Offer& offer = offers_[static_cast<size_t>(rank)];
-    Target& target = win_->target(rank);
+    WindowTarget& target = win_->target(rank);
     target.rank = static_cast<uint32_t>(win_->comm().WorldRank(rank));
-    target.is_near = front_end->NodeOf(target.rank) == front_end->NodeOf(front_end->rank());
+    target.is_local = front_end->NodeOf(target.rank) == front_end->NodeOf(front_end->rank());
     target.disp_unit = offer.disp_unit;
-    if (!target.is_near) {
+    if (!target.is_local) {
       win_->waits_from_ = client::WordWait::From::kNetwork;
     }
     const bool is_own = rank == win_->rank();
-    FERRY_RETURN_FAILURE(target.control.Open(win_->words(), target.rank, target.is_near,
+    FERRY_RETURN_FAILURE(target.control.Open(win_->words(), target.rank, target.is_local,
                                              is_own ? win_->control_memory_.base() : nullptr,
                                              offer.control, win_->control().size_bytes()));
     Exposed& memory = target.memory;
@@ -227,7 +227,7 @@ class WindowMaker {
     memory.size_bytes = offer.size_bytes;
     if (is_own && !memory.is_by_stream() && offer.size_bytes != 0) {
       memory.mapped = win_->base_;
-    } else if (target.is_near && memory.reach == Reach::kShared) {
+    } else if (target.is_local && memory.reach == Reach::kShared) {
       return Map(target.rank, offer.data, offer.size_bytes, &memory.mapping, &memory.mapped);
     }
     return {};

@@ -188,7 +188,7 @@ class Lock {
   // Wakes one that may rest; null: all who wait.
   void Tell(int next) {
     for (int rank = 0; rank < win_.size(); ++rank) {
-      if (rank != win_.rank() && win_.target(rank).is_near &&
+      if (rank != win_.rank() && win_.target(rank).is_local &&
           (rank == next || (next < 0 && stands_[static_cast<size_t>(rank)] >= kAwaitsAlone))) {
         front_end->one_sided->TellOfChange(win_.target(rank).rank);
       }
@@ -198,7 +198,7 @@ class Lock {
   template <typename Done>
   Failure Await(Done&& done) {
     return AwaitWords(
-        block_.is_near() ? client::WordWait::From::kNode : client::WordWait::From::kQuestion,
+        block_.is_local() ? client::WordWait::From::kNode : client::WordWait::From::kQuestion,
         [&] { return done() || !ok() || !dead_.ok(); },
         [this] { return front_end->peers->PeerState(block_.rank()); });
   }

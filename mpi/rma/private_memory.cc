@@ -232,7 +232,7 @@ Failure CarryOutHere(Win& win, const PrivateWish& wish, std::span<const PrivateR
 }
 
 // Puts and gets of many runs.
-Status MoveEach(const Target& target, const Exposed& memory, bool is_put,
+Status MoveEach(const WindowTarget& target, const Exposed& memory, bool is_put,
                 std::span<const PrivateRun> runs, std::byte* packed) {
   std::vector<ProcessCopy> copies;
   copies.reserve(runs.size());
@@ -247,7 +247,7 @@ Status MoveEach(const Target& target, const Exposed& memory, bool is_put,
 
 // In private memory of a rank of the node. kPermissionDenied, kUnsupported: the kernel denies it,
 // and nothing was done.
-Status CarryOutInNode(const Target& target, const Exposed& memory, const PrivateWish& wish,
+Status CarryOutInNode(const WindowTarget& target, const Exposed& memory, const PrivateWish& wish,
                       std::span<const PrivateRun> runs, const std::byte* data, std::byte* found) {
   const bool is_put = wish.kind == Kind::kPut;
   std::byte* const packed = is_put ? const_cast<std::byte*>(data) : found;  // read, or written
@@ -300,8 +300,8 @@ Failure AskOwner(Win& win, int target, PrivateWish wish, std::span<const Private
 
 Failure CarryOut(Win& win, int target, const Exposed& memory, PrivateWish wish,
                  std::span<PrivateRun> runs, const std::byte* data, std::byte* found) {
-  const Target& owner = win.target(target);
-  if (target != win.rank() && owner.is_near && memory.reach == Reach::kPrivate &&
+  const WindowTarget& owner = win.target(target);
+  if (target != win.rank() && owner.is_local && memory.reach == Reach::kPrivate &&
       !memory.is_by_stream() && front_end->peers->IsPrivateMemoryReachable(owner.rank)) {
     const Status done = CarryOutInNode(owner, memory, wish, runs, data, found);
     if (done.code() != ErrorCode::kUnsupported && done.code() != ErrorCode::kPermissionDenied) {

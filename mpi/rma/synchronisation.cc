@@ -109,10 +109,11 @@ Failure AwaitCounts(Win& win, const std::vector<int>& ranks, Offset offset, Expe
 
 // Counts up this rank's word at `offset` in the block of each of them, of which `told` is the
 // count. After a failure, too: the others wait for it.
-Failure TellEach(Win& win, const std::vector<int>& ranks, uint64_t offset, uint64_t Target::*told) {
+Failure TellEach(Win& win, const std::vector<int>& ranks, uint64_t offset,
+                 uint64_t WindowTarget::*told) {
   Failure failure;
   for (const int rank : ranks) {
-    Target& target = win.target(rank);
+    WindowTarget& target = win.target(rank);
     const ErrorCode error = target.control.Tell(offset, ++(target.*told));
     failure = failure.ok() ? FailureOf(error) : failure;
   }
@@ -124,7 +125,8 @@ Failure TellEach(Win& win, const std::vector<int>& ranks, uint64_t offset, uint6
 Failure Post(Win& win, const std::vector<int>& origins) {
   FERRY_RETURN_FAILURE(win.epochs().Post(origins));
   Sync();
-  Failure failure = TellEach(win, origins, win.control().post(win.rank()), &Target::posts_told);
+  Failure failure =
+      TellEach(win, origins, win.control().post(win.rank()), &WindowTarget::posts_told);
   if (!failure.ok()) {
     win.epochs().Wait();
   }
@@ -154,7 +156,7 @@ Failure Complete(Win& win) {
   FERRY_RETURN_FAILURE(win.epochs().FindStarted(&targets));
   const Failure ended = win.Quiet();
   const Failure told =
-      TellEach(win, targets, win.control().complete(win.rank()), &Target::completes_told);
+      TellEach(win, targets, win.control().complete(win.rank()), &WindowTarget::completes_told);
   win.epochs().Complete();
   return ended.ok() ? told : ended;
 }

@@ -48,7 +48,7 @@ struct Exposed {
   Reach reach = Reach::kNone;
   uint64_t address = 0;  // there; of what is attached to a dynamic window
   uint64_t size_bytes = 0;
-  client::Place place;          // kPrivate: of no segment, if no links reach it
+  client::RemoteAddress place;  // kPrivate: of no segment, if no links reach it
   shm::Location location{};     // as ranks of its node copy it
   std::byte* mapped = nullptr;  // where this process has it; null: only operations reach it
   std::shared_ptr<std::byte> mapping;
@@ -84,9 +84,9 @@ class Exposure {
 };
 
 // One process of the window.
-struct Target {
-  uint32_t rank = 0;     // in the job
-  bool is_near = false;  // of this node
+struct WindowTarget {
+  uint32_t rank = 0;      // in the job
+  bool is_local = false;  // of this node
   int64_t disp_unit = 1;
   Exposed memory;  // none in a dynamic window
   // What it has attached to a dynamic window, by address, as of `attached_version`.
@@ -137,9 +137,9 @@ class Win : public Object {
   bool HasRank(int rank) const {
     return static_cast<unsigned>(rank) < static_cast<unsigned>(size());
   }
-  Target& target(int rank) { return targets_[static_cast<size_t>(rank)]; }
-  const Target& target(int rank) const { return targets_[static_cast<size_t>(rank)]; }
-  const Target& own() const { return target(rank()); }
+  WindowTarget& target(int rank) { return targets_[static_cast<size_t>(rank)]; }
+  const WindowTarget& target(int rank) const { return targets_[static_cast<size_t>(rank)]; }
+  const WindowTarget& own() const { return target(rank()); }
   ControlLayout control() const { return ControlLayout(size()); }
   Epochs& epochs() { return epochs_; }
   // Of a dynamic window: what this process has attached, and held while what others have is looked
@@ -198,7 +198,7 @@ class Win : public Object {
   const Ref<Comm> comm_;
   int flavor_;
   int model_ = MPI_WIN_UNIFIED;
-  std::vector<Target> targets_;  // by rank
+  std::vector<WindowTarget> targets_;  // by rank
   WindowMemory control_memory_;
   WindowMemory data_memory_;
   Exposure exposure_;

@@ -11,22 +11,22 @@ inline constexpr uint32_t kInlineBytes = 32;
 
 enum class DescriptorKind : uint8_t {
   kNone = 0,
-  kEager = 1,      // a whole message: inline, or in one slab cell of the same lane
-  kRts = 2,        // request to send, same node: `payload` is LocalRts
-  kRemoteRts = 3,  // request to send to another node: `payload` is RemoteRts
-  kPull = 4,       // rank -> daemon: fetch a matched remote message; `payload` is PullCommand
-  kPullDone = 5,   // daemon -> receiving rank: `payload` is TransferResult
-  kSendDone = 6,   // daemon -> sending rank: `payload` is TransferResult
-  kCredit = 7,     // to a remote sender: `payload` is CreditReturn
-  kAccuse = 8,     // rank -> daemon: `payload` is Accusation
-  // Receiver-first rendezvous (engine/rendezvous/advert.h), between ranks of two nodes.
-  kAdvert = 9,      // receiver -> its daemon, the other one -> the sender: `payload` is AdvertWords
-  kWithdraw = 10,   // the same way: the advert is to be given back; `payload` is AdvertWords
+  kEager = 1,        // a whole message: inline, or in one slab cell of the same lane
+  kRts = 2,          // request to send, same node: `payload` is LocalRts
+  kRemoteRts = 3,    // request to send to another node: `payload` is RemoteRts
+  kRndvGet = 4,      // rank -> daemon: fetch a matched remote message; `payload` is RndvGetCommand
+  kRndvGetDone = 5,  // daemon -> receiving rank: `payload` is TransferResult
+  kSendDone = 6,     // daemon -> sending rank: `payload` is TransferResult
+  kCredit = 7,       // to a remote sender: `payload` is CreditReturn
+  kAccuse = 8,       // rank -> daemon: `payload` is Accusation
+  // Receiver-first rendezvous (engine/rendezvous/rtr.h), between ranks of two nodes.
+  kRtr = 9,         // receiver -> its daemon, the other one -> the sender: `payload` is RtrWords
+  kWithdraw = 10,   // the same way: the RTR is to be given back; `payload` is RtrWords
   kWithdrawn = 11,  // daemon -> receiving rank: it is; `payload` is TransferResult
   kPut = 12,        // sender -> its daemon, the other one -> the receiver: a message in its place,
-                    // written into an advertised receive; `payload` is PutCommand
+                    // written into a receive that an RTR names; `payload` is PutCommand
   // A send that is cancelled, between ranks of two nodes: the payload of both is RemoteRts.
-  kRetract = 13,    // sender -> its daemon, the other one -> the receiver: the offer is taken back,
+  kRetract = 13,    // sender -> its daemon, the other one -> the receiver: the RTS is taken back,
                     // unless a receive has matched it; `key` names it to the receiver
   kRetracted = 14,  // receiver -> its daemon: it was, and is `key`
   kLeft = 15,       // daemon -> rank: the source, of another node, has left; it says no more
@@ -42,12 +42,12 @@ enum class DescriptorKind : uint8_t {
 // Descriptor::flags.
 inline constexpr uint8_t kFlagCell = 1;           // kEager: the data lies in cell `cell`
 inline constexpr uint8_t kFlagSourcePrivate = 2;  // kRemoteRts: source is the rank's private memory
-inline constexpr uint8_t kFlagSynchronous = 4;    // kRemoteRts to the daemon: as an offer only
+inline constexpr uint8_t kFlagSynchronous = 4;    // kRemoteRts to the daemon: as an RTS only
 inline constexpr uint8_t kFlagMatched = 8;        // kWithdraw: another message came for the receive
 // kRemoteRts: its sender has counted size_bytes in PeerWords::pushed, so the data may follow the
-// offer at once. Whoever matches it gives them back. Cores pass it on, whatever they do.
+// RTS at once. Whoever matches it gives them back. Cores pass it on, whatever they do.
 inline constexpr uint8_t kFlagPushed = 16;
-// In MatchEntry::flags alone: the direct link that the offer came by was lost.
+// In MatchEntry::flags alone: the direct link that the RTS came by was lost.
 inline constexpr uint8_t kFlagLinkLost = 32;
 
 struct alignas(64) Descriptor {
@@ -105,15 +105,15 @@ struct RemoteRts {
 };
 FERRY_ASSERT_LAYOUT(RemoteRts, 32);
 
-// Payload of kPull: the transfer slot with this index in the caller's own inbox says the rest.
-struct PullCommand {
+// Payload of kRndvGet: the transfer slot with this index in the caller's own inbox says the rest.
+struct RndvGetCommand {
   uint32_t transfer;
   uint32_t generation;
   uint64_t reserved[3];
 };
-FERRY_ASSERT_LAYOUT(PullCommand, 32);
+FERRY_ASSERT_LAYOUT(RndvGetCommand, 32);
 
-// Payload of kPullDone and kSendDone.
+// Payload of kRndvGetDone and kSendDone.
 struct TransferResult {
   uint32_t request;
   uint32_t generation;
@@ -169,21 +169,21 @@ struct Accusation {
 };
 FERRY_ASSERT_LAYOUT(Accusation, 32);
 
-// Payload of kAdvert and kWithdraw: a receive of `size_bytes` at most. To the sender without
+// Payload of kRtr and kWithdraw: a receive of `size_bytes` at most. To the sender without
 // `where`.
-struct AdvertWords {
+struct RtrWords {
   uint32_t receive;  // the receiver's request
   uint32_t generation;
-  uint64_t seen;  // kAdvert: Advert::seen
+  uint64_t seen;  // kRtr: RTR::seen
   Location where;
 };
-FERRY_ASSERT_LAYOUT(AdvertWords, 32);
+FERRY_ASSERT_LAYOUT(RtrWords, 32);
 
 // Payload of kPut. `where` is the source, in a region; to the receiver it is not told.
 struct PutCommand {
   uint32_t send_request;
   uint32_t send_generation;
-  uint32_t receive;  // as the advert says
+  uint32_t receive;  // as the RTR says
   uint32_t generation;
   Location where;
 };

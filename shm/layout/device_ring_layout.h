@@ -22,7 +22,7 @@ enum class RingKind : uint32_t {
   kNop = 1,          // answers `value`
   kCounterAdd = 2,   // adds `value` to the CounterLayout there, and answers what it is then
   kCounterWait = 3,  // answers once the CounterLayout there is `value` or more
-  kStart = 4,        // starts the matched request whose ChannelLayout is there; answers the number
+  kStart = 4,        // starts the matched request whose PairLayout is there; answers the number
                      // of the start once its message is complete
   // Operations in the memory of a rank of the job (RingOperation).
   kPut = 5,       // answers once the source may be changed; it is over once the bytes are there

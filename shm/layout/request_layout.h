@@ -18,19 +18,19 @@ enum class RequestState : uint32_t {
   kPosted = 3,        // receive: in the match table
   kLanded = 4,        // receive: an eager message was matched; a rank's thread still has to copy it
   kTransferring = 5,  // a TransferLayout says how far it is
-  kRemoteWait = 6,    // the daemon finishes it with kPullDone or kSendDone
+  kRemoteWait = 6,    // the daemon finishes it with kRndvGetDone or kSendDone
   kComplete = 7,      // `error` and the status words are valid
-  kMatched = 8,       // its channel (channel_layout.h) says how far it is; kMatch: its channels
+  kMatched = 8,       // its channel (pair_layout.h) says how far it is; kMatch: its channels
 };
 
 enum class RequestKind : uint32_t { kNone = 0, kSend = 1, kReceive = 2, kMatch = 3 };
 
-inline constexpr uint32_t kRequestPersistent = 1;   // RequestLayout::flags
-inline constexpr uint32_t kRequestShadow = 2;       // `buffer` is a heap block of Ferry's own
-inline constexpr uint32_t kRequestSynchronous = 4;  // send: complete only once it is matched
-inline constexpr uint32_t kRequestReady = 8;        // send: its receive is there
-inline constexpr uint32_t kRequestPaired = 16;      // it has a channel
-inline constexpr uint32_t kRequestByLink = 32;      // send: it was offered by the direct link
+inline constexpr uint32_t kRequestPersistent = 1;    // RequestLayout::flags
+inline constexpr uint32_t kRequestBounceBuffer = 2;  // `buffer` is a heap block of Ferry's own
+inline constexpr uint32_t kRequestSynchronous = 4;   // send: complete only once it is matched
+inline constexpr uint32_t kRequestReady = 8;         // send: its receive is there
+inline constexpr uint32_t kRequestPaired = 16;       // it has a channel
+inline constexpr uint32_t kRequestByLink = 32;       // send: it was told of by the direct link
 // For `ferryctl why`, of receives: for what others may want of a thread that serves them, so that
 // nobody waits for it; and for what such a thread answers, whatever its rank's program does.
 inline constexpr uint32_t kRequestServes = 64;
@@ -76,7 +76,7 @@ struct alignas(64) RequestLayout {
   uint8_t payload[kInlineBytes];
   uint64_t user_address;  // address the application passed (private, for the rank alone)
   uint64_t start_ns;      // CLOCK_MONOTONIC, coarse, when it was started: for `ferryctl why`
-  uint32_t advert;        // AdvertState (advert_layout.h)
+  uint32_t rtr;           // RtrState (rtr_layout.h)
   uint32_t link_end;      // LinkEnd
   uint64_t reserved[3];
 };
@@ -96,7 +96,7 @@ FERRY_ASSERT_OFFSET(RequestLayout, serial, 100);
 FERRY_ASSERT_OFFSET(RequestLayout, payload, 104);
 FERRY_ASSERT_OFFSET(RequestLayout, user_address, 136);
 FERRY_ASSERT_OFFSET(RequestLayout, start_ns, 144);
-FERRY_ASSERT_OFFSET(RequestLayout, advert, 152);
+FERRY_ASSERT_OFFSET(RequestLayout, rtr, 152);
 FERRY_ASSERT_OFFSET(RequestLayout, link_end, 156);
 
 }  // namespace ferry::shm

@@ -6,7 +6,6 @@
 
 #include <cstdint>
 
-#include "shm/layout/advert_layout.h"
 #include "shm/layout/device_ring_layout.h"
 #include "shm/layout/journal_layout.h"
 #include "shm/layout/lane_layout.h"
@@ -15,6 +14,7 @@
 #include "shm/layout/match_layout.h"
 #include "shm/layout/one_sided_layout.h"
 #include "shm/layout/request_layout.h"
+#include "shm/layout/rtr_layout.h"
 #include "shm/layout/segment_header.h"
 #include "shm/layout/wake_layout.h"
 
@@ -56,7 +56,7 @@ struct PeerWords {
   uint32_t path_epoch;   // the number of the last marker sent to it (wraps; never begins anew)
   uint32_t inward_path;  // PeerPath of messages from it, as its markers say: kDaemon or kLink
   uint32_t marker_owed;  // not 0: the number of a marker of it that has no answer yet
-  // Data pushed behind offers, in bytes (all wrap).
+  // Data pushed behind RTSs, in bytes (all wrap).
   uint32_t pushed;           // to this peer
   uint32_t pushed_credited;  // of those, given back by kCredit
   uint32_t pushed_taken;     // from this peer, and matched
@@ -149,9 +149,9 @@ struct alignas(4096) SessionLayout {
   uint64_t push_number;
   FaultLayout fault;
   uint32_t deaths_applied;  // the last death_epoch (wake_layout.h) that this rank has acted on
-  uint32_t withdrawals;     // not 0: some request is in AdvertState::kToWithdraw
-  // Grows after each change of ChannelLayout::armed of this rank's channels (any of its threads).
-  uint64_t channels_armed;
+  uint32_t withdrawals;     // not 0: some request is in RtrState::kToWithdraw
+  // Grows after each change of PairLayout::armed of this rank's channels (any of its threads).
+  uint64_t pairs_armed;
   uint64_t rings_changed;  // grows after each change of `rings` by this rank (any of its threads)
   // The chain of control_first, for `to_link`.
   uint32_t link_control_first;
@@ -173,9 +173,9 @@ struct alignas(4096) SessionLayout {
   // Producer: the lease holder, if it is a thread of the rank; consumer: the rank's own core, which
   // serves its direct links.
   LaneLayout to_link;
-  WakeLayout link_wake;        // of the link thread, as daemon_wake is of the daemon
-  LinkWords links[kMaxRanks];  // by rank
-  alignas(4096) AdvertBook adverts[kMaxRanks];  // by rank
+  WakeLayout link_wake;                   // of the link thread, as daemon_wake is of the daemon
+  LinkWords links[kMaxRanks];             // by rank
+  alignas(4096) RtrBook rtrs[kMaxRanks];  // by rank
   alignas(4096) RingWords rings[kMaxRings];
   alignas(4096) OneSidedWords one_sided[kMaxRanks];  // by rank
   AnswerLayout answers[kAnswers];
@@ -194,7 +194,7 @@ FERRY_ASSERT_OFFSET(SessionLayout, push_number, 2072);
 FERRY_ASSERT_OFFSET(SessionLayout, fault, 2080);
 FERRY_ASSERT_OFFSET(SessionLayout, deaths_applied, 2096);
 FERRY_ASSERT_OFFSET(SessionLayout, withdrawals, 2100);
-FERRY_ASSERT_OFFSET(SessionLayout, channels_armed, 2104);
+FERRY_ASSERT_OFFSET(SessionLayout, pairs_armed, 2104);
 FERRY_ASSERT_OFFSET(SessionLayout, rings_changed, 2112);
 FERRY_ASSERT_OFFSET(SessionLayout, link_control_first, 2120);
 FERRY_ASSERT_OFFSET(SessionLayout, link_duties, 2128);
@@ -208,7 +208,7 @@ FERRY_ASSERT_OFFSET(SessionLayout, to_daemon, 69632);
 FERRY_ASSERT_OFFSET(SessionLayout, to_link, 614400);
 FERRY_ASSERT_OFFSET(SessionLayout, link_wake, 1159168);
 FERRY_ASSERT_OFFSET(SessionLayout, links, 1159552);
-FERRY_ASSERT_OFFSET(SessionLayout, adverts, 1179648);
+FERRY_ASSERT_OFFSET(SessionLayout, rtrs, 1179648);
 FERRY_ASSERT_OFFSET(SessionLayout, rings, 1376256);
 FERRY_ASSERT_OFFSET(SessionLayout, one_sided, 1380352);
 FERRY_ASSERT_OFFSET(SessionLayout, answers, 1388544);

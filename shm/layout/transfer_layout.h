@@ -15,10 +15,10 @@ namespace ferry::shm {
 
 enum class TransferState : uint32_t {
   kIdle = 0,
-  kOffered = 1,   // the source is valid; a descriptor announces it
-  kMatched = 2,   // the destination is valid: chunks may be claimed
-  kDone = 3,      // every chunk has been copied (or `error` says why not)
-  kReleased = 4,  // after an error: the receiver has seen it, the owner may use the slot anew
+  kAnnounced = 1,  // the source is valid; a descriptor announces it
+  kMatched = 2,    // the destination is valid: chunks may be claimed
+  kDone = 3,       // every chunk has been copied (or `error` says why not)
+  kReleased = 4,   // after an error: the receiver has seen it, the owner may use the slot anew
 };
 
 inline constexpr uint64_t kOutOfReachOfSource = 1;
@@ -49,7 +49,7 @@ struct alignas(128) TransferLayout {
   // Same node only: the generation in the upper half, in the lower which ends have found that they
   // will never reach the other's memory (kOutOfReachOf...). With both, nobody moves the message.
   uint64_t out_of_reach;
-  Location moved_source;  // of an offer whose sender has gone on without `source`
+  Location moved_source;  // of an RTS whose sender has gone on without `source`
 };
 inline constexpr uint64_t kClaimFromTheLast = 1 << 16;
 // How many chunks are claimed; beyond those of any message where none is to be claimed.

@@ -128,7 +128,7 @@ void BeginBy(const char* call, Context* context, Atomic op, const T* dest,
 }
 
 // ---- Single elements ----
-// In the heap of a near PE they are a look into a table and a store, or a load, in the function
+// In the heap of a local PE they are a look into a table and a store, or a load, in the function
 // itself. Everything else is apart, so that this needs no stack.
 template <typename T>
 [[gnu::noinline]] void StoreElsewhere(const char* call, Context* context, T* dest, T value,
@@ -137,7 +137,7 @@ template <typename T>
 }
 template <typename T>
 void StoreTo(const char* call, Context* context, T* dest, std::type_identity_t<T> value, int pe) {
-  if (void* const there = ReachNearHeap(context, dest, sizeof(T), pe)) [[likely]] {
+  if (void* const there = ReachLocalHeap(context, dest, sizeof(T), pe)) [[likely]] {
     *static_cast<T*>(there) = value;
   } else {
     StoreElsewhere(call, context, dest, value, pe);
@@ -151,7 +151,7 @@ template <typename T>
 }
 template <typename T>
 T LoadFrom(const char* call, Context* context, const T* source, int pe) {
-  const void* const there = ReachNearHeap(context, source, sizeof(T), pe);
+  const void* const there = ReachLocalHeap(context, source, sizeof(T), pe);
   return there != nullptr ? *static_cast<const T*>(there)
                           : LoadElsewhere(call, context, source, pe);
 }

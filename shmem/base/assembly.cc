@@ -18,7 +18,7 @@ using collective::NodeAddress;
 using collective::RunFailure;
 
 // Regions of addresses in symmetric memory: first the static segments, then the heaps by their
-// numbers. libferry's own numbers are far smaller.
+// numbers. libferry's own numbers are remote smaller.
 constexpr uint32_t kHeapRegions = UINT32_MAX - kMostSpaces;
 constexpr uint32_t kStaticRegions = kHeapRegions - kMostStatics;
 
@@ -98,8 +98,8 @@ class OneAtATime {
 };
 
 // Whether CPUs have to work on memory that they do not reach. Messages copy it themselves.
-bool NeedsHostCopies(const collective::Binding& binding, bool are_all_near) {
-  return (are_all_near || binding.reducer != nullptr) &&
+bool NeedsHostCopies(const collective::Binding& binding, bool are_all_local) {
+  return (are_all_local || binding.reducer != nullptr) &&
          (MayBeByStream(binding.input) || MayBeByStream(binding.output)) &&
          (IsByStream(binding.input) || IsByStream(binding.output));
 }

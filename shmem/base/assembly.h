@@ -1,4 +1,4 @@
-// Where the PEs of a team, or of an active set, meet for collectives. If all are near, it is a
+// Where the PEs of a team, or of an active set, meet for collectives. If all are local, it is a
 // board in memory of the first of them, on the engine that MPI's collectives run on
 // (coll/board). If they are on several nodes, they meet by messages (message_runs.h).
 // The terms are MPI's: a member is a PE's index in the team.
@@ -62,7 +62,7 @@ class Assembly {
   // `pes`: of the world, in the order of the team; `self`: this PE's index.
   Assembly(const std::vector<int>& pes, int self, const MeetingPlace& where);
 
-  // Whether it is a board: then all members are near.
+  // Whether it is a board: then all members are local.
   bool has_board() const { return board_.has_value(); }
   // This PE does not come to the board any more. The last to leave is told so: nobody looks at it
   // again.

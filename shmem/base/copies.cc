@@ -97,14 +97,15 @@ void ClearByStream(const char* call, void* memory, size_t bytes) {
 }
 
 void* TakeStaging(size_t bytes, bool for_streams) {
-  void* const shadow =
-      for_streams && bytes != 0 ? job.front_end->memory->TakeShadow(bytes) : nullptr;
-  return shadow != nullptr ? shadow : collective::AllocateAligned(bytes);
+  void* const bounce_buffer =
+      for_streams && bytes != 0 ? job.front_end->memory->TakeBounceBuffer(bytes) : nullptr;
+  return bounce_buffer != nullptr ? bounce_buffer : collective::AllocateAligned(bytes);
 }
 
 void GiveStaging(void* memory) {
   // Once the connection has ended somebody may still write to it (MessageRuns::Abandon).
-  if (job.front_end->poison() == ErrorCode::kOk && !job.front_end->memory->GiveShadow(memory)) {
+  if (job.front_end->poison() == ErrorCode::kOk &&
+      !job.front_end->memory->GiveBounceBuffer(memory)) {
     std::free(memory);
   }
 }

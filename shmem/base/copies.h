@@ -28,9 +28,9 @@ inline bool IsByStream(const void* own) {
 // Ends the program if they do not. `argument`: its name in messages.
 void CheckLoadable(const char* call, const char* argument, const void* own);
 
-// Between any two kinds of memory, of this PE or mapped from a near one.
+// Between any two kinds of memory, of this PE or mapped from a local one.
 void CopyByStream(const char* call, void* to, const void* from, size_t bytes);
-// The same, where both may turn out to be memory that CPUs reach: then they copy. Of near PEs'
+// The same, where both may turn out to be memory that CPUs reach: then they copy. Of local PEs'
 // memory `is_by_stream` tells, which this process cannot find out.
 void CopyAnyhow(const char* call, void* to, const void* from, size_t bytes, bool is_by_stream);
 // Blocks (as of PutStrided). The flags tell which ends are by stream.

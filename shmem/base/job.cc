@@ -8,8 +8,9 @@ namespace ferry::shmem {
 
 Job& job = *new Job();
 
-bool Job::AreNear(const std::vector<int>& pes) const {
-  return !has_far_pes || std::all_of(pes.begin(), pes.end(), [&](int pe) { return IsNear(pe); });
+bool Job::AreLocal(const std::vector<int>& pes) const {
+  return !has_remote_pes ||
+         std::all_of(pes.begin(), pes.end(), [&](int pe) { return IsLocal(pe); });
 }
 
 const Segment* Job::FindSegment(const void* address, size_t bytes) const {

@@ -32,8 +32,8 @@ struct Segment {
   std::byte* base = nullptr;
   size_t size_bytes = 0;
   std::vector<ptrdiff_t> shifts = {};  // by PE: its address of a byte, less ours
-  // What libferry calls the memory of far PEs (client/api/one_sided.h): the number of its segment,
-  // and where in that this stretch begins; by PE.
+  // What libferry calls the memory of remote PEs (client/api/one_sided.h): the number of its
+  // segment, and where in that this stretch begins; by PE.
   std::vector<uint32_t> numbers = {};
   std::vector<uint64_t> first_offsets = {};
   int heap = kNoHeap;         // 0: the heap in host memory; else the space's number
@@ -52,9 +52,9 @@ struct Job {
   int self = -1;
   int size = 0;
   int thread_level = 0;
-  std::vector<int> near_pes;  // this one, too
-  bool has_far_pes = false;
-  // FrontEnd::death_epoch while running, and what it was when somebody looked for dead near PEs.
+  std::vector<int> local_pes;  // this one, too
+  bool has_remote_pes = false;
+  // FrontEnd::death_epoch while running, and what it was when somebody looked for dead local PEs.
   static constexpr uint32_t kNoDeaths = 0;
   const uint32_t* death_epoch = &kNoDeaths;
   std::atomic<uint32_t> deaths_seen{0};
@@ -67,11 +67,11 @@ struct Job {
   bool is_checking = false;  // the checking mode (checks.h), on all PEs or on none
   std::atomic<Phase> phase{Phase::kBefore};
 
-  bool IsNear(int pe) const {
+  bool IsLocal(int pe) const {
     return front_end->NodeOf(static_cast<uint32_t>(pe)) ==
            front_end->NodeOf(static_cast<uint32_t>(self));
   }
-  bool AreNear(const std::vector<int>& pes) const;
+  bool AreLocal(const std::vector<int>& pes) const;
   // Whether PEs may have died since then. Costs two loads.
   bool has_new_deaths() const {
     return shm::LoadRelaxed(*death_epoch) != deaths_seen.load(std::memory_order_relaxed);

@@ -9,20 +9,20 @@
 namespace ferry::shmem {
 namespace {
 
-uint8_t* FarLives() {
-  return reinterpret_cast<uint8_t*>(job.region->base() + job.region->place().far_lives);
+uint8_t* RemoteLives() {
+  return reinterpret_cast<uint8_t*>(job.region->base() + job.region->place().remote_lives);
 }
 
-// One byte for each far PE. Whoever does not get it is gone, or notices that this PE is gone.
-void TellFarPes() {
+// One byte for each remote PE. Whoever does not get it is gone, or notices that this PE is gone.
+void TellRemotePes() {
   client::OneSided& one_sided = *job.front_end->one_sided;
   client::OneSidedContext* const context = one_sided.MakeContext();
   const uint8_t leaving = 1;
-  const uint64_t offset = job.region->place().far_lives + static_cast<uint64_t>(job.self);
+  const uint64_t offset = job.region->place().remote_lives + static_cast<uint64_t>(job.self);
   for (int pe = 0; pe < job.size; ++pe) {
-    if (!job.IsNear(pe)) {
-      const client::Place place{static_cast<uint32_t>(pe),
-                                job.region->numbers()[static_cast<size_t>(pe)], offset};
+    if (!job.IsLocal(pe)) {
+      const client::RemoteAddress place{static_cast<uint32_t>(pe),
+                                        job.region->numbers()[static_cast<size_t>(pe)], offset};
       (void)one_sided.Put(context, place, &leaving, sizeof(leaving));
     }
   }
@@ -34,29 +34,29 @@ void TellFarPes() {
 }  // namespace
 
 bool OpenLives() {
-  if (job.has_far_pes) {
-    job.region->place().far_lives = job.region->AllocateSystem(static_cast<size_t>(job.size));
+  if (job.has_remote_pes) {
+    job.region->place().remote_lives = job.region->AllocateSystem(static_cast<size_t>(job.size));
   }
-  return !job.has_far_pes || job.region->place().far_lives != 0;
+  return !job.has_remote_pes || job.region->place().remote_lives != 0;
 }
 
 void TellLeaving() {
   // Pairs with HasLeft.
   shm::StoreRelease(job.region->place().life, static_cast<uint32_t>(Life::kLeaving));
-  for (const int pe : job.near_pes) {  // those that have left wait for this one
+  for (const int pe : job.local_pes) {  // those that have left wait for this one
     if (pe != job.self && !IsDead(pe)) {
       job.front_end->peers->WakePeer(static_cast<uint32_t>(pe));
     }
   }
-  if (job.has_far_pes) {
-    TellFarPes();
+  if (job.has_remote_pes) {
+    TellRemotePes();
   }
 }
 
 bool HasLeft(int pe) {
   // Both pair with TellLeaving.
-  if (!job.IsNear(pe)) {
-    return shm::LoadAcquire(FarLives()[pe]) != 0;
+  if (!job.IsLocal(pe)) {
+    return shm::LoadAcquire(RemoteLives()[pe]) != 0;
   }
   return shm::LoadAcquire(job.region->place_of(pe).life) == static_cast<uint32_t>(Life::kLeaving);
 }
@@ -72,9 +72,9 @@ bool IsDead(int pe) {
 }
 
 int FindDeadNeighbour() {
-  const auto dead = std::find_if(job.near_pes.begin(), job.near_pes.end(),
+  const auto dead = std::find_if(job.local_pes.begin(), job.local_pes.end(),
                                  [](int pe) { return IsDead(pe) && !HasLeft(pe); });
-  return dead == job.near_pes.end() ? -1 : *dead;
+  return dead == job.local_pes.end() ? -1 : *dead;
 }
 
 std::string StateText(int pe, ErrorCode state) {

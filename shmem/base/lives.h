@@ -1,7 +1,7 @@
 // How far the other PEs have come: which of them have left, and which are gone.
 //
 // A PE of this node says so in its place (place_layout.h). One of another node puts it into this
-// PE's region, where each PE has a byte for each other (PlaceLayout::far_lives).
+// PE's region, where each PE has a byte for each other (PlaceLayout::remote_lives).
 //
 // Calling thread: any; TellLeaving and those that wait for it, that of shmem_finalize. Nothing
 // blocks but TellLeaving and AwaitNews.
@@ -28,7 +28,7 @@ bool HasLeft(int pe);
 ErrorCode StateOf(int pe);
 // Whether the PE, or its node, is gone without having left.
 bool IsDead(int pe);
-// The dead near PE of lowest number that had not left; -1: none.
+// The dead local PE of lowest number that had not left; -1: none.
 int FindDeadNeighbour();
 // Blocks until `has_come` is true, for a second at most: news of how a PE went may come later than
 // what happened because of it.

@@ -18,7 +18,7 @@ Patience::Patience(const char* call, Deaths deaths, Looks looks)
       deaths_(deaths),
       wait_(*job.front_end,
             looks == Looks::kMessages ? From::kQuestion
-            : job.has_far_pes         ? From::kNetwork
+            : job.has_remote_pes      ? From::kNetwork
                                       : From::kNode,
             kLongestRestNs) {}
 

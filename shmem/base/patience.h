@@ -2,7 +2,7 @@
 // (client/api/word_wait.h), and what it does about PEs that die meanwhile.
 //
 // A rest is no longer than 5 ms, so what comes is seen soon after a long wait, too, which takes
-// less than 1 % of a core. With far PEs in the job it rests early, so that daemons on the same
+// less than 1 % of a core. With remote PEs in the job it rests early, so that daemons on the same
 // cores get to it.
 //
 // Calling thread: one wait of one thread.

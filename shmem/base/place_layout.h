@@ -1,7 +1,7 @@
 // What lies at the beginning of the memory that each PE shares with the others of its node: its own
 // state, as they look at it. The system area (boards and the like) and the symmetric heap follow.
 //
-// Only the PE itself writes to its place; those of other nodes, to its far_lives. The layout is
+// Only the PE itself writes to its place; those of other nodes, to its remote_lives. The layout is
 // libferry_shmem's own: the PEs of a job are of one release, and ferryd never looks at it. Zero is
 // the empty state.
 #pragma once
@@ -40,7 +40,7 @@ struct alignas(128) PlaceLayout {
   uint64_t shared_board;
   // A byte for each PE, in which those of other nodes say that they are leaving; 0: there are none.
   // It is the first that each PE takes of its system area, so it lies at one offset everywhere.
-  uint64_t far_lives;
+  uint64_t remote_lives;
   // The first of the active sets whose boards this PE has made, as an offset in the region; 0:
   // none.
   alignas(128) uint64_t active_sets;
@@ -50,7 +50,7 @@ struct alignas(128) PlaceLayout {
 inline constexpr size_t kPlaceBytes = 4096;
 static_assert(sizeof(PlaceLayout) <= kPlaceBytes);
 // The symmetric heap begins at a multiple of this on all PEs, in their own address space and in
-// those of the near ones: so far shmem_align can align.
+// those of the local ones: so far shmem_align can align.
 inline constexpr size_t kHeapAlignment = size_t{256} << 20;
 inline constexpr size_t kHeapOffset = kHeapAlignment;
 // The system area. It takes memory only where something lies.

@@ -138,8 +138,8 @@ Status Region::MeetOthers() {
     }
     FERRY_RETURN_IF_ERROR(
         CompareProgramsHeaps(pe, offers[pe].programs_heap_bytes, programs_heap_bytes_));
-    const bool is_near = front_end_->NodeOf(pe) == front_end_->NodeOf(front_end_->rank());
-    if (is_near && pe != front_end_->rank()) {
+    const bool is_local = front_end_->NodeOf(pe) == front_end_->NodeOf(front_end_->rank());
+    if (is_local && pe != front_end_->rank()) {
       StatusOr<std::shared_ptr<std::byte>> mapped =
           front_end_->peers->MapPeer(pe, offers[pe].where, offers[pe].size_bytes);
       FERRY_RETURN_IF_ERROR(mapped.status());

@@ -1,6 +1,6 @@
 // The memory that this PE shares with the others of its node, and theirs: a place (place_layout.h),
 // the system area, and the symmetric heap. Each PE makes its own as one memfd, and maps those of
-// the near PEs. Of far ones it knows what libferry calls their part.
+// the local PEs. Of remote ones it knows what libferry calls their part.
 //
 // Pages are taken when they are touched, so the region has its full size from the start: the heap
 // needs no growing. Offsets in it are alike on all PEs, addresses are not.
@@ -23,16 +23,16 @@
 
 namespace ferry::shmem {
 
-// PEs of this node are *near*: their memory is mapped. All others are *far*: operations with them
-// go through the daemons. In place of the distance between a near PE's address of a byte and ours,
-// far ones have this.
-inline constexpr ptrdiff_t kFar = PTRDIFF_MIN;
+// PEs of this node are *local*: their memory is mapped. All others are *remote*: operations with
+// them go through the daemons. In place of the distance between a local PE's address of a byte and
+// ours, remote ones have this.
+inline constexpr ptrdiff_t kRemote = PTRDIFF_MIN;
 
 class Region {
  public:
   // Makes this PE's part. kLimitExceeded, kConfiguration and the like, with what to do.
   static StatusOr<std::unique_ptr<Region>> Make(client::FrontEnd* front_end, uint64_t heap_bytes);
-  // Maps the near PEs' parts. Blocks until all PEs have called it.
+  // Maps the local PEs' parts. Blocks until all PEs have called it.
   Status MeetOthers();
   // Whether calls are to be checked (checks.h): said before MeetOthers; after it, what PE 0 has
   // said.
@@ -47,12 +47,14 @@ class Region {
 
   uint64_t heap_bytes() const { return heap_bytes_; }
   std::byte* base() const { return mapping_.base(); }
-  // Of near PEs.
+  // Of local PEs.
   std::byte* base_of(int pe) const { return bases_[static_cast<size_t>(pe)]; }
   PlaceLayout& place() const { return *reinterpret_cast<PlaceLayout*>(base()); }
   PlaceLayout& place_of(int pe) const { return *reinterpret_cast<PlaceLayout*>(base_of(pe)); }
-  // How PE `pe` has this PE's addresses in the region: so far behind. kFar for far PEs.
-  ptrdiff_t shift_of(int pe) const { return base_of(pe) == nullptr ? kFar : base_of(pe) - base(); }
+  // How PE `pe` has this PE's addresses in the region: so far behind. kRemote for remote PEs.
+  ptrdiff_t shift_of(int pe) const {
+    return base_of(pe) == nullptr ? kRemote : base_of(pe) - base();
+  }
   // The segments of all parts, by PE, for one-sided operations.
   const std::vector<uint32_t>& numbers() const { return numbers_; }
 
@@ -69,7 +71,7 @@ class Region {
   bool is_checking_ = false;
   uint64_t programs_heap_bytes_ = 0;
   shm::Mapping mapping_;
-  std::vector<std::byte*> bases_;                   // by PE; null: it is far
+  std::vector<std::byte*> bases_;                   // by PE; null: it is remote
   std::vector<uint32_t> numbers_;                   // by PE
   std::vector<std::shared_ptr<std::byte>> mapped_;  // others' parts
   std::mutex mutex_;

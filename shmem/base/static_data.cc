@@ -254,28 +254,28 @@ const StaticLayout* FindLike(const Moved& own, const StaticsLayout& theirs) {
   return nullptr;
 }
 
-// What the PEs have offered, by PE: near ones in their places, far ones tell it.
+// What the PEs have offered, by PE: local ones in their places, remote ones tell it.
 Status CollectOffers(std::vector<StaticsLayout>* told, std::vector<const StaticsLayout*>* offers) {
   const auto size = static_cast<size_t>(job.size);
-  if (job.has_far_pes) {
+  if (job.has_remote_pes) {
     told->resize(size);
     FERRY_RETURN_IF_ERROR(ExchangeByMessages(job.front_end, &job.region->place().statics,
                                              sizeof(StaticsLayout), told->data()));
   }
   for (int pe = 0; pe < job.size; ++pe) {
-    offers->push_back(job.IsNear(pe) ? &job.region->place_of(pe).statics
-                                     : &(*told)[static_cast<size_t>(pe)]);
+    offers->push_back(job.IsLocal(pe) ? &job.region->place_of(pe).statics
+                                      : &(*told)[static_cast<size_t>(pe)]);
   }
   return {};
 }
 
-// How this PE reaches another one's stretch: by its shift, or, of a far PE, not by addresses.
+// How this PE reaches another one's stretch: by its shift, or, of a remote PE, not by addresses.
 StatusOr<ptrdiff_t> ReachStretch(const Moved& own, int pe, const StaticLayout& theirs) {
   if (pe == job.self) {
     return 0;
   }
-  if (!job.IsNear(pe)) {
-    return kFar;
+  if (!job.IsLocal(pe)) {
+    return kRemote;
   }
   StatusOr<std::shared_ptr<std::byte>> mapped = job.front_end->peers->MapPeer(
       static_cast<uint32_t>(pe), {theirs.region, 0, 0}, own.size_bytes);

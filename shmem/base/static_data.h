@@ -21,8 +21,8 @@ namespace ferry::shmem {
 // Shares this PE's static data with the others, once, and says in its place where they are. Calling
 // thread: that of shmem_init, before Region::MeetOthers.
 Status OfferStatics(client::FrontEnd* front_end, PlaceLayout* place);
-// After it: maps the near PEs' part of those that all PEs have alike, and puts them into
-// job.statics. Blocks until all PEs have called it, if some are far.
+// After it: maps the local PEs' part of those that all PEs have alike, and puts them into
+// job.statics. Blocks until all PEs have called it, if some are remote.
 Status MeetStatics();
 // Unmaps the others'.
 void ForgetStatics();

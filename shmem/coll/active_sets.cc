@@ -93,7 +93,7 @@ Assembly& ActiveSet(const char* call, int start, int stride, int count) {
     pes.push_back(start + i * stride);
   }
   MeetingPlace where;
-  if (!job.AreNear(pes)) {
+  if (!job.AreLocal(pes)) {
     where.context = ActiveSetContext(start, std::get<1>(key), count);
   } else if (start == job.self) {
     where.board_offset = PublishBoard(call, key);

@@ -1,9 +1,9 @@
 // The assemblies of active sets: PEs that the deprecated collectives name by start, stride and
 // number, without having met before (OpenSHMEM 1.5, annex; pSync is not needed).
 //
-// If all are near, the first PE of a set makes its board at the first call, and publishes it in its
-// place, where the others look. Boards stay until shmem_finalize: programs use few sets, again and
-// again. Sets over several nodes need nothing but their number.
+// If all are local, the first PE of a set makes its board at the first call, and publishes it in
+// its place, where the others look. Boards stay until shmem_finalize: programs use few sets, again
+// and again. Sets over several nodes need nothing but their number.
 #pragma once
 
 #include "shmem/base/assembly.h"

@@ -42,7 +42,7 @@ bool IsOfDevices(const void* dest, size_t bytes) {
   return segment != nullptr && segment->is_by_stream;
 }
 
-// Where it does, and all PEs are near, each block goes from the PE that has it to the others by
+// Where it does, and all PEs are local, each block goes from the PE that has it to the others by
 // copies of the devices, in place of a way through host memory.
 bool GoesByStream(const Assembly& assembly, const void* dest, size_t bytes) {
   return assembly.has_board() && IsOfDevices(dest, bytes);

@@ -60,7 +60,7 @@ struct Table {
   client::StreamQueues::DeviceRing ring = {};  // by which they ask ferryd
 
   // What loads and stores do not do, or not well.
-  bool MustAsk() const { return !job.AreNear(pes) || !has_atomics || cutovers != NoCutovers(); }
+  bool MustAsk() const { return !job.AreLocal(pes) || !has_atomics || cutovers != NoCutovers(); }
 };
 
 struct Devices {
@@ -162,7 +162,7 @@ Status Begin(Table* table, int device) {
   FERRY_RETURN_IF_ERROR(cutovers.status());
   table->cutovers = *cutovers;
   for (const int pe : table->pes) {
-    if (job.IsNear(pe)) {
+    if (job.IsLocal(pe)) {
       FERRY_RETURN_IF_ERROR(LetReach(pe));
     }
   }
@@ -214,7 +214,7 @@ struct Offer {
 // Where kernels of the device find what PE `pe` has of a space; 0: they do not reach it.
 uint64_t AddressForKernels(const Segment& space, int pe, int device) {
   const ptrdiff_t shift = space.shifts[static_cast<size_t>(pe)];
-  std::byte* const there = shift == kFar ? nullptr : space.base + shift;
+  std::byte* const there = shift == kRemote ? nullptr : space.base + shift;
   return there != nullptr && job.front_end->memory->LetKernelsReach(device, there).ok()
              ? reinterpret_cast<uintptr_t>(there)
              : 0;
@@ -264,7 +264,7 @@ void Fill(const char* call, Table* table, const std::vector<Offer>& offers) {
   head.version = FERRY_SHMEM_TABLE_VERSION;
   head.pe = static_cast<uint32_t>(table->team->self);
   head.pe_count = static_cast<uint32_t>(table->pes.size());
-  head.is_one_node = job.AreNear(table->pes) ? 1 : 0;
+  head.is_one_node = job.AreLocal(table->pes) ? 1 : 0;
   head.heap_bytes[0] = job.heap.size_bytes;
   head.heap_offsets[0] = kHeapOffset;
   head.heap_bases[0] = reinterpret_cast<uintptr_t>(job.heap.base);
@@ -290,7 +290,7 @@ void Fill(const char* call, Table* table, const std::vector<Offer>& offers) {
     way.rank = static_cast<uint32_t>(pe);
     way.segments[0] = job.region->numbers()[static_cast<size_t>(pe)];
     way.area_offset = offers[i].area;
-    if (job.IsNear(pe)) {
+    if (job.IsLocal(pe)) {
       const auto base = reinterpret_cast<uintptr_t>(job.region->base_of(pe));
       way.heaps[0] = base + kHeapOffset;
       way.area = base + offers[i].area;

@@ -26,7 +26,7 @@ struct Space {
   int number = 0;  // from 1 on, the same on all PEs; 0: it was destroyed
   int device = -1;
   Segment segment;
-  std::vector<std::shared_ptr<std::byte>> mapped = {};  // near PEs' parts
+  std::vector<std::shared_ptr<std::byte>> mapped = {};  // local PEs' parts
 };
 
 namespace {
@@ -120,7 +120,7 @@ Status CheckPrograms(void* base, size_t bytes) {
                         "zeMemAllocDevice")};
 }
 
-// Finds the others' parts, and maps those of near PEs. `alignment`: what all addresses have by
+// Finds the others' parts, and maps those of local PEs. `alignment`: what all addresses have by
 // which this PE reaches parts.
 Status FindParts(Space* space, const std::vector<Offer>& offers, uint64_t* alignment) {
   Segment& segment = space->segment;
@@ -131,7 +131,7 @@ Status FindParts(Space* space, const std::vector<Offer>& offers, uint64_t* align
     segment.first_offsets.push_back(offer.where.address);
     segment.is_by_stream |= offer.where.flags != 0;
     std::byte* base = pe == job.self ? segment.base : nullptr;
-    if (pe != job.self && job.IsNear(pe)) {
+    if (pe != job.self && job.IsLocal(pe)) {
       bool is_by_stream = false;
       StatusOr<std::shared_ptr<std::byte>> mapped = job.front_end->peers->MapPeer(
           static_cast<uint32_t>(pe), offer.where, offer.size_bytes, &is_by_stream);
@@ -142,7 +142,7 @@ Status FindParts(Space* space, const std::vector<Offer>& offers, uint64_t* align
       base = mapped->get();
       space->mapped.push_back(std::move(*mapped));
     }
-    segment.shifts.push_back(base == nullptr ? kFar : base - segment.base);
+    segment.shifts.push_back(base == nullptr ? kRemote : base - segment.base);
     addresses |= reinterpret_cast<uintptr_t>(base);
   }
   *alignment = addresses & (~addresses + 1);

@@ -1,6 +1,6 @@
 // Spaces: symmetric heaps in memory of devices. What programs do with them is in operations.h.
 //
-// Each PE allocates its part from libferry, on a device of its choice, and maps those of the near
+// Each PE allocates its part from libferry, on a device of its choice, and maps those of the local
 // PEs: several PEs may name one device, and a PE may have spaces on several. What they have in
 // common with the heap in host memory is a Segment (job.h) and an allocator (heap.h).
 //

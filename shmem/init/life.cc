@@ -92,10 +92,10 @@ void Require(const char* call, const Status& status) {
 // heap is to be, the smallest counts.
 uint64_t AgreeOnHeapBytes(const char* call) {
   const StatusOr<HeapSize> own = FindHeapSize(job.front_end->options().shmem_heap_bytes,
-                                              static_cast<int>(job.near_pes.size()));
+                                              static_cast<int>(job.local_pes.size()));
   Require(call, own.status());
   uint64_t bytes = own->bytes;
-  if (job.has_far_pes && own->is_default) {
+  if (job.has_remote_pes && own->is_default) {
     std::vector<uint64_t> all(static_cast<size_t>(job.size));
     Require(call, ExchangeByMessages(job.front_end, &bytes, sizeof(bytes), all.data()));
     bytes = *std::min_element(all.begin(), all.end());
@@ -110,9 +110,9 @@ bool MakeBoards() {
     *offset = job.region->AllocateSystem(Assembly::BoardBytes(static_cast<int>(members)));
     return *offset != 0;
   };
-  return job.self != job.near_pes.front() ||
-         (make(job.near_pes.size(), &place.shared_board) &&
-          (job.has_far_pes || make(job.near_pes.size(), &place.world_board)));
+  return job.self != job.local_pes.front() ||
+         (make(job.local_pes.size(), &place.shared_board) &&
+          (job.has_remote_pes || make(job.local_pes.size(), &place.world_board)));
 }
 
 void MakeRegion(const char* call) {
@@ -120,7 +120,7 @@ void MakeRegion(const char* call) {
   Require(call, made.status());
   job.region = std::move(*made);
   if (!OpenLives() || !MakeBoards()) {
-    Fail(call, "a job of " + Counted(job.size, "PE") + ", " + std::to_string(job.near_pes.size()) +
+    Fail(call, "a job of " + Counted(job.size, "PE") + ", " + std::to_string(job.local_pes.size()) +
                    " of them on this node, is too large");
   }
   job.region->set_is_checking(AsksForChecks(job.front_end->options()));
@@ -140,14 +140,14 @@ void MakeRegion(const char* call) {
   }
 }
 
-void FindNearPes() {
-  job.near_pes.clear();
+void FindLocalPes() {
+  job.local_pes.clear();
   for (int pe = 0; pe < job.size; ++pe) {
-    if (job.IsNear(pe)) {
-      job.near_pes.push_back(pe);
+    if (job.IsLocal(pe)) {
+      job.local_pes.push_back(pe);
     }
   }
-  job.has_far_pes = job.near_pes.size() != static_cast<size_t>(job.size);
+  job.has_remote_pes = job.local_pes.size() != static_cast<size_t>(job.size);
 }
 
 void CheckLevel(const char* call, int level) {
@@ -162,7 +162,7 @@ void BeginToJoin(const char* call, int level) {
   job.self = static_cast<int>(job.front_end->rank());
   job.size = static_cast<int>(job.front_end->size());
   job.thread_level = level;
-  FindNearPes();
+  FindLocalPes();
   job.deaths_seen.store(0, std::memory_order_relaxed);
   job.death_epoch = &job.front_end->death_epoch();
 }
@@ -202,10 +202,10 @@ bool HaveAllCome(void* next) {
   return pe == job.size;
 }
 
-// Returns once all have come, soon after `end_ns`, or when the connection has ended. Near PEs wake
-// this one; what far ones put into its memory ends a rest only.
+// Returns once all have come, soon after `end_ns`, or when the connection has ended. Local PEs wake
+// this one; what remote ones put into its memory ends a rest only.
 void AwaitUntil(uint64_t end_ns, int* next) {
-  if (!job.has_far_pes) {
+  if (!job.has_remote_pes) {
     job.front_end->peers->WaitFor(HaveAllCome, next, client::kAny, end_ns);
     return;
   }

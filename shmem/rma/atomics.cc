@@ -10,8 +10,8 @@
 #include "shmem/base/fail.h"
 #include "shmem/base/operations.h"
 #include "shmem/rma/checks.h"
-#include "shmem/rma/far.h"
 #include "shmem/rma/reach.h"
+#include "shmem/rma/remote.h"
 
 namespace ferry::shmem {
 namespace {
@@ -51,7 +51,7 @@ inline T Apply(const char* call, Atomic op, T& word, T value, T condition) {
 }
 
 template <typename T>
-FarAtomic FarOf(Atomic op, T value, T condition) {
+RemoteAtomic RemoteOf(Atomic op, T value, T condition) {
   return {.op = op,
           .width = sizeof(T),
           .value = std::bit_cast<BitsOf<T>>(value),
@@ -67,16 +67,16 @@ bool IsAligned(const T* address) {
   return reinterpret_cast<uintptr_t>(address) % sizeof(T) == 0;
 }
 
-// Null: somewhere else than in the heap of a near PE, or wrong.
+// Null: somewhere else than in the heap of a local PE, or wrong.
 template <typename T>
-T* ReachNearWord(Context* context, T* dest, int pe) {
-  return IsAligned(dest) ? reinterpret_cast<T*>(ReachNearHeap(context, dest, sizeof(T), pe))
+T* ReachLocalWord(Context* context, T* dest, int pe) {
+  return IsAligned(dest) ? reinterpret_cast<T*>(ReachLocalHeap(context, dest, sizeof(T), pe))
                          : nullptr;
 }
 
 template <typename T>
-Target ReachVariable(const char* call, Context* context, T* dest, int pe) {
-  const Target target =
+PeAddress ReachVariable(const char* call, Context* context, T* dest, int pe) {
+  const PeAddress target =
       ReachWordSlowly(call, context, "the variable's address", dest, sizeof(T), pe);
   if (!IsAligned(dest)) {
     FailUnaligned(call, dest, sizeof(T));
@@ -89,29 +89,29 @@ Target ReachVariable(const char* call, Context* context, T* dest, int pe) {
 template <typename T>
 [[gnu::noinline]] T FetchElsewhere(const char* call, Context* context, Atomic op, T* dest, T value,
                                    T condition, int pe) {
-  const Target target = ReachVariable(call, context, dest, pe);
-  return target.is_near()
+  const PeAddress target = ReachVariable(call, context, dest, pe);
+  return target.is_local()
              ? Apply(call, op, *reinterpret_cast<T*>(target.address()), value, condition)
-             : FromBits<T>(FetchFar(call, context, target, FarOf(op, value, condition)));
+             : FromBits<T>(FetchRemote(call, context, target, RemoteOf(op, value, condition)));
 }
 
 template <typename T>
 [[gnu::noinline]] void BeginElsewhere(const char* call, Context* context, Atomic op, T* dest,
                                       T value, T condition, int pe, T* found) {
-  const Target target = ReachVariable(call, context, dest, pe);
+  const PeAddress target = ReachVariable(call, context, dest, pe);
   CheckLoadable(call, "fetch", found);
   if (job.is_checking && found != nullptr) {
     CheckGiven(call, {"fetch", found, sizeof(T)});
   }
-  if (target.is_near()) {
+  if (target.is_local()) {
     const T old = Apply(call, op, *reinterpret_cast<T*>(target.address()), value, condition);
     if (found != nullptr) {
       *found = old;
     }
   } else if (found == nullptr) {
-    UpdateFar(call, context, target, FarOf(op, value, condition));
+    UpdateRemote(call, context, target, RemoteOf(op, value, condition));
   } else {
-    BeginFetchFar(call, context, target, FarOf(op, value, condition), found);
+    BeginFetchRemote(call, context, target, RemoteOf(op, value, condition), found);
   }
 }
 
@@ -120,7 +120,7 @@ template <typename T>
 template <typename T>
 T AtomicFetch(const char* call, Context* context, Atomic op, T* dest, T value, T condition,
               int pe) {
-  if (T* const word = ReachNearWord(context, dest, pe)) [[likely]] {
+  if (T* const word = ReachLocalWord(context, dest, pe)) [[likely]] {
     return Apply(call, op, *word, value, condition);
   }
   return FetchElsewhere(call, context, op, dest, value, condition, pe);
@@ -129,7 +129,7 @@ T AtomicFetch(const char* call, Context* context, Atomic op, T* dest, T value, T
 template <typename T>
 void AtomicBegin(const char* call, Context* context, Atomic op, T* dest, T value, T condition,
                  int pe, T* found) {
-  T* const word = ReachNearWord(context, dest, pe);
+  T* const word = ReachLocalWord(context, dest, pe);
   if (word == nullptr || MayBeByStream(found)) [[unlikely]] {
     return BeginElsewhere(call, context, op, dest, value, condition, pe, found);
   }

@@ -66,31 +66,33 @@ void CheckApart(const char* call, const MemoryArgument& one, const MemoryArgumen
   }
 }
 
-void CheckMove(const char* call, const Target& there, const MemoryArgument& local) {
+void CheckMove(const char* call, const PeAddress& there, const MemoryArgument& local) {
   CheckGiven(call, local);
-  if (!there.is_far()) {
+  if (!there.is_remote()) {
     CheckApart(call, {"the other PE's memory", there.address(), local.size}, local);
   }
 }
 
-void CheckStridedMove(const char* call, const Target& there, const char* local_name,
+void CheckStridedMove(const char* call, const PeAddress& there, const char* local_name,
                       const void* local, const Stride& stride) {
   const bool is_put = local_name[0] == 's';
   const Blocks here{static_cast<const std::byte*>(local),
                     is_put ? stride.source_stride_bytes : stride.dest_stride_bytes};
-  const Blocks far{there.address(), is_put ? stride.dest_stride_bytes : stride.source_stride_bytes};
+  const Blocks remote{there.address(),
+                      is_put ? stride.dest_stride_bytes : stride.source_stride_bytes};
   for (size_t i = 0; i < stride.blocks; ++i) {
     CheckGiven(call, {local_name, here.At(i), stride.block_bytes});
   }
-  if (!there.is_far() && here.ascend(stride) && far.ascend(stride) && DoMeet(here, far, stride)) {
-    Fail(call, "a block from " + AddressText(far.first) + " on (the other PE's memory) and one " +
-                   "from " + AddressText(local) + " on (" + local_name +
-                   ") have bytes in common: they must not overlap");
+  if (!there.is_remote() && here.ascend(stride) && remote.ascend(stride) &&
+      DoMeet(here, remote, stride)) {
+    Fail(call, "a block from " + AddressText(remote.first) +
+                   " on (the other PE's memory) and one " + "from " + AddressText(local) + " on (" +
+                   local_name + ") have bytes in common: they must not overlap");
   }
 }
 
-void CheckSignal(const char* call, const Target& to, size_t bytes, const Target& signal) {
-  if (!to.is_far() && !signal.is_far()) {
+void CheckSignal(const char* call, const PeAddress& to, size_t bytes, const PeAddress& signal) {
+  if (!to.is_remote() && !signal.is_remote()) {
     CheckApart(call, {"dest", to.address(), bytes},
                {"the signal's address", signal.address(), sizeof(uint64_t)});
   }

@@ -1,7 +1,7 @@
 // The checking mode (FERRY_SHMEM_CHECK=1, or SHMEM_DEBUG): what a program may not do by the
 // standard, and what costs too much to look for all the time (docs/shmem.md).
 //
-// Nothing here is to be called unless job.is_checking. Then no address counts as one in a near
+// Nothing here is to be called unless job.is_checking. Then no address counts as one in a local
 // PE's heap at first sight (team.h), so that every operation passes ReachSlowly, where its checks
 // are.
 //
@@ -32,11 +32,11 @@ void CheckGiven(const char* call, const MemoryArgument& bytes);
 // They have no byte in common.
 void CheckApart(const char* call, const MemoryArgument& one, const MemoryArgument& other);
 // A put or a get: `local` is given, and apart from the place that it is copied to or from.
-void CheckMove(const char* call, const Target& there, const MemoryArgument& local);
+void CheckMove(const char* call, const PeAddress& there, const MemoryArgument& local);
 // The same for blocks. `local` is `source` of a put, or `dest` of a get.
-void CheckStridedMove(const char* call, const Target& there, const char* local_name,
+void CheckStridedMove(const char* call, const PeAddress& there, const char* local_name,
                       const void* local, const Stride& stride);
 // A put with signal: the signal is no part of the data.
-void CheckSignal(const char* call, const Target& to, size_t bytes, const Target& signal);
+void CheckSignal(const char* call, const PeAddress& to, size_t bytes, const PeAddress& signal);
 
 }  // namespace ferry::shmem

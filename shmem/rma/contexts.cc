@@ -6,7 +6,7 @@
 
 #include "shmem/base/fail.h"
 #include "shmem/base/job.h"
-#include "shmem/rma/far.h"
+#include "shmem/rma/remote.h"
 
 namespace ferry::shmem {
 namespace {
@@ -32,7 +32,7 @@ void Check(const char* call, const Context* context) {
 void DestroyContextsOf(const char* call, Team* team) {
   std::lock_guard lock(contexts.mutex);
   for (Context* const context : team->contexts) {
-    EndFar(call, context);
+    EndRemote(call, context);
     context->team = &no_team;
     contexts.free.push_back(context);
   }
@@ -41,9 +41,9 @@ void DestroyContextsOf(const char* call, Team* team) {
 
 void CompleteContexts(const char* call) {
   std::lock_guard lock(contexts.mutex);
-  EndFar(call, DefaultContext());
+  EndRemote(call, DefaultContext());
   for (Context& context : contexts.all) {
-    EndFar(call, &context);
+    EndRemote(call, &context);
   }
 }
 
@@ -101,7 +101,7 @@ void ContextDestroy(const char* call, Context* context) {
   if (context->team == &no_team) {
     Fail(call, "the context was destroyed before, or its team was");
   }
-  EndFar(call, context);
+  EndRemote(call, context);
   auto* const team = const_cast<Team*>(context->team);
   if ((context->options & kPrivateContext) != 0) {
     team->private_contexts--;

@@ -6,14 +6,14 @@
 // says what that PE has to do with the lock: nothing, it is drawing a number, or it has drawn this
 // one. So the others can find out whom the lock waits for, and whether that PE still lives.
 //
-// Far PEs (region.h) read and change words by atomic operations, which agree with those of near
+// Remote PEs (region.h) read and change words by atomic operations, which agree with those of local
 // ones. A PE that is far from PE 0 asks for the number that is served again and again. Between the
 // questions it pauses for an eighth of the time waited, 5 ms at most (patience.h): so those who
 // wait take little of that node's time, and the lock is passed on late by no more than that.
 //
-// What a dead far PE had written is out of reach. But a number that was drawn, and that no living
-// PE has or may be drawing, is a dead one's. The locks of a job do not outlive PE 0 for the PEs
-// that are far from it: they end with its name.
+// What a dead remote PE had written is out of reach. But a number that was drawn, and that no
+// living PE has or may be drawing, is a dead one's. The locks of a job do not outlive PE 0 for the
+// PEs that are far from it: they end with its name.
 #include <atomic>
 #include <cstddef>
 #include <string>
@@ -24,8 +24,8 @@
 #include "shmem/base/lives.h"
 #include "shmem/base/operations.h"
 #include "shmem/base/patience.h"
-#include "shmem/rma/far.h"
 #include "shmem/rma/reach.h"
+#include "shmem/rma/remote.h"
 
 namespace ferry::shmem {
 namespace {
@@ -67,33 +67,33 @@ class Word {
       : call_(call),
         target_(ReachWord(call, DefaultContext(), "the lock", lock, sizeof(*lock), pe).At(at)) {}
 
-  bool is_near() const { return target_.is_near(); }
+  bool is_local() const { return target_.is_local(); }
   uint32_t Load() const {
-    return is_near() ? shm::LoadAcquire(here()) : Far({.op = Atomic::kFetch});
+    return is_local() ? shm::LoadAcquire(here()) : Remote({.op = Atomic::kFetch});
   }
-  // False: the PE is far, and was gone.
+  // False: the PE is remote, and was gone.
   bool TryLoad(uint32_t* found) const {
-    if (is_near()) {
+    if (is_local()) {
       *found = shm::LoadAcquire(here());
       return true;
     }
     uint64_t bits = 0;
-    const ErrorCode error = TryFetchFar(DefaultContext(), target_, {.width = 4}, &bits);
+    const ErrorCode error = TryFetchRemote(DefaultContext(), target_, {.width = 4}, &bits);
     *found = static_cast<uint32_t>(bits);
     return error == ErrorCode::kOk;
   }
   // Returns what was there.
   uint32_t Add(uint32_t value) const {
-    return is_near() ? shm::FetchAdd(here(), value, std::memory_order_acq_rel)
-                     : Far({.op = Atomic::kAdd, .value = value});
+    return is_local() ? shm::FetchAdd(here(), value, std::memory_order_acq_rel)
+                      : Remote({.op = Atomic::kAdd, .value = value});
   }
   // False: something else was there, and is in *expected.
   bool Replace(uint32_t* expected, uint32_t value) const {
-    if (is_near()) {
+    if (is_local()) {
       return shm::CompareExchange(here(), *expected, value, std::memory_order_acq_rel);
     }
     const uint32_t found =
-        Far({.op = Atomic::kCompareSwap, .value = value, .condition = *expected});
+        Remote({.op = Atomic::kCompareSwap, .value = value, .condition = *expected});
     const bool is_done = found == *expected;
     *expected = found;
     return is_done;
@@ -101,13 +101,13 @@ class Word {
 
  private:
   uint32_t& here() const { return *reinterpret_cast<uint32_t*>(target_.address()); }
-  uint32_t Far(FarAtomic atomic) const {
+  uint32_t Remote(RemoteAtomic atomic) const {
     atomic.width = sizeof(uint32_t);
-    return static_cast<uint32_t>(FetchFar(call_, DefaultContext(), target_, atomic));
+    return static_cast<uint32_t>(FetchRemote(call_, DefaultContext(), target_, atomic));
   }
 
   const char* call_;
-  Target target_;
+  PeAddress target_;
 };
 
 // One call on one lock.
@@ -124,7 +124,7 @@ class Lock {
     Enter();
     const uint16_t number = own().number;
     Patience patience(call_, Patience::Deaths::kOurs,
-                      queue_.is_near() ? Patience::Looks::kFree : Patience::Looks::kMessages);
+                      queue_.is_local() ? Patience::Looks::kFree : Patience::Looks::kMessages);
     // Pairs with Pass.
     while (Queue::From(queue_.Load()).served != number) {
       patience.Rest();
@@ -203,7 +203,7 @@ class Lock {
       const bool is_dead = IsDead(pe);  // first: then it changes nothing any more
       uint32_t word = 0;
       // Pairs with Enter.
-      if ((is_dead && !job.IsNear(pe)) || !StandOf(pe).TryLoad(&word)) {
+      if ((is_dead && !job.IsLocal(pe)) || !StandOf(pe).TryLoad(&word)) {
         may_have_it = pe;
         continue;
       }
@@ -238,7 +238,7 @@ class Lock {
 
   void PassOver(int pe, uint16_t number) {
     if (Pass(number)) {
-      if (job.IsNear(pe)) {
+      if (job.IsLocal(pe)) {
         uint32_t theirs = StandOf(pe).Load();
         (void)StandOf(pe).Replace(&theirs, Stand{kApart, 0}.word());
       }
@@ -259,9 +259,9 @@ void SetLock(const char* call, long* lock) { Lock(call, lock).Set(); }
 
 void ClearLock(const char* call, long* lock) {
   Lock checked(call, lock);
-  // As shmem_quiet, but for its word of near PEs that have died: a lock outlives those who had it.
-  if (Context* const context = DefaultContext(); context->has_far()) {
-    QuietFar(call, context);
+  // As shmem_quiet, but for its word of local PEs that have died: a lock outlives those who had it.
+  if (Context* const context = DefaultContext(); context->has_remote()) {
+    QuietRemote(call, context);
   }
   std::atomic_thread_fence(std::memory_order_seq_cst);
   checked.Clear();

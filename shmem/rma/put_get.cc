@@ -1,6 +1,6 @@
-// Puts, gets, ordering and signals (OpenSHMEM 1.5, sections 9.6, 9.7, 9.8.5, 9.11): with near PEs,
+// Puts, gets, ordering and signals (OpenSHMEM 1.5, sections 9.6, 9.7, 9.8.5, 9.11): with local PEs,
 // loads and stores of the calling thread in memory that it has mapped, or, in device memory that no
-// CPU reaches, copies by the device; with far ones, operations of libferry (far.h). See
+// CPU reaches, copies by the device; with remote ones, operations of libferry (remote.h). See
 // operations.h.
 #include <atomic>
 #include <string>
@@ -12,8 +12,8 @@
 #include "shmem/base/lives.h"
 #include "shmem/base/operations.h"
 #include "shmem/rma/checks.h"
-#include "shmem/rma/far.h"
 #include "shmem/rma/reach.h"
+#include "shmem/rma/remote.h"
 
 namespace ferry::shmem {
 namespace {
@@ -63,12 +63,12 @@ size_t Extent(const char* call, ptrdiff_t stride_bytes, const Stride& stride) {
 [[gnu::noinline]] void PutElsewhere(const char* call, Context* context, void* dest,
                                     const void* source, size_t bytes, int pe,
                                     Completion completion) {
-  const Target to = ReachSlowly(call, context, dest, bytes, pe);
+  const PeAddress to = ReachSlowly(call, context, dest, bytes, pe);
   if (job.is_checking) {
     CheckMove(call, to, {"source", source, bytes});
   }
-  if (to.is_far()) {
-    PutFar(call, context, to, source, bytes, completion);
+  if (to.is_remote()) {
+    PutRemote(call, context, to, source, bytes, completion);
   } else {
     CopyAnyhow(call, to.address(), source, bytes, to.is_by_stream());
   }
@@ -77,18 +77,18 @@ size_t Extent(const char* call, ptrdiff_t stride_bytes, const Stride& stride) {
 [[gnu::noinline]] void GetElsewhere(const char* call, Context* context, void* dest,
                                     const void* source, size_t bytes, int pe,
                                     Completion completion) {
-  const Target from = ReachSlowly(call, context, source, bytes, pe);
+  const PeAddress from = ReachSlowly(call, context, source, bytes, pe);
   if (job.is_checking) {
     CheckMove(call, from, {"dest", dest, bytes});
   }
-  if (from.is_far()) {
-    GetFar(call, context, dest, from, bytes, completion);
+  if (from.is_remote()) {
+    GetRemote(call, context, dest, from, bytes, completion);
   } else {
     CopyAnyhow(call, dest, from.address(), bytes, from.is_by_stream());
   }
 }
 
-// What was put to a near PE, got or changed there is over when the call returns, whether that PE
+// What was put to a local PE, got or changed there is over when the call returns, whether that PE
 // lives or not: its memory stays mapped. So nobody would be told that it has died, but by the calls
 // that order them.
 void LookForDeadNeighbours(const char* call) {
@@ -102,12 +102,12 @@ void LookForDeadNeighbours(const char* call) {
   job.deaths_seen.store(epoch, std::memory_order_relaxed);
 }
 
-// What is not only between this PE and near ones that live.
+// What is not only between this PE and local ones that live.
 [[gnu::noinline]] void FenceElsewhere(const char* call, Context* context) {
   CheckRunning(call);
   LookForDeadNeighbours(call);
-  if (context->has_far()) {
-    FenceFar(context);
+  if (context->has_remote()) {
+    FenceRemote(context);
   }
   std::atomic_thread_fence(std::memory_order_release);
 }
@@ -115,15 +115,15 @@ void LookForDeadNeighbours(const char* call) {
 [[gnu::noinline]] void QuietElsewhere(const char* call, Context* context) {
   CheckRunning(call);
   LookForDeadNeighbours(call);
-  if (context->has_far()) {
-    QuietFar(call, context);
+  if (context->has_remote()) {
+    QuietRemote(call, context);
   }
   std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
 // Whether an order with this context takes more than a fence of the CPU.
 [[gnu::always_inline]] inline bool IsMoreThanAFence(const Context* context) {
-  return context->has_far() || !job.is_running() || job.has_new_deaths();
+  return context->has_remote() || !job.is_running() || job.has_new_deaths();
 }
 
 // Both pair with whoever waits for the signal: the data are there before it.
@@ -137,19 +137,19 @@ void Update(uint64_t& word, uint64_t signal, bool is_set) {
 
 void UpdateSignal(const char* call, Context* context, uint64_t* address, uint64_t signal,
                   bool is_set, int pe) {
-  const Target word =
+  const PeAddress word =
       ReachWord(call, context, "the signal's address", address, sizeof(*address), pe);
-  if (word.is_near()) [[likely]] {
+  if (word.is_local()) [[likely]] {
     return Update(*reinterpret_cast<uint64_t*>(word.address()), signal, is_set);
   }
-  UpdateFar(call, context, word, {.op = is_set ? Atomic::kSet : Atomic::kAdd, .value = signal});
+  UpdateRemote(call, context, word, {.op = is_set ? Atomic::kSet : Atomic::kAdd, .value = signal});
 }
 
 }  // namespace
 
 void Put(const char* call, Context* context, void* dest, const void* source, size_t bytes, int pe,
          Completion completion) {
-  std::byte* const to = ReachNearHeap(context, dest, bytes, pe);
+  std::byte* const to = ReachLocalHeap(context, dest, bytes, pe);
   if (to != nullptr && !MayBeByStream(source)) [[likely]] {
     return shm::CopyWords(to, source, bytes);
   }
@@ -158,7 +158,7 @@ void Put(const char* call, Context* context, void* dest, const void* source, siz
 
 void Get(const char* call, Context* context, void* dest, const void* source, size_t bytes, int pe,
          Completion completion) {
-  const std::byte* const from = ReachNearHeap(context, source, bytes, pe);
+  const std::byte* const from = ReachLocalHeap(context, source, bytes, pe);
   if (from != nullptr && !MayBeByStream(dest)) [[likely]] {
     return shm::CopyWords(dest, from, bytes);
   }
@@ -169,16 +169,16 @@ void PutStrided(const char* call, Context* context, void* dest, const void* sour
                 const Stride& stride, int pe) {
   if (stride.blocks != 0) {
     const size_t extent = Extent(call, stride.dest_stride_bytes, stride);
-    const Target to = Reach(call, context, dest, extent, pe);
+    const PeAddress to = Reach(call, context, dest, extent, pe);
     if (job.is_checking) [[unlikely]] {
       CheckStridedMove(call, to, "source", source, stride);
     }
-    if (to.is_far()) {
-      return PutStridedFar(call, context, to, source, stride);
+    if (to.is_remote()) {
+      return PutStridedRemote(call, context, to, source, stride);
     }
     const auto* const from = static_cast<const std::byte*>(source);
     const bool is_by_stream = IsByStream(from);
-    if (to.is_near() && !is_by_stream) [[likely]] {
+    if (to.is_local() && !is_by_stream) [[likely]] {
       return CopyBlocks(to.address(), from, stride);
     }
     CopyBlocksByStream(call, to.address(), to.is_by_stream(), from, is_by_stream, stride);
@@ -189,16 +189,16 @@ void GetStrided(const char* call, Context* context, void* dest, const void* sour
                 const Stride& stride, int pe) {
   if (stride.blocks != 0) {
     const size_t extent = Extent(call, stride.source_stride_bytes, stride);
-    const Target from = Reach(call, context, source, extent, pe);
+    const PeAddress from = Reach(call, context, source, extent, pe);
     if (job.is_checking) [[unlikely]] {
       CheckStridedMove(call, from, "dest", dest, stride);
     }
-    if (from.is_far()) {
-      return GetStridedFar(call, context, dest, from, stride);
+    if (from.is_remote()) {
+      return GetStridedRemote(call, context, dest, from, stride);
     }
     auto* const to = static_cast<std::byte*>(dest);
     const bool is_by_stream = IsByStream(to);
-    if (from.is_near() && !is_by_stream) [[likely]] {
+    if (from.is_local() && !is_by_stream) [[likely]] {
       return CopyBlocks(to, from.address(), stride);
     }
     CopyBlocksByStream(call, to, is_by_stream, from.address(), from.is_by_stream(), stride);
@@ -215,15 +215,15 @@ void PutSignal(const char* call, Context* context, void* dest, const void* sourc
     Fail(call, "the signal operator " + std::to_string(signal_op) +
                    " is neither SHMEM_SIGNAL_SET nor SHMEM_SIGNAL_ADD");
   }
-  const Target to = Reach(call, context, dest, bytes, pe);
-  const Target word =
+  const PeAddress to = Reach(call, context, dest, bytes, pe);
+  const PeAddress word =
       ReachWord(call, context, "the signal's address", signal_address, sizeof(*signal_address), pe);
   if (job.is_checking) [[unlikely]] {
     CheckMove(call, to, {"source", source, bytes});
     CheckSignal(call, to, bytes, word);
   }
-  if (word.is_near()) [[likely]] {
-    if (to.is_near() && !MayBeByStream(source)) [[likely]] {
+  if (word.is_local()) [[likely]] {
+    if (to.is_local() && !MayBeByStream(source)) [[likely]] {
       shm::CopyWords(to.address(), source, bytes);
     } else {
       CopyAnyhow(call, to.address(), source, bytes, to.is_by_stream());
@@ -231,15 +231,15 @@ void PutSignal(const char* call, Context* context, void* dest, const void* sourc
     return Update(*reinterpret_cast<uint64_t*>(word.address()), signal, is_set);
   }
   if (bytes == 0) {
-    return UpdateFar(call, context, word,
-                     {.op = is_set ? Atomic::kSet : Atomic::kAdd, .value = signal});
+    return UpdateRemote(call, context, word,
+                        {.op = is_set ? Atomic::kSet : Atomic::kAdd, .value = signal});
   }
-  const client::Place place = word.place();
-  PutFar(call, context, to, source, bytes, completion,
-         {.update = is_set ? shm::SignalUpdate::kSet : shm::SignalUpdate::kAdd,
-          .segment = place.segment,
-          .offset = place.offset,
-          .value = signal});
+  const client::RemoteAddress place = word.place();
+  PutRemote(call, context, to, source, bytes, completion,
+            {.update = is_set ? shm::SignalUpdate::kSet : shm::SignalUpdate::kAdd,
+             .segment = place.segment,
+             .offset = place.offset,
+             .value = signal});
 }
 
 uint64_t SignalFetch(const char* call, const uint64_t* signal_address) {
@@ -289,8 +289,8 @@ void PeQuiet(const char* call, Context* context, const int* target_pes, size_t n
                        ", which is no PE of the context's team");
       }
       const int world_pe = context->team->pes[static_cast<size_t>(pe)];
-      if (context->has_far() && !job.IsNear(world_pe)) {
-        QuietFarWith(call, context, world_pe);
+      if (context->has_remote() && !job.IsLocal(world_pe)) {
+        QuietRemoteWith(call, context, world_pe);
       }
     }
   }
@@ -312,7 +312,7 @@ void CheckPe(const char* call, int pe) {
 void* PointerTo(const void* address, int pe) {
   const Segment* const segment = job.FindSegment(address, 1);
   if (segment == nullptr || segment->is_by_stream ||
-      segment->shifts[static_cast<size_t>(pe)] == kFar) {
+      segment->shifts[static_cast<size_t>(pe)] == kRemote) {
     return nullptr;
   }
   return const_cast<std::byte*>(static_cast<const std::byte*>(address)) +

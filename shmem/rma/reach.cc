@@ -42,8 +42,8 @@ std::string BytesText(size_t bytes) {
 
 }  // namespace
 
-Target ReachSlowly(const char* call, const Context* context, const void* address, size_t bytes,
-                   int pe) {
+PeAddress ReachSlowly(const char* call, const Context* context, const void* address, size_t bytes,
+                      int pe) {
   if (context == nullptr || !context->team->Has(pe)) [[unlikely]] {
     FailNoPe(call, context, pe);
   }
@@ -53,22 +53,23 @@ Target ReachSlowly(const char* call, const Context* context, const void* address
     if (bytes != 0) {
       FailNotSymmetric(call, "the address in the other PE's memory", address, bytes);
     }
-    return Target::Near(place);  // nobody looks there
+    return PeAddress::Local(place);  // nobody looks there
   }
   if (job.is_checking) {
     CheckGiven(call, {"the address in the other PE's memory", address, bytes});
   }
   const int world_pe = context->team->pes[static_cast<size_t>(pe)];
   const auto index = static_cast<size_t>(world_pe);
-  if (segment->shifts[index] != kFar) {
+  if (segment->shifts[index] != kRemote) {
     std::byte* const there = place + segment->shifts[index];
-    return segment->is_by_stream ? Target::ByStream(there) : Target::Near(there);
+    return segment->is_by_stream ? PeAddress::ByStream(there) : PeAddress::Local(there);
   }
   if (bytes == 0) {
-    return Target::Near(place);
+    return PeAddress::Local(place);
   }
   const auto offset = static_cast<uint64_t>(place - segment->base);
-  return Target::Far(world_pe, segment->numbers[index], segment->first_offsets[index] + offset);
+  return PeAddress::Remote(world_pe, segment->numbers[index],
+                           segment->first_offsets[index] + offset);
 }
 
 namespace {
@@ -84,9 +85,9 @@ void CheckCpusReach(const char* call, const char* argument, const void* address,
 
 }  // namespace
 
-Target ReachWordSlowly(const char* call, const Context* context, const char* argument,
-                       const void* address, size_t bytes, int pe) {
-  const Target target = ReachSlowly(call, context, address, bytes, pe);
+PeAddress ReachWordSlowly(const char* call, const Context* context, const char* argument,
+                          const void* address, size_t bytes, int pe) {
+  const PeAddress target = ReachSlowly(call, context, address, bytes, pe);
   CheckCpusReach(call, argument, address, bytes);
   return target;
 }

@@ -13,44 +13,46 @@
 
 namespace ferry::shmem {
 
-// A place in a PE's memory: its address here, or, of a far PE, what libferry calls it. Of device
-// memory of a near PE that only streams reach, the address is for those (copies.h).
-class Target {
+// A place in a PE's memory: its address here, or, of a remote PE, what libferry calls it. Of device
+// memory of a local PE that only streams reach, the address is for those (copies.h).
+class PeAddress {
  public:
-  static Target Near(std::byte* address) {
-    return Target(reinterpret_cast<uint64_t>(address), kNear, 0);
+  static PeAddress Local(std::byte* address) {
+    return PeAddress(reinterpret_cast<uint64_t>(address), kLocal, 0);
   }
-  static Target ByStream(std::byte* address) {
-    return Target(reinterpret_cast<uint64_t>(address), kByStream, 0);
+  static PeAddress ByStream(std::byte* address) {
+    return PeAddress(reinterpret_cast<uint64_t>(address), kByStream, 0);
   }
-  static Target Far(int pe, uint32_t segment, uint64_t offset) {
-    return Target(offset, static_cast<uint32_t>(pe), segment);
+  static PeAddress Remote(int pe, uint32_t segment, uint64_t offset) {
+    return PeAddress(offset, static_cast<uint32_t>(pe), segment);
   }
 
-  bool is_near() const { return rank_ == kNear; }  // loads and stores reach it
+  bool is_local() const { return rank_ == kLocal; }  // loads and stores reach it
   bool is_by_stream() const { return rank_ == kByStream; }
-  bool is_far() const { return rank_ < kByStream; }
+  bool is_remote() const { return rank_ < kByStream; }
   std::byte* address() const { return reinterpret_cast<std::byte*>(at_); }
-  client::Place place() const { return {rank_, segment_, at_}; }
-  int far_pe() const { return static_cast<int>(rank_); }
+  client::RemoteAddress place() const { return {rank_, segment_, at_}; }
+  int remote_pe() const { return static_cast<int>(rank_); }
   // So many bytes behind.
-  Target At(uint64_t offset) const { return Target(at_ + offset, rank_, segment_); }
+  PeAddress At(uint64_t offset) const { return PeAddress(at_ + offset, rank_, segment_); }
   // Both kinds begin at multiples of a page.
   bool IsAligned(size_t bytes) const { return at_ % bytes == 0; }
 
  private:
-  static constexpr uint32_t kNear = UINT32_MAX;
-  static constexpr uint32_t kByStream = kNear - 1;
-  Target(uint64_t at, uint32_t rank, uint32_t segment) : at_(at), rank_(rank), segment_(segment) {}
+  static constexpr uint32_t kLocal = UINT32_MAX;
+  static constexpr uint32_t kByStream = kLocal - 1;
+  PeAddress(uint64_t at, uint32_t rank, uint32_t segment)
+      : at_(at), rank_(rank), segment_(segment) {}
 
   uint64_t at_;
   uint32_t rank_;
   uint32_t segment_;
 };
 
-// The place in the heap of a near PE, which is the usual one. Null: it lies in static data, the PE
-// is far, or something is wrong.
-inline std::byte* ReachNearHeap(const Context* context, const void* address, size_t bytes, int pe) {
+// The place in the heap of a local PE, which is the usual one. Null: it lies in static data, the PE
+// is remote, or something is wrong.
+inline std::byte* ReachLocalHeap(const Context* context, const void* address, size_t bytes,
+                                 int pe) {
   if (context == nullptr) [[unlikely]] {
     return nullptr;
   }
@@ -58,7 +60,7 @@ inline std::byte* ReachNearHeap(const Context* context, const void* address, siz
   if (!team.Has(pe)) [[unlikely]] {
     return nullptr;
   }
-  const NearHeap& heap = team.heaps[pe];
+  const LocalHeap& heap = team.heaps[pe];
   const auto* const place = static_cast<const std::byte*>(address);
   const auto offset = static_cast<size_t>(place - job.heap.base);
   if (offset >= heap.size_bytes || bytes > heap.size_bytes - offset) [[unlikely]] {
@@ -71,25 +73,26 @@ inline std::byte* ReachNearHeap(const Context* context, const void* address, siz
   return there;
 }
 
-// Finds out what is wrong, that the address lies in static data, or that the PE is far.
-Target ReachSlowly(const char* call, const Context* context, const void* address, size_t bytes,
-                   int pe);
+// Finds out what is wrong, that the address lies in static data, or that the PE is remote.
+PeAddress ReachSlowly(const char* call, const Context* context, const void* address, size_t bytes,
+                      int pe);
 
-inline Target Reach(const char* call, const Context* context, const void* address, size_t bytes,
-                    int pe) {
-  std::byte* const there = ReachNearHeap(context, address, bytes, pe);
-  return there != nullptr ? Target::Near(there) : ReachSlowly(call, context, address, bytes, pe);
+inline PeAddress Reach(const char* call, const Context* context, const void* address, size_t bytes,
+                       int pe) {
+  std::byte* const there = ReachLocalHeap(context, address, bytes, pe);
+  return there != nullptr ? PeAddress::Local(there)
+                          : ReachSlowly(call, context, address, bytes, pe);
 }
 
 // The same for a word that CPUs change or wait for: ends the program if only streams reach it.
 // `argument`: its name in messages.
-Target ReachWordSlowly(const char* call, const Context* context, const char* argument,
-                       const void* address, size_t bytes, int pe);
+PeAddress ReachWordSlowly(const char* call, const Context* context, const char* argument,
+                          const void* address, size_t bytes, int pe);
 
-inline Target ReachWord(const char* call, const Context* context, const char* argument,
-                        const void* address, size_t bytes, int pe) {
-  std::byte* const there = ReachNearHeap(context, address, bytes, pe);
-  return there != nullptr ? Target::Near(there)
+inline PeAddress ReachWord(const char* call, const Context* context, const char* argument,
+                           const void* address, size_t bytes, int pe) {
+  std::byte* const there = ReachLocalHeap(context, address, bytes, pe);
+  return there != nullptr ? PeAddress::Local(there)
                           : ReachWordSlowly(call, context, argument, address, bytes, pe);
 }
 

@@ -40,8 +40,8 @@ void Open(Team* team, std::vector<int> pes, int self, const MeetingPlace& where,
   team->all_heaps.clear();
   for (const int pe : pes) {
     const ptrdiff_t shift = job.region->shift_of(pe);
-    const bool is_slow = shift == kFar || job.is_checking;
-    team->all_heaps.push_back(is_slow ? NearHeap{} : NearHeap{shift, job.heap.size_bytes});
+    const bool is_slow = shift == kRemote || job.is_checking;
+    team->all_heaps.push_back(is_slow ? LocalHeap{} : LocalHeap{shift, job.heap.size_bytes});
   }
   team->heaps = team->all_heaps.data();
   team->config = config;
@@ -73,9 +73,9 @@ void SweepRetired() {
 }
 
 // Where a new team is to meet, of which this PE is the first; nowhere, if there is no room.
-MeetingPlace MakePlace(bool is_near, int members) {
+MeetingPlace MakePlace(bool is_local, int members) {
   std::lock_guard lock(teams.mutex);
-  if (!is_near) {
+  if (!is_local) {
     const auto rounds = static_cast<uint64_t>(teams.numbers_made++);
     return {.context = TeamContext(rounds * static_cast<uint64_t>(job.size) +
                                    static_cast<uint64_t>(job.self))};
@@ -121,13 +121,13 @@ void OpenPredefinedTeams() {
     pes[static_cast<size_t>(pe)] = pe;
   }
   const MeetingPlace world =
-      job.has_far_pes ? MeetingPlace{.context = kWorldContext}
-                      : MeetingPlace{.board_offset = job.region->place_of(0).world_board};
+      job.has_remote_pes ? MeetingPlace{.context = kWorldContext}
+                         : MeetingPlace{.board_offset = job.region->place_of(0).world_board};
   Open(&world_team, pes, job.self, world, {});
-  const std::vector<int>& near = job.near_pes;
-  const auto self = std::find(near.begin(), near.end(), job.self) - near.begin();
-  Open(&shared_team, near, static_cast<int>(self),
-       {.board_offset = job.region->place_of(near.front()).shared_board}, {});
+  const std::vector<int>& local = job.local_pes;
+  const auto self = std::find(local.begin(), local.end(), job.self) - local.begin();
+  Open(&shared_team, local, static_cast<int>(self),
+       {.board_offset = job.region->place_of(local.front()).shared_board}, {});
 }
 
 void CloseAllTeams(const char* call) {
@@ -220,7 +220,7 @@ int Split(const char* call, Team& parent, const std::vector<int>& members, Split
   }
   const bool is_first = !members.empty() && members.front() == parent.self;
   if (is_first) {
-    own.where = MakePlace(job.AreNear(pes), static_cast<int>(pes.size()));
+    own.where = MakePlace(job.AreLocal(pes), static_cast<int>(pes.size()));
   }
   std::vector<SplitOffer> offers(static_cast<size_t>(parent.size));
   CheckCollective(call, *parent.assembly, {});

@@ -16,9 +16,9 @@
 
 namespace ferry::shmem {
 
-// The heap of a near PE. That of a far one is of no bytes, so no address lies in it; nor in any
+// The heap of a local PE. That of a remote one is of no bytes, so no address lies in it; nor in any
 // while calls are checked (checks.h).
-struct NearHeap {
+struct LocalHeap {
   ptrdiff_t shift = 0;
   size_t size_bytes = 0;
 };
@@ -26,9 +26,9 @@ struct NearHeap {
 struct Team {
   int size = 0;  // 0: it is no team (any more), or OpenSHMEM is not running
   int self = -1;
-  const NearHeap* heaps = nullptr;  // by PE of the team
-  std::vector<int> pes;             // of the world, by PE of the team
-  std::vector<NearHeap> all_heaps;
+  const LocalHeap* heaps = nullptr;  // by PE of the team
+  std::vector<int> pes;              // of the world, by PE of the team
+  std::vector<LocalHeap> all_heaps;
   TeamConfig config{};
   std::unique_ptr<Assembly> assembly;
   std::vector<Context*> contexts;  // that end with the team
@@ -38,20 +38,20 @@ struct Team {
   bool is_open() const { return assembly != nullptr; }
 };
 
-class FarContext;
+class RemoteContext;
 
 struct Context {
   const Team* team = nullptr;  // of no PEs: it was destroyed
   long options = 0;
-  std::atomic<FarContext*> far{nullptr};  // null: it has met no far PE so far (far.h)
+  std::atomic<RemoteContext*> remote{nullptr};  // null: it has met no remote PE so far (remote.h)
 
-  bool has_far() const { return far.load(std::memory_order_relaxed) != nullptr; }
+  bool has_remote() const { return remote.load(std::memory_order_relaxed) != nullptr; }
 };
 
 // A team that never has PEs.
 extern const Team& no_team;
 
-// Makes TEAM_WORLD of all PEs, and TEAM_SHARED of the near ones. Their boards, as far as they have
+// Makes TEAM_WORLD of all PEs, and TEAM_SHARED of the local ones. Their boards, as far as they have
 // some, lie where the place of the team's first PE says.
 void OpenPredefinedTeams();
 // Destroys all teams and contexts.

@@ -143,10 +143,10 @@ TEST_F(AttachCallsTest, HandsMemoryOverAndTakesItBack) {
 }
 
 TEST_F(AttachCallsTest, OffersWhatOnePacketHasRoomFor) {
-  const std::vector<attach::MatchOffer> offers(attach::kMostOffers);
-  ExpectError(rank_.OfferMatches(true, offers), ErrorCode::kLimitExceeded,
+  const std::vector<attach::PairOffer> offers(attach::kMostOffers);
+  ExpectError(rank_.OfferPairs(true, offers), ErrorCode::kLimitExceeded,
               "more than it has requests");
-  EXPECT_TRUE(rank_.WithdrawMatch(true, {}, 0).ok());
+  EXPECT_TRUE(rank_.WithdrawPair(true, {}, 0).ok());
 }
 
 // The NIC may take seconds for device memory: no other call waits, and a rank has few such offers.
@@ -159,7 +159,7 @@ TEST_F(AttachCallsTest, OffersOfDeviceMemoryWaitForTheNic) {
   far.OfferDevice(2, 1 << 20);
   ASSERT_TRUE(far.Read().status().ok());
   const auto offer = [&far](uint64_t ordinal) {
-    attach::MatchOffer one{};
+    attach::PairOffer one{};
     one.key = {0, 0, 1, 7, ordinal};
     one.size_bytes = 100'000;
     one.end = {1, 0, ordinal * 1024};

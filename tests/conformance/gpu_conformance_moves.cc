@@ -5,7 +5,7 @@
 
 #include "shm/atomic.h"
 #include "shm/counter.h"
-#include "shm/layout/channel_layout.h"
+#include "shm/layout/pair_layout.h"
 #include "shm/pair_move.h"
 #include "tests/conformance/gpu_backend_conformance.h"
 
@@ -16,8 +16,8 @@ namespace {
 class MatchedMoves : public GpuBackendConformance {
  protected:
   void Make(uint64_t size_bytes) {
-    send_end_.emplace(Pinned(sizeof(shm::ChannelLayout)));
-    receive_end_.emplace(Pinned(sizeof(shm::ChannelLayout)));
+    send_end_.emplace(Pinned(sizeof(shm::PairLayout)));
+    receive_end_.emplace(Pinned(sizeof(shm::PairLayout)));
     from_.emplace(Device(size_bytes));
     to_.emplace(Device(size_bytes));
     sends_ = NewStream();
@@ -32,8 +32,8 @@ class MatchedMoves : public GpuBackendConformance {
     }
   }
 
-  static shm::ChannelLayout* EndIn(const std::optional<Memory>& memory) {
-    return static_cast<shm::ChannelLayout*>(memory->data());
+  static shm::PairLayout* EndIn(const std::optional<Memory>& memory) {
+    return static_cast<shm::PairLayout*>(memory->data());
   }
   MatchedMove MoveOf(uint64_t round, bool is_send, bool meets) const {
     MatchedMove move;
@@ -58,7 +58,7 @@ class MatchedMoves : public GpuBackendConformance {
 };
 
 TEST_P(MatchedMoves, MeetAndMove) {
-  for (const uint64_t size : {uint64_t{1}, uint64_t{5000}, 5 * shm::kMovePartBytes + 17}) {
+  for (const uint64_t size : {uint64_t{1}, uint64_t{5000}, 5 * shm::kMoveChunkBytes + 17}) {
     Make(size);
     for (uint64_t round = 1; round <= 6; ++round) {
       const Bytes sent = Pattern(size, static_cast<uint8_t>(round));
@@ -138,7 +138,7 @@ TEST_P(MatchedMoves, AFailureClosesTheGatesOfThisPairOnly) {
 }
 
 TEST_P(MatchedMoves, ReadySendsMoveAtOnce) {
-  Make(3 * shm::kMovePartBytes);
+  Make(3 * shm::kMoveChunkBytes);
   const Bytes sent = Pattern(size_bytes_, 9);
   FERRY_EXPECT_OK(Upload(backend(), from_->data(), sent));
   FERRY_EXPECT_OK(receives_->AwaitMove(MoveOf(1, false, false)));
@@ -210,7 +210,7 @@ TEST_P(MatchedMoves, RejectBadArguments) {
   move = MoveOf(1, true, true);
   move.destination = nullptr;
   FERRY_EXPECT_CODE(kInvalidArgument, sends_->LaunchMove(move));
-  shm::ChannelLayout unknown{};
+  shm::PairLayout unknown{};
   move = MoveOf(1, true, true);
   move.own = &unknown;
   FERRY_EXPECT_CODE(kInvalidBuffer, sends_->AwaitMove(move));

@@ -216,16 +216,16 @@ class TestRank {
     return Ask(request);
   }
   // Says that it offers `count`.
-  Answer Offer(bool sends, const std::vector<attach::MatchOffer>& offers, uint32_t count) {
+  Answer Offer(bool sends, const std::vector<attach::PairOffer>& offers, uint32_t count) {
     const attach::OfferRequest request{Header(attach::Kind::kOffer), sends ? 1U : 0U, count};
-    std::vector<std::byte> bytes(sizeof(request) + offers.size() * sizeof(attach::MatchOffer));
+    std::vector<std::byte> bytes(sizeof(request) + offers.size() * sizeof(attach::PairOffer));
     std::memcpy(bytes.data(), &request, sizeof(request));
     if (!offers.empty()) {
       std::memcpy(bytes.data() + sizeof(request), offers.data(), bytes.size() - sizeof(request));
     }
     return AskBytes(bytes);
   }
-  Answer Withdraw(bool send, const attach::MatchKey& key) {
+  Answer Withdraw(bool send, const attach::PairKey& key) {
     return Ask(attach::WithdrawRequest{Header(attach::Kind::kWithdraw), key, 0, send ? 1U : 0U, 0});
   }
   // Attaches with everything; true if the daemon accepted.

@@ -154,7 +154,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& info) { return std::string(info.param.name); });
 
 // Ranks that stage device memory by themselves always send its contents at the start of the send.
-// With kept shadows, of all messages and of the longest ones, and without any.
+// With kept bounce buffers, of all messages and of the longest ones, and without any.
 TEST(AutomaticOffloadTest, SendsWhatTheBufferHolds) {
   for (const char* min_bytes : {"8192", "1000000", "0"}) {
     SCOPED_TRACE(min_bytes);
@@ -164,8 +164,8 @@ TEST(AutomaticOffloadTest, SendsWhatTheBufferHolds) {
   }
 }
 
-// Where ferryd has a pipeline, messages that it would not cut are sent from shadows; the pipeline
-// sends longer ones.
+// Where ferryd has a pipeline, messages that it would not cut are sent from bounce buffers; the
+// pipeline sends longer ones.
 TEST(AutomaticOffloadTest, LeavesLongMessagesToThePipeline) {
   RunOffload({"-n", "2", "--nodes", "2"}, "mixed", WithLink({"FERRY_HEAP_BYTES=16777216"}));
 }

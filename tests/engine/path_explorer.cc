@@ -45,7 +45,7 @@ class Run {
 
   std::vector<Choice> Choices() {
     std::vector<Choice> choices;
-    const auto offer = [&](Event event, uint32_t side, bool possible) {
+    const auto rts = [&](Event event, uint32_t side, bool possible) {
       if (possible) {
         choices.push_back({event, side});
       }
@@ -53,20 +53,19 @@ class Run {
     for (uint32_t side = 0; side < 2; ++side) {
       const bool lives = !pair_.is_dead(side);
       const bool looks = pair_.engine(side).HasArrivals();
-      offer(Event::kStep, side, lives && next_[side] < program_.scripts[side].size());
-      offer(Event::kProgress, side, lives && looks);
-      offer(Event::kRetry, side, lives && !looks && pair_.engine(side).WaitsForRoom());
-      offer(Event::kWorker, side, lives && looks && program_.with_workers);
-      offer(Event::kDeliverDaemon, side, pair_.CanDeliver(Core::kDaemon, side));
-      offer(Event::kDeliverLink, side, pair_.CanDeliver(Core::kLink, side));
-      offer(Event::kNotice, side, lives && pair_.CanNotice(side));
-      offer(Event::kReturn, side, lives && pair_.CanReturn(side));
-      offer(Event::kNoticeLoss, side, pair_.CanNoticeLoss(side));
-      offer(Event::kEndLink, side,
-            lives && has_cut_ && pair_.HasEnd(side) && !pair_.CanNotice(side));
+      rts(Event::kStep, side, lives && next_[side] < program_.scripts[side].size());
+      rts(Event::kProgress, side, lives && looks);
+      rts(Event::kRetry, side, lives && !looks && pair_.engine(side).WaitsForRoom());
+      rts(Event::kWorker, side, lives && looks && program_.with_workers);
+      rts(Event::kDeliverDaemon, side, pair_.CanDeliver(Core::kDaemon, side));
+      rts(Event::kDeliverLink, side, pair_.CanDeliver(Core::kLink, side));
+      rts(Event::kNotice, side, lives && pair_.CanNotice(side));
+      rts(Event::kReturn, side, lives && pair_.CanReturn(side));
+      rts(Event::kNoticeLoss, side, pair_.CanNoticeLoss(side));
+      rts(Event::kEndLink, side, lives && has_cut_ && pair_.HasEnd(side) && !pair_.CanNotice(side));
     }
-    offer(Event::kFault, 0, !has_failed_ && program_.fault != Fault::kNone);
-    offer(Event::kFault, 1, !has_failed_ && program_.fault == Fault::kDeath);
+    rts(Event::kFault, 0, !has_failed_ && program_.fault != Fault::kNone);
+    rts(Event::kFault, 1, !has_failed_ && program_.fault == Fault::kDeath);
     return choices;
   }
 
@@ -150,7 +149,7 @@ class Run {
     TestRank& rank = pair_.rank(side);
     switch (act) {
       case Act::kSend:
-      case Act::kOffer:
+      case Act::kRts:
       case Act::kSynchronous: {
         const std::string text = {static_cast<char>('A' + side),
                                   static_cast<char>('0' + sent_[side].size())};
@@ -302,7 +301,7 @@ class Run {
            ErrorOf(side, message.request) == ErrorCode::kCancelled;
   }
 
-  // An offer may wait for its receive; nothing waits for a path.
+  // An RTS may wait for its receive; nothing waits for a path.
   std::string CheckSends(uint32_t side) {
     for (const Sent& message : sent_[side]) {
       switch (pair_.rank(side).state(message.request)) {
@@ -479,7 +478,7 @@ void RunOn(const Program& program, PathPair* pair, std::vector<Run::Choice> sche
 void Explore(const Program& program, Totals* totals) {
   EngineOptions options;
   options.push_max_bytes = program.pushes ? 1024 : 0;
-  options.receiver_first_min_bytes = program.advertises ? kLongBytes : 0;
+  options.receiver_first_min_bytes = program.announces ? kLongBytes : 0;
   PathPair pair(options);
   std::unordered_set<uint64_t> known;
   std::vector<std::vector<Run::Choice>> open = {{}};

@@ -13,15 +13,15 @@ namespace ferry::engine {
 
 enum class Act : uint8_t {
   kSend,         // eager
-  kOffer,        // by RTS
-  kSynchronous,  // an offer that is not pushed
-  kWrite,        // a long message, which may be written into a receive that was advertised
+  kRts,          // by RTS
+  kSynchronous,  // an RTS that is not pushed
+  kWrite,        // a long message, which may be written into a receive that was announced by an RTR
   kUse,
   kLeave,
   kReceive,
   kReceiveAny,
   kReceiveShort,  // of one byte: others have two
-  kReceiveLong,   // it is advertised if it may be
+  kReceiveLong,   // it is announced by an RTR if it may be
   kProbe,
   kCancelSend,  // the rank's last one
   kCancelReceive,
@@ -37,7 +37,7 @@ struct Program {
   Fault fault = Fault::kNone;
   bool with_workers = false;
   bool pushes = false;
-  bool advertises = false;
+  bool announces = false;
 };
 
 struct Totals {

@@ -31,7 +31,7 @@ void Append(std::string* key, const Values&... values) {
 void AppendDescriptor(std::string* key, const Descriptor& descriptor) {
   Append(key, descriptor.kind, descriptor.flags, descriptor.tag, descriptor.size_bytes);
   const bool names_memory = KindOf(descriptor) == DescriptorKind::kRemoteRts ||
-                            KindOf(descriptor) == DescriptorKind::kAdvert ||
+                            KindOf(descriptor) == DescriptorKind::kRtr ||
                             KindOf(descriptor) == DescriptorKind::kWithdraw ||
                             KindOf(descriptor) == DescriptorKind::kPut;
   key->append(reinterpret_cast<const char*>(descriptor.payload),
@@ -115,31 +115,32 @@ void PathPair::Deliver(Core core, uint32_t to) {
     packet.data.clear();
   } else if (KindOf(descriptor) == DescriptorKind::kRetract) {
     auto rts = PayloadOf<shm::RemoteRts>(descriptor);
-    const auto offer = std::find_if(half.incoming.begin(), half.incoming.end(), [&](auto& entry) {
-      return entry.second.send_request == rts.send_request &&
-             entry.second.send_generation == rts.send_generation;
-    });
-    if (offer == half.incoming.end()) {
-      return;  // it was pulled
+    const auto announced =
+        std::find_if(half.incoming.begin(), half.incoming.end(), [&](auto& entry) {
+          return entry.second.send_request == rts.send_request &&
+                 entry.second.send_generation == rts.send_generation;
+        });
+    if (announced == half.incoming.end()) {
+      return;  // it was fetched
     }
-    rts.key = offer->first;
+    rts.key = announced->first;
     SetPayload(&descriptor, rts);
-  } else if (KindOf(descriptor) == DescriptorKind::kAdvert ||
+  } else if (KindOf(descriptor) == DescriptorKind::kRtr ||
              KindOf(descriptor) == DescriptorKind::kWithdraw) {
-    DeliverAdvert(to, &packet);
+    DeliverRtr(to, &packet);
   } else if (KindOf(descriptor) == DescriptorKind::kPut) {
     const auto put = PayloadOf<shm::PutCommand>(descriptor);
-    half.advertised.erase({put.receive, put.generation});
+    half.rtr_receives.erase({put.receive, put.generation});
     Push(core, to, descriptor, {});
-    Result(core, to, DescriptorKind::kPullDone, put.receive, put.generation, ErrorCode::kOk);
+    Result(core, to, DescriptorKind::kRndvGetDone, put.receive, put.generation, ErrorCode::kOk);
     return;
   } else if (KindOf(descriptor) == DescriptorKind::kWithdrawn) {
     const auto result = PayloadOf<shm::TransferResult>(descriptor);
-    half.advertised.erase({result.request, result.generation});
+    half.rtr_receives.erase({result.request, result.generation});
   } else if (KindOf(descriptor) == DescriptorKind::kSendDone) {
     const auto result = PayloadOf<shm::TransferResult>(descriptor);
-    std::erase_if(half.offered, [&](const shm::TransferResult& offer) {
-      return offer.request == result.request && offer.generation == result.generation;
+    std::erase_if(half.by_rts, [&](const shm::TransferResult& announced) {
+      return announced.request == result.request && announced.generation == result.generation;
     });
   }
   Push(core, to, descriptor, packet.data);
@@ -222,16 +223,16 @@ void PathPair::TakeCommand(Core core, uint32_t side, const Descriptor& command) 
       break;
     }
     case DescriptorKind::kRemoteRts:
-      Offer(core, side, packet);
+      Rts(core, side, packet);
       break;
-    case DescriptorKind::kPull:
-      Pull(core, side, command);
+    case DescriptorKind::kRndvGet:
+      RndvGet(core, side, command);
       break;
-    case DescriptorKind::kAdvert: {
+    case DescriptorKind::kRtr: {
       EXPECT_EQ(core, Core::kDaemon);
-      const auto words = PayloadOf<shm::AdvertWords>(command);
+      const auto words = PayloadOf<shm::RtrWords>(command);
       if (Passes(core, side)) {
-        At(core, side).advertised.insert({words.receive, words.generation});
+        At(core, side).rtr_receives.insert({words.receive, words.generation});
       }
       Send(core, side, packet);
       break;
@@ -250,9 +251,10 @@ void PathPair::TakeCommand(Core core, uint32_t side, const Descriptor& command) 
       break;
     case DescriptorKind::kRetract: {
       const auto rts = PayloadOf<shm::RemoteRts>(command);
-      const std::vector<shm::TransferResult>& offered = At(core, side).offered;
-      if (std::any_of(offered.begin(), offered.end(), [&](const shm::TransferResult& offer) {
-            return offer.request == rts.send_request && offer.generation == rts.send_generation;
+      const std::vector<shm::TransferResult>& by_rts = At(core, side).by_rts;
+      if (std::any_of(by_rts.begin(), by_rts.end(), [&](const shm::TransferResult& announced) {
+            return announced.request == rts.send_request &&
+                   announced.generation == rts.send_generation;
           })) {  // else it is over: what was pushed is
         Send(core, side, packet);
       }
@@ -287,7 +289,7 @@ void PathPair::TakeCommand(Core core, uint32_t side, const Descriptor& command) 
 }
 
 // What was pushed is complete once the core has it.
-void PathPair::Offer(Core core, uint32_t side, Packet packet) {
+void PathPair::Rts(Core core, uint32_t side, Packet packet) {
   const auto rts = PayloadOf<shm::RemoteRts>(packet.descriptor);
   if (!Passes(core, side)) {
     if (!(core == Core::kLink && state_.is_lost &&
@@ -296,7 +298,7 @@ void PathPair::Offer(Core core, uint32_t side, Packet packet) {
              ErrorCode::kLinkDown);
       return;
     }
-    At(core, side).offered.push_back({rts.send_request, rts.send_generation, 0, 0, {}});
+    At(core, side).by_rts.push_back({rts.send_request, rts.send_generation, 0, 0, {}});
     return;
   }
   packet.address = rts.where.address;
@@ -305,32 +307,33 @@ void PathPair::Offer(Core core, uint32_t side, Packet packet) {
     Result(core, side, DescriptorKind::kSendDone, rts.send_request, rts.send_generation,
            ErrorCode::kOk);
   } else {
-    At(core, side).offered.push_back({rts.send_request, rts.send_generation, 0, 0, {}});
+    At(core, side).by_rts.push_back({rts.send_request, rts.send_generation, 0, 0, {}});
   }
   Send(core, side, packet);
 }
 
-void PathPair::Pull(Core core, uint32_t side, const Descriptor& command) {
-  const auto pull = PayloadOf<shm::PullCommand>(command);
-  const shm::TransferLayout& transfer = *view(side).inbox.transfer(pull.transfer);
+void PathPair::RndvGet(Core core, uint32_t side, const Descriptor& command) {
+  const auto rndv_get = PayloadOf<shm::RndvGetCommand>(command);
+  const shm::TransferLayout& transfer = *view(side).inbox.transfer(rndv_get.transfer);
   Half& half = At(core, side);
   const auto found = half.incoming.find(transfer.remote_key);
   const bool is_there =
       found != half.incoming.end() && (Passes(core, side) || found->second.is_pushed);
   if (!is_there) {
-    Result(core, side, DescriptorKind::kPullDone, pull.transfer, pull.generation,
+    Result(core, side, DescriptorKind::kRndvGetDone, rndv_get.transfer, rndv_get.generation,
            ErrorCode::kLinkDown);
     return;
   }
   const Incoming& incoming = found->second;
   EXPECT_EQ(incoming.send_request, transfer.remote_request) << "an offer of the other core";
   EXPECT_EQ(incoming.send_generation, transfer.remote_generation);
-  const shm::RequestLayout& slot = rank(side).slot(pull.transfer);
+  const shm::RequestLayout& slot = rank(side).slot(rndv_get.transfer);
   std::memcpy(
       reinterpret_cast<void*>(slot.buffer.address),
       incoming.is_pushed ? incoming.pushed.data() : reinterpret_cast<const char*>(incoming.address),
       command.size_bytes);
-  Result(core, side, DescriptorKind::kPullDone, pull.transfer, pull.generation, ErrorCode::kOk);
+  Result(core, side, DescriptorKind::kRndvGetDone, rndv_get.transfer, rndv_get.generation,
+         ErrorCode::kOk);
   if (!incoming.is_pushed) {
     Packet answer;
     answer.descriptor.kind = static_cast<uint8_t>(DescriptorKind::kSendDone);
@@ -341,12 +344,12 @@ void PathPair::Pull(Core core, uint32_t side, const Descriptor& command) {
   half.incoming.erase(found);
 }
 
-// Receivers take adverts back; where nobody can write any more, at once.
+// Receivers take RTRs back; where nobody can write any more, at once.
 void PathPair::Withdraw(uint32_t side, const Descriptor& command) {
-  const auto words = PayloadOf<shm::AdvertWords>(command);
+  const auto words = PayloadOf<shm::RtrWords>(command);
   Half& half = At(Core::kDaemon, side);
   if ((command.flags & shm::kFlagMatched) != 0) {
-    half.advertised.erase({words.receive, words.generation});
+    half.rtr_receives.erase({words.receive, words.generation});
   } else if (!Passes(Core::kDaemon, side)) {
     Result(Core::kDaemon, side, DescriptorKind::kWithdrawn, words.receive, words.generation,
            ErrorCode::kOk);
@@ -358,13 +361,13 @@ void PathPair::Withdraw(uint32_t side, const Descriptor& command) {
 }
 
 // At the sender's side.
-void PathPair::DeliverAdvert(uint32_t to, Packet* packet) {
+void PathPair::DeliverRtr(uint32_t to, Packet* packet) {
   Half& half = At(Core::kDaemon, to);
-  auto words = PayloadOf<shm::AdvertWords>(packet->descriptor);
-  if (KindOf(packet->descriptor) == DescriptorKind::kAdvert) {
-    half.adverts[{words.receive, words.generation}] = words.where.address;
+  auto words = PayloadOf<shm::RtrWords>(packet->descriptor);
+  if (KindOf(packet->descriptor) == DescriptorKind::kRtr) {
+    half.rtrs[{words.receive, words.generation}] = words.where.address;
   } else {
-    half.adverts.erase({words.receive, words.generation});
+    half.rtrs.erase({words.receive, words.generation});
     if ((packet->descriptor.flags & shm::kFlagMatched) == 0) {
       Packet answer;
       answer.descriptor.kind = static_cast<uint8_t>(DescriptorKind::kWithdrawn);
@@ -377,25 +380,25 @@ void PathPair::DeliverAdvert(uint32_t to, Packet* packet) {
   SetPayload(&packet->descriptor, words);
 }
 
-// Without the advert it is an offer.
+// Without the RTR it is an RTS.
 void PathPair::Put(uint32_t side, const Descriptor& command) {
   const auto put = PayloadOf<shm::PutCommand>(command);
   Half& half = At(Core::kDaemon, side);
-  const auto advert = half.adverts.find({put.receive, put.generation});
+  const auto rtr = half.rtrs.find({put.receive, put.generation});
   Packet packet;
   packet.descriptor = command;
-  if (advert == half.adverts.end() || !Passes(Core::kDaemon, side)) {
+  if (rtr == half.rtrs.end() || !Passes(Core::kDaemon, side)) {
     packet.descriptor.kind = static_cast<uint8_t>(DescriptorKind::kRemoteRts);
     SetPayload(&packet.descriptor,
                shm::RemoteRts{put.send_request, put.send_generation, 0, put.where});
-    Offer(Core::kDaemon, side, packet);
+    Rts(Core::kDaemon, side, packet);
     return;
   }
-  EXPECT_TRUE(At(Core::kDaemon, Other(side)).advertised.contains(advert->first))
+  EXPECT_TRUE(At(Core::kDaemon, Other(side)).rtr_receives.contains(rtr->first))
       << "it writes into a receive that has got another message";
-  std::memcpy(reinterpret_cast<void*>(advert->second),
+  std::memcpy(reinterpret_cast<void*>(rtr->second),
               reinterpret_cast<const void*>(put.where.address), command.size_bytes);
-  half.adverts.erase(advert);
+  half.rtrs.erase(rtr);
   auto told = put;
   told.where = {};
   SetPayload(&packet.descriptor, told);
@@ -469,13 +472,13 @@ void PathPair::OpenLink() {
 // The core ends its work for the peer: who waits for an answer gets one. What was pushed is there.
 void PathPair::EndHalf(Core core, uint32_t side, ErrorCode error) {
   Half& half = At(core, side);
-  for (const shm::TransferResult& offer : std::exchange(half.offered, {})) {
-    Result(core, side, DescriptorKind::kSendDone, offer.request, offer.generation, error);
+  for (const shm::TransferResult& announced : std::exchange(half.by_rts, {})) {
+    Result(core, side, DescriptorKind::kSendDone, announced.request, announced.generation, error);
   }
-  for (const auto& [request, generation] : std::exchange(half.advertised, {})) {
+  for (const auto& [request, generation] : std::exchange(half.rtr_receives, {})) {
     Result(core, side, DescriptorKind::kWithdrawn, request, generation, ErrorCode::kOk);
   }
-  half.adverts.clear();
+  half.rtrs.clear();
   std::erase_if(half.incoming, [](const auto& entry) { return !entry.second.is_pushed; });
 }
 
@@ -510,8 +513,8 @@ std::string PathPair::KeyOf(uint32_t side) const {
          peer.pushed_returned, session.links[kPeer].state);
   Append(&key, session.queued_sends, session.control_first, session.link_control_first,
          session.credits_owed, session.withdrawals, session.link_duties, session.linked_peers,
-         session.deaths_applied, own.inbox.wake()->death_epoch, session.adverts[kPeer].sent,
-         session.adverts[kPeer].taken, session.adverts[kPeer].held);
+         session.deaths_applied, own.inbox.wake()->death_epoch, session.rtrs[kPeer].sent,
+         session.rtrs[kPeer].taken, session.rtrs[kPeer].held);
   Append(&key, static_cast<int>(state_.life[side]), state_.is_dead[side], state_.has_end[side],
          state_.told[side].size());
   for (const RankEngine* one : {&(*nodes_[side])[0].engine(), &workers_[side]->engine()}) {
@@ -519,7 +522,7 @@ std::string PathPair::KeyOf(uint32_t side) const {
   }
   for (uint32_t request = 1; request < session.request_fresh; ++request) {
     const shm::RequestLayout& slot = *own.request(request);
-    Append(&key, slot.state, slot.flags, slot.error, slot.message_bytes, slot.lane, slot.advert,
+    Append(&key, slot.state, slot.flags, slot.error, slot.message_bytes, slot.lane, slot.rtr,
            slot.link_end, slot.next);
     key.append(reinterpret_cast<const char*>(slot.payload), shm::kInlineBytes);
   }
@@ -539,11 +542,11 @@ std::string PathPair::KeyOf(uint32_t side) const {
       AppendDescriptor(&key, lane.slots[n % shm::kLaneSlots]);
     }
     const Half& half = At(core, side);
-    Append(&key, half.next_key, half.offered.size(), half.results.size());
-    for (const auto& [request, generation] : half.advertised) {
+    Append(&key, half.next_key, half.by_rts.size(), half.results.size());
+    for (const auto& [request, generation] : half.rtr_receives) {
       Append(&key, 'a', request, generation);
     }
-    for (const auto& [receive, address] : half.adverts) {
+    for (const auto& [receive, address] : half.rtrs) {
       Append(&key, 'b', receive.first, receive.second);
     }
     for (const auto& [number, incoming] : half.incoming) {

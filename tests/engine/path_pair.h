@@ -3,7 +3,7 @@
 //
 // The test decides when something happens: when a packet arrives, when a rank looks, when the
 // daemons notice a cut, when the link is lost. Commands leave the ranks' lanes at once (how long
-// they lie there makes no difference that the network could not make). Both cores number offers
+// they lie there makes no difference that the network could not make). Both cores number RTSs
 // from 1, so that one that reached the other core would be mistaken. Data moves when it is asked
 // for.
 #pragma once
@@ -94,10 +94,10 @@ class PathPair {
   struct Packet {
     shm::Descriptor descriptor{};
     std::string data;      // of an eager message, or pushed
-    uint64_t address = 0;  // of an offer: where its data lies, in this process
+    uint64_t address = 0;  // of an RTS: where its data lies, in this process
     bool says_death = false;
   };
-  // An offer that its receiver's core knows.
+  // An RTS that its receiver's core knows.
   struct Incoming {
     uint32_t send_request;
     uint32_t send_generation;
@@ -110,12 +110,12 @@ class PathPair {
     std::deque<Packet> arriving;
     std::map<uint64_t, Incoming> incoming;
     uint64_t next_key = 1;
-    std::vector<shm::TransferResult> offered;  // of this side, open
-    std::deque<shm::Descriptor> results;       // for this side, once its lane has room
+    std::vector<shm::TransferResult> by_rts;  // of this side, open
+    std::deque<shm::Descriptor> results;      // for this side, once its lane has room
     // Receives by request and generation. Those of this side that may still be written into, and
     // those of the peer's that this side may write into.
-    std::set<std::pair<uint32_t, uint32_t>> advertised;
-    std::map<std::pair<uint32_t, uint32_t>, uint64_t> adverts;
+    std::set<std::pair<uint32_t, uint32_t>> rtr_receives;
+    std::map<std::pair<uint32_t, uint32_t>, uint64_t> rtrs;
   };
 
   // What the cores and daemons know.
@@ -134,11 +134,11 @@ class PathPair {
   }
   bool Passes(Core core, uint32_t side) const;
   void TakeCommand(Core core, uint32_t side, const shm::Descriptor& command);
-  void Offer(Core core, uint32_t side, Packet packet);
-  void Pull(Core core, uint32_t side, const shm::Descriptor& command);
+  void Rts(Core core, uint32_t side, Packet packet);
+  void RndvGet(Core core, uint32_t side, const shm::Descriptor& command);
   void Withdraw(uint32_t side, const shm::Descriptor& command);
   void Put(uint32_t side, const shm::Descriptor& command);
-  void DeliverAdvert(uint32_t to, Packet* packet);
+  void DeliverRtr(uint32_t to, Packet* packet);
   void Send(Core core, uint32_t side, Packet packet);
   void Result(Core core, uint32_t side, shm::DescriptorKind kind, uint32_t request,
               uint32_t generation, ErrorCode error);

@@ -22,8 +22,8 @@ const Script kThreeReceives = {Act::kReceive, Act::kReceive, Act::kReceive};
 TEST(PathSwitchTest, OneDirectionThereAndBack) {
   Totals totals;
   for (const bool pushes : {false, true}) {
-    for (const Act first : {Act::kSend, Act::kOffer}) {
-      for (const Act second : {Act::kSend, Act::kOffer, Act::kSynchronous}) {
+    for (const Act first : {Act::kSend, Act::kRts}) {
+      for (const Act second : {Act::kSend, Act::kRts, Act::kSynchronous}) {
         Program program{{{first, Act::kUse, second, Act::kLeave, Act::kSend}, kThreeReceives}};
         program.pushes = pushes;
         Explore(program, &totals);
@@ -36,9 +36,9 @@ TEST(PathSwitchTest, OneDirectionThereAndBack) {
 TEST(PathSwitchTest, BothDirectionsAtOnce) {
   Totals totals;
   for (const Act third : {Act::kSend, Act::kLeave}) {
-    for (const Act fourth : {Act::kOffer, Act::kLeave}) {
+    for (const Act fourth : {Act::kRts, Act::kLeave}) {
       Explore({{{Act::kSend, Act::kUse, third, Act::kReceive},
-                {Act::kOffer, Act::kUse, fourth, Act::kReceive}}},
+                {Act::kRts, Act::kUse, fourth, Act::kReceive}}},
               &totals);
     }
   }
@@ -47,7 +47,7 @@ TEST(PathSwitchTest, BothDirectionsAtOnce) {
 
 TEST(PathSwitchTest, WildcardsProbesAndShortReceives) {
   Totals totals;
-  const Script sender = {Act::kSend, Act::kUse, Act::kOffer, Act::kLeave, Act::kSend};
+  const Script sender = {Act::kSend, Act::kUse, Act::kRts, Act::kLeave, Act::kSend};
   for (const Act odd : {Act::kReceiveAny, Act::kReceiveShort, Act::kProbe}) {
     Explore({{sender, {Act::kReceive, odd, Act::kReceive}}}, &totals);
     Explore({{sender, {odd, Act::kReceiveAny, Act::kReceive}}}, &totals);
@@ -57,11 +57,11 @@ TEST(PathSwitchTest, WildcardsProbesAndShortReceives) {
 
 TEST(PathSwitchTest, Cancels) {
   Totals totals;
-  for (const Act offer : {Act::kOffer, Act::kSynchronous}) {
+  for (const Act rts : {Act::kRts, Act::kSynchronous}) {
     const Script receiver = {Act::kReceive, Act::kCancelReceive, Act::kReceive};
-    Explore({{{offer, Act::kUse, Act::kCancelSend, Act::kSend}, receiver}}, &totals);
-    Explore({{{Act::kUse, offer, Act::kLeave, Act::kCancelSend, Act::kSend}, receiver}}, &totals);
-    Explore({{{Act::kUse, offer, Act::kCancelSend, Act::kLeave, Act::kSend},
+    Explore({{{rts, Act::kUse, Act::kCancelSend, Act::kSend}, receiver}}, &totals);
+    Explore({{{Act::kUse, rts, Act::kLeave, Act::kCancelSend, Act::kSend}, receiver}}, &totals);
+    Explore({{{Act::kUse, rts, Act::kCancelSend, Act::kLeave, Act::kSend},
               {Act::kProbe, Act::kReceive, Act::kReceive}}},
             &totals);
   }
@@ -70,7 +70,7 @@ TEST(PathSwitchTest, Cancels) {
 
 TEST(PathSwitchTest, RanksAndTheirWorkersInTurn) {
   Totals totals;
-  for (const Act second : {Act::kSend, Act::kOffer}) {
+  for (const Act second : {Act::kSend, Act::kRts}) {
     Program program{{{Act::kSend, Act::kUse, second, Act::kLeave}, {Act::kReceive, Act::kReceive}}};
     program.with_workers = true;
     Explore(program, &totals);
@@ -78,11 +78,11 @@ TEST(PathSwitchTest, RanksAndTheirWorkersInTurn) {
   Print(totals);
 }
 
-TEST(PathSwitchTest, AdvertsAreOfTheDaemons) {
+TEST(PathSwitchTest, RtrsAreOfTheDaemons) {
   Totals totals;
   const auto explore = [&totals](const Script& sender, const Script& receiver, Fault fault) {
     Program program{{sender, receiver}, fault};
-    program.advertises = true;
+    program.announces = true;
     Explore(program, &totals);
   };
   for (const Script& sender : {Script{Act::kUse, Act::kWrite, Act::kLeave, Act::kWrite},
@@ -105,7 +105,7 @@ INSTANTIATE_TEST_SUITE_P(Faults, PathSwitchFaultTest,
 TEST_P(PathSwitchFaultTest, OneDirectionThereAndBack) {
   Totals totals;
   for (const bool pushes : {false, true}) {
-    for (const Act second : {Act::kSend, Act::kOffer}) {
+    for (const Act second : {Act::kSend, Act::kRts}) {
       if (pushes && second == Act::kSend) {
         continue;  // no other than without
       }
@@ -121,9 +121,9 @@ TEST_P(PathSwitchFaultTest, OneDirectionThereAndBack) {
 
 TEST_P(PathSwitchFaultTest, BothDirectionsAtOnce) {
   Totals totals;
-  Explore({{{Act::kUse, Act::kOffer, Act::kReceive}, {Act::kUse, Act::kSend, Act::kReceive}},
-           GetParam()},
-          &totals);
+  Explore(
+      {{{Act::kUse, Act::kRts, Act::kReceive}, {Act::kUse, Act::kSend, Act::kReceive}}, GetParam()},
+      &totals);
   Print(totals);
 }
 

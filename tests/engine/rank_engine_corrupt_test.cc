@@ -41,7 +41,7 @@ Descriptor With(const Descriptor& descriptor, Change&& change) {
   return changed;
 }
 
-Descriptor OfferOf(uint32_t transfer, uint32_t generation = 1) {
+Descriptor RtsOf(uint32_t transfer, uint32_t generation = 1) {
   return With(Make(DescriptorKind::kRts, 1), [&](Descriptor& d) {
     d.size_bytes = 100;
     SetPayload(&d, shm::LocalRts{transfer, generation, {}});
@@ -77,17 +77,17 @@ const Corruption kCorruptions[] = {
           })},
     {"EagerSource", kDaemon, Make(DescriptorKind::kEager, 3)},
     {"EagerSourceHuge", kDaemon, Make(DescriptorKind::kEager, ~uint32_t{0})},
-    {"RtsTag", 1, With(OfferOf(1), [](Descriptor& d) { d.tag = -5; })},
-    {"RtsNoTransfer", 1, OfferOf(0)},
-    {"RtsTransferOutOfRange", 1, OfferOf(1024)},
-    {"RtsTransferHuge", 1, OfferOf(~uint32_t{0})},
-    {"RtsFromDaemon", kDaemon, With(OfferOf(1), [](Descriptor& d) { d.source = kFar; })},
+    {"RtsTag", 1, With(RtsOf(1), [](Descriptor& d) { d.tag = -5; })},
+    {"RtsNoTransfer", 1, RtsOf(0)},
+    {"RtsTransferOutOfRange", 1, RtsOf(1024)},
+    {"RtsTransferHuge", 1, RtsOf(~uint32_t{0})},
+    {"RtsFromDaemon", kDaemon, With(RtsOf(1), [](Descriptor& d) { d.source = kFar; })},
     {"RemoteRtsFromPeer", 1, Make(DescriptorKind::kRemoteRts, 1)},
     {"RemoteRtsTag", kDaemon, Make(DescriptorKind::kRemoteRts, kFar, -1)},
     {"RemoteRtsSource", kDaemon, Make(DescriptorKind::kRemoteRts, 3)},
-    {"PullFromPeer", 1, Make(DescriptorKind::kPull, 1)},
-    {"PullFromDaemon", kDaemon, Make(DescriptorKind::kPull, kFar)},
-    {"PullDoneFromPeer", 1, Make(DescriptorKind::kPullDone, 1)},
+    {"PullFromPeer", 1, Make(DescriptorKind::kRndvGet, 1)},
+    {"PullFromDaemon", kDaemon, Make(DescriptorKind::kRndvGet, kFar)},
+    {"PullDoneFromPeer", 1, Make(DescriptorKind::kRndvGetDone, 1)},
     {"SendDoneFromPeer", 1, Make(DescriptorKind::kSendDone, 1)},
     {"CreditFromPeer", 1, Make(DescriptorKind::kCredit, 1)},
     {"CreditSource", kDaemon, Make(DescriptorKind::kCredit, 3)},
@@ -161,15 +161,15 @@ TEST(RankEngineCorruptTest, RandomDescriptorsNeverCrash) {
   }
 }
 
-// An offer names a transfer that is not on offer: a withdrawn one looks the same.
-class StaleOfferTest : public testing::TestWithParam<bool> {};
+// An RTS names a transfer that is not announced: a withdrawn one looks the same.
+class StaleRtsTest : public testing::TestWithParam<bool> {};
 
-INSTANTIATE_TEST_SUITE_P(PostedFirst, StaleOfferTest, testing::Bool());
+INSTANTIATE_TEST_SUITE_P(PostedFirst, StaleRtsTest, testing::Bool());
 
-TEST_P(StaleOfferTest, IsDropped) {
+TEST_P(StaleRtsTest, IsDropped) {
   TestNode node;
   uint32_t receive = GetParam() ? node[0].Irecv(1, 7, 100) : 0;
-  shm::LaneProducer(node.view(0).inbox.lane(1)).TryPush(OfferOf(5));
+  shm::LaneProducer(node.view(0).inbox.lane(1)).TryPush(RtsOf(5));
   shm::Wake(node.view(0).inbox.wake()).PublishLane(1);
   node[0].Progress();
   if (!GetParam()) {
@@ -180,12 +180,12 @@ TEST_P(StaleOfferTest, IsDropped) {
   EXPECT_EQ(node[0].Wait(receive).data, "the next");
 }
 
-TEST(RankEngineCorruptTest, AnOfferOfAnotherGenerationIsDropped) {
+TEST(RankEngineCorruptTest, AnRtsOfAnotherGenerationIsDropped) {
   TestNode node;
   const uint32_t send = node[1].IsendByRequest(0, 6, Pattern(20'000, 1));
   const uint32_t receive = node[0].Irecv(1, 7, 100);
   shm::LaneProducer(node.view(0).inbox.lane(1))
-      .TryPush(OfferOf(send, node[1].slot(send).generation + 1));
+      .TryPush(RtsOf(send, node[1].slot(send).generation + 1));
   node[0].Progress();
   EXPECT_EQ(node[0].state(receive), RequestState::kPosted);
   EXPECT_EQ(node[0].Receive(1, 6, 20'000).data, Pattern(20'000, 1));

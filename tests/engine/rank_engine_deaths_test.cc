@@ -165,7 +165,7 @@ TEST_F(RankEngineDeathsTest, KeepsATransferThatWasDoneBefore) {
   EXPECT_EQ(rank().Wait(receive).data, Pattern(20'000, 1));
 }
 
-TEST_F(RankEngineDeathsTest, FailsAnOfferThatIsMatchedAfterTheDeath) {
+TEST_F(RankEngineDeathsTest, FailsAnRtsThatIsMatchedAfterTheDeath) {
   // The announcement came, and the data will not: the receive must not wait for it.
   node_[kDead].Isend(0, 7, Pattern(20'000, 1));
   rank().Progress();
@@ -173,7 +173,7 @@ TEST_F(RankEngineDeathsTest, FailsAnOfferThatIsMatchedAfterTheDeath) {
   EXPECT_EQ(rank().Finish(rank().Irecv(kDead, 7, 20'000)).error, ErrorCode::kPeerDied);
 }
 
-TEST_F(RankEngineDeathsTest, LeavesPullsToTheDaemon) {
+TEST_F(RankEngineDeathsTest, LeavesRndvGetsToTheDaemon) {
   // The daemon may hold the data, or the NIC may be writing it: the daemon answers in both cases.
   daemon_.RemoteRts(kFar, 7, 20'000);
   daemon_.RemoteRts(kFar, 7, 20'000);
@@ -185,7 +185,7 @@ TEST_F(RankEngineDeathsTest, LeavesPullsToTheDaemon) {
   EXPECT_EQ(daemon_.Take().size(), 2U);
   for (const uint32_t receive : {before, after}) {
     EXPECT_EQ(rank().state(receive), RequestState::kRemoteWait);
-    daemon_.Result(shm::DescriptorKind::kPullDone, receive, rank().slot(receive).generation,
+    daemon_.Result(shm::DescriptorKind::kRndvGetDone, receive, rank().slot(receive).generation,
                    ErrorCode::kPeerDied);
     rank().Progress();
     EXPECT_EQ(rank().Finish(receive).error, ErrorCode::kPeerDied);
@@ -295,10 +295,10 @@ TEST_F(RankEngineCutTest, FailsWhatNamesTheRankAndNothingElse) {
   const uint32_t named = rank().Irecv(kCutOff, 7, 16);
   const uint32_t other = rank().Irecv(kFarther, 7, 16);
   const uint32_t any = rank().Irecv(shm::kAnySource, 7, 16);
-  const uint32_t offer = rank().Isend(kCutOff, 7, Pattern(20'000, 1));
+  const uint32_t rts = rank().Isend(kCutOff, 7, Pattern(20'000, 1));
   Cut();
   EXPECT_EQ(rank().Finish(named).error, ErrorCode::kLinkDown);
-  EXPECT_EQ(rank().Finish(offer).error, ErrorCode::kLinkDown);
+  EXPECT_EQ(rank().Finish(rts).error, ErrorCode::kLinkDown);
   EXPECT_EQ(rank().state(other), RequestState::kPosted);
   EXPECT_EQ(rank().state(any), RequestState::kPosted);
 }
@@ -545,7 +545,7 @@ TEST(RankEngineRecoveryTest, PublishesATransferThatWasOnlyMatched) {
   node[1].Progress();
   // The state is as if the holder had died before it published.
   shm::TransferLayout& transfer = *node.view(0).inbox.transfer(send);
-  transfer.state = static_cast<uint32_t>(shm::TransferState::kOffered);
+  transfer.state = static_cast<uint32_t>(shm::TransferState::kAnnounced);
   transfer.destination = {};
   EXPECT_EQ(node[1].engine().RecoverFromDeadHolder(), ErrorCode::kOk);
   EXPECT_EQ(node[1].Wait(receive).data, Pattern(20'000, 1));

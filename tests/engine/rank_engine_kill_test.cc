@@ -191,7 +191,7 @@ TEST_F(RankEngineKillTest, ArrivedMessagesAreTakenOnceByTheReceiveThatIsStarted)
       });
 }
 
-TEST_F(RankEngineKillTest, PullsAndCreditsGoToTheDaemonOnce) {
+TEST_F(RankEngineKillTest, RndvGetsAndCreditsGoToTheDaemonOnce) {
   FERRY_REQUIRE_STEPPING();
   std::vector<uint32_t> receives;
   KillWorkerOf(
@@ -214,17 +214,17 @@ TEST_F(RankEngineKillTest, PullsAndCreditsGoToTheDaemonOnce) {
       [&] {
         TestRank& rank = (*node_)[0];
         node_->Settle();
-        std::vector<uint32_t> pulls;
+        std::vector<uint32_t> rndv_gets;
         uint32_t credits = 0;
         for (const Descriptor& descriptor : FakeDaemon(node_->view(0)).Take()) {
-          if (descriptor.kind == static_cast<uint8_t>(DescriptorKind::kPull)) {
-            pulls.push_back(PayloadOf<shm::PullCommand>(descriptor).transfer);
+          if (descriptor.kind == static_cast<uint8_t>(DescriptorKind::kRndvGet)) {
+            rndv_gets.push_back(PayloadOf<shm::RndvGetCommand>(descriptor).transfer);
           } else {
             ASSERT_EQ(descriptor.kind, static_cast<uint8_t>(DescriptorKind::kCredit));
             credits += PayloadOf<shm::CreditReturn>(descriptor).count;
           }
         }
-        EXPECT_EQ(pulls, receives);
+        EXPECT_EQ(rndv_gets, receives);
         EXPECT_EQ(credits, kRemoteWindow / 2 + 1);
         EXPECT_EQ(node_->view(0).layout->credits_owed, 0U);
         EXPECT_EQ(rank.state(receives[0]), RequestState::kRemoteWait);

@@ -1,4 +1,4 @@
-// When one rank wants a direct link, what it pushes and advertises with one, and what it does when
+// When one rank wants a direct link, what it pushes and announces with one, and what it does when
 // one is lost.
 #include <tuple>
 
@@ -39,7 +39,7 @@ TEST_F(RankEngineLinksTest, AsksOnceAfterSoManyMessagesOrBytes) {
     session().link_after_messages = by_bytes ? 0 : 10;
     session().link_after_bytes = by_bytes ? 10 * 20'000 : 0;
     for (uint32_t i = 1; i <= 15; ++i) {
-      Offer();
+      Rts();
       rank().Progress();
       EXPECT_EQ(TakeMatters().size(), i == 10 ? 1U : 0U) << i;
     }
@@ -93,9 +93,9 @@ TEST_F(RankEngineLinksTest, DoesNotAskForALinkThatItHas) {
   EXPECT_EQ(TakeMatters(), std::vector<LinkMatter>{LinkMatter::kWanted});
 }
 
-// ---- Pushed offers ------------------------------------------------------------------------------
+// ---- Pushed RTSs ------------------------------------------------------------------------------
 
-TEST_F(RankEngineLinksTest, OffersByTheLinkArePushedUpToTheWindow) {
+TEST_F(RankEngineLinksTest, RtsByTheLinkArePushedUpToTheWindow) {
   constexpr uint64_t kSize = 100'000;
   const auto flags = [this](FakeDaemon& core) {
     std::vector<bool> pushed;
@@ -104,14 +104,14 @@ TEST_F(RankEngineLinksTest, OffersByTheLinkArePushedUpToTheWindow) {
     }
     return pushed;
   };
-  Offer(kSize);
+  Rts(kSize);
   EXPECT_EQ(flags(daemon_), std::vector<bool>{false});
   UseAndAnswer();
-  Offer(kSize, shm::kRequestSynchronous);
-  Offer(options_.push_max_bytes + 1);
+  Rts(kSize, shm::kRequestSynchronous);
+  Rts(options_.push_max_bytes + 1);
   EXPECT_EQ(flags(core_), (std::vector<bool>{false, false}));
   for (int i = 0; i < 11; ++i) {
-    Offer(kSize);
+    Rts(kSize);
   }
   std::vector<bool> expected(11, true);
   expected[10] = false;
@@ -120,7 +120,7 @@ TEST_F(RankEngineLinksTest, OffersByTheLinkArePushedUpToTheWindow) {
                          shm::CreditReturn{peer().credited, 0, 3 * kSize, 0, {}}));
   rank().Progress();
   for (int i = 0; i < 4; ++i) {
-    Offer(kSize);
+    Rts(kSize);
   }
   EXPECT_EQ(flags(core_), (std::vector<bool>{true, true, true, false}));
   ASSERT_TRUE(core_.Push(DescriptorKind::kCredit, kFar, 0, 0,
@@ -154,9 +154,9 @@ TEST_F(RankEngineLinksTest, NothingIsPushedAtOnceBehindWhatWaits) {
 TEST_F(RankEngineLinksTest, GivesPushedBytesBackOnceTheyAreMatchedOrRetracted) {
   constexpr uint64_t kSize = kPushWindow / 2 - 1;
   PeerSwitches(daemon_, 1);
-  PeerOffers(core_, 1, kSize, shm::kFlagPushed);
-  PeerOffers(core_, 2, 1000, shm::kFlagPushed);
-  PeerOffers(core_, 3, kSize);
+  PeerRts(core_, 1, kSize, shm::kFlagPushed);
+  PeerRts(core_, 2, 1000, shm::kFlagPushed);
+  PeerRts(core_, 3, kSize);
   EXPECT_TRUE(core_.Take().empty()) << "nothing is matched yet";
   rank().Irecv(kFar, kTag, 16);
   rank().Progress();
@@ -168,36 +168,36 @@ TEST_F(RankEngineLinksTest, GivesPushedBytesBackOnceTheyAreMatchedOrRetracted) {
   EXPECT_EQ(PayloadOf<shm::CreditReturn>(said[0]).bytes, kSize + 1000);
   rank().Irecv(kFar, kTag, kSize);
   rank().Irecv(kFar, kTag, kPushWindow);
-  PeerOffers(core_, 4, kPushWindow / 2, shm::kFlagPushed);  // matched as it comes
+  PeerRts(core_, 4, kPushWindow / 2, shm::kFlagPushed);  // matched as it comes
   const std::vector<Descriptor> again = core_.TakeOf(DescriptorKind::kCredit);
   ASSERT_EQ(again.size(), 1U);
   EXPECT_EQ(PayloadOf<shm::CreditReturn>(again[0]).bytes, kSize + 1000 + kPushWindow / 2);
   EXPECT_EQ(session().credits_owed, 0U);
 }
 
-// ---- Adverts ------------------------------------------------------------------------------------
+// ---- RTRs ------------------------------------------------------------------------------------
 
-TEST_F(RankEngineLinksTest, KeepsNoAdvertsOfAPeerWithAnotherPath) {
-  const auto advertise = [this](uint32_t receive) {
-    ASSERT_TRUE(daemon_.Push(DescriptorKind::kAdvert, kFar, kTag, 100'000,
-                             shm::AdvertWords{receive, 1, 0, {}}));
+TEST_F(RankEngineLinksTest, KeepsNoRtrsOfAPeerWithAnotherPath) {
+  const auto announce = [this](uint32_t receive) {
+    ASSERT_TRUE(
+        daemon_.Push(DescriptorKind::kRtr, kFar, kTag, 100'000, shm::RtrWords{receive, 1, 0, {}}));
     rank().Progress();
   };
-  advertise(4);
-  EXPECT_EQ(session().adverts[kFar].held, 1U);
+  announce(4);
+  EXPECT_EQ(session().rtrs[kFar].held, 1U);
   ASSERT_EQ(Use(), ErrorCode::kOk);
-  EXPECT_EQ(session().adverts[kFar].held, 0U);
-  advertise(5);
+  EXPECT_EQ(session().rtrs[kFar].held, 0U);
+  announce(5);
   Answer();
-  advertise(6);
-  EXPECT_EQ(session().adverts[kFar].held, 0U);
+  announce(6);
+  EXPECT_EQ(session().rtrs[kFar].held, 0U);
   Leave();
   Answer();
-  advertise(7);
-  EXPECT_EQ(session().adverts[kFar].held, 1U);
+  announce(7);
+  EXPECT_EQ(session().rtrs[kFar].held, 1U);
 }
 
-TEST_F(RankEngineLinksTest, AdvertisesNothingToAPeerThatUsesTheLinkAndEndsWhatWasAdvertised) {
+TEST_F(RankEngineLinksTest, AnnouncesNothingToAPeerThatUsesTheLinkAndEndsWhatWasAnnounced) {
   const auto receive = [this] {
     const uint32_t request =
         rank().NewRequest(shm::RequestKind::kReceive, kFar, kTag, 0, std::string(100'000, ' '));
@@ -207,16 +207,16 @@ TEST_F(RankEngineLinksTest, AdvertisesNothingToAPeerThatUsesTheLinkAndEndsWhatWa
     return request;
   };
   receive();
-  EXPECT_EQ(daemon_.TakeOf(DescriptorKind::kAdvert).size(), 1U);
+  EXPECT_EQ(daemon_.TakeOf(DescriptorKind::kRtr).size(), 1U);
   PeerSwitches(daemon_, 1);
   (void)daemon_.Take();
-  PeerOffers(core_, 1);
+  PeerRts(core_, 1);
   const std::vector<Descriptor> said = daemon_.TakeOf(DescriptorKind::kWithdraw);
   ASSERT_EQ(said.size(), 1U) << "the pull does not tell ferryd";
   EXPECT_EQ(said[0].flags, shm::kFlagMatched);
-  EXPECT_EQ(core_.TakeOf(DescriptorKind::kPull).size(), 1U);
+  EXPECT_EQ(core_.TakeOf(DescriptorKind::kRndvGet).size(), 1U);
   receive();
-  EXPECT_TRUE(daemon_.TakeOf(DescriptorKind::kAdvert).empty());
+  EXPECT_TRUE(daemon_.TakeOf(DescriptorKind::kRtr).empty());
 }
 
 // ---- Faults -------------------------------------------------------------------------------------
@@ -225,7 +225,7 @@ TEST_F(RankEngineLinksTest, ALostLinkStopsThePairUntilTheDaemonHasPartedIt) {
   const uint32_t receive = rank().Irecv(kFar, kTag, 16);
   PeerSwitches(daemon_, 1);
   UseAndAnswer();
-  const uint32_t offer = Offer(20'000, shm::kRequestSynchronous);
+  const uint32_t rts = Rts(20'000, shm::kRequestSynchronous);
   Fail();
   EXPECT_EQ(engine().PathTo(kFar), PeerPath::kBroken);
   EXPECT_EQ(TakeMatters(), std::vector<LinkMatter>{LinkMatter::kBroken});
@@ -236,7 +236,7 @@ TEST_F(RankEngineLinksTest, ALostLinkStopsThePairUntilTheDaemonHasPartedIt) {
 
   node_.MarkDead(0, kFar, ErrorCode::kLinkDown);
   rank().Progress();
-  for (const uint32_t request : {receive, offer, queued}) {
+  for (const uint32_t request : {receive, rts, queued}) {
     EXPECT_EQ(rank().Finish(request).error, ErrorCode::kLinkDown);
   }
   EXPECT_EQ(engine().PathTo(kFar), PeerPath::kDaemon);
@@ -257,27 +257,27 @@ TEST_P(RankEngineLossTest, WhatIsUnderWayEndsWithTheWordOfTheDaemon) {
   const auto [word, knows_before] = GetParam();
   PeerSwitches(daemon_, 1);
   UseAndAnswer();
-  const uint32_t offer = Offer(20'000, shm::kRequestSynchronous);
-  PeerOffers(core_, 1);
+  const uint32_t rts = Rts(20'000, shm::kRequestSynchronous);
+  PeerRts(core_, 1);
   const uint32_t receive = rank().Irecv(kFar, kTag, 20'000);
-  ASSERT_EQ(core_.TakeOf(DescriptorKind::kPull).size(), 1U);
+  ASSERT_EQ(core_.TakeOf(DescriptorKind::kRndvGet).size(), 1U);
   if (knows_before) {
     node_.MarkDead(0, kFar, word);
   }
-  CoreLoses(DescriptorKind::kSendDone, offer);
-  CoreLoses(DescriptorKind::kPullDone, receive);
+  CoreLoses(DescriptorKind::kSendDone, rts);
+  CoreLoses(DescriptorKind::kRndvGetDone, receive);
   Fail();
   if (!knows_before) {
-    for (const uint32_t request : {offer, receive}) {
+    for (const uint32_t request : {rts, receive}) {
       EXPECT_EQ(rank().state(request), RequestState::kRemoteWait);
     }
-    EXPECT_FALSE(rank().Cancel(offer));
+    EXPECT_FALSE(rank().Cancel(rts));
     EXPECT_FALSE(engine().IsLinkFree(kFar));
     EXPECT_EQ(TakeMatters(), std::vector<LinkMatter>{LinkMatter::kBroken});
     node_.MarkDead(0, kFar, word);
   }
   rank().Progress();
-  for (const uint32_t request : {offer, receive}) {
+  for (const uint32_t request : {rts, receive}) {
     ASSERT_EQ(rank().state(request), RequestState::kComplete);
     EXPECT_EQ(rank().Finish(request).error, word);
   }
@@ -287,46 +287,47 @@ INSTANTIATE_TEST_SUITE_P(
     Words, RankEngineLossTest,
     testing::Combine(testing::Values(ErrorCode::kPeerDied, ErrorCode::kLinkDown), testing::Bool()));
 
-// Both directions had left it, but an offer still waited: the daemon has to part the two.
-TEST_F(RankEngineLinksTest, ALinkThatOnlyAnOfferTakesIsNotLostWithoutAWord) {
+// Both directions had left it, but an RTS still waited: the daemon has to part the two.
+TEST_F(RankEngineLinksTest, ALinkThatOnlyAnRtsTakesIsNotLostWithoutAWord) {
   UseAndAnswer();
-  const uint32_t offer = Offer(20'000, shm::kRequestSynchronous);
+  const uint32_t rts = Rts(20'000, shm::kRequestSynchronous);
   Leave();
   Answer();
-  CoreLoses(DescriptorKind::kSendDone, offer);
+  CoreLoses(DescriptorKind::kSendDone, rts);
   Fail();
   EXPECT_EQ(engine().PathTo(kFar), PeerPath::kBroken);
   EXPECT_EQ(TakeMatters(), std::vector<LinkMatter>{LinkMatter::kBroken});
   node_.MarkDead(0, kFar, ErrorCode::kLinkDown);
   rank().Progress();
-  EXPECT_EQ(rank().Finish(offer).error, ErrorCode::kLinkDown);
+  EXPECT_EQ(rank().Finish(rts).error, ErrorCode::kLinkDown);
   EXPECT_EQ(engine().PathTo(kFar), PeerPath::kDaemon);
 }
 
 // Its sender was through with it before the link was let go.
 TEST_F(RankEngineLinksTest, APushedMessageThatWaitsOutlivesItsLink) {
   PeerSwitches(daemon_, 1);
-  PeerOffers(core_, 1, 20'000, shm::kFlagPushed);
-  PeerOffers(core_, 2, 20'000, shm::kFlagPushed);
+  PeerRts(core_, 1, 20'000, shm::kFlagPushed);
+  PeerRts(core_, 2, 20'000, shm::kFlagPushed);
   PeerSwitches(core_, 2);
   Fail();
   EXPECT_EQ(engine().PathTo(kFar), PeerPath::kDaemon);
   EXPECT_TRUE(TakeMatters().empty());
   for (const ErrorCode error : {ErrorCode::kOk, ErrorCode::kLinkDown}) {  // the last one was cut
     const uint32_t receive = rank().Irecv(kFar, kTag, 20'000);
-    ASSERT_EQ(core_.TakeOf(DescriptorKind::kPull).size(), 1U);
-    ASSERT_TRUE(
-        core_.Result(DescriptorKind::kPullDone, receive, rank().slot(receive).generation, error));
+    ASSERT_EQ(core_.TakeOf(DescriptorKind::kRndvGet).size(), 1U);
+    ASSERT_TRUE(core_.Result(DescriptorKind::kRndvGetDone, receive, rank().slot(receive).generation,
+                             error));
     rank().Progress();
     EXPECT_EQ(rank().Finish(receive).error, error);
   }
 }
 
-// The core answers pulls of what an earlier link has brought, and nobody has more to say of them.
-TEST_F(RankEngineLinksTest, PullsThatOutliveTheirLinkEndWithTheCoresAnswer) {
+// The core answers rendezvous gets of what an earlier link has brought, and nobody has more to say
+// of them.
+TEST_F(RankEngineLinksTest, RndvGetsThatOutliveTheirLinkEndWithTheCoresAnswer) {
   PeerSwitches(daemon_, 1);
-  PeerOffers(core_, 1);
-  PeerOffers(core_, 2);
+  PeerRts(core_, 1);
+  PeerRts(core_, 2);
   const uint32_t early = rank().Irecv(kFar, kTag, 20'000);
   node_.MarkDead(0, kFar, ErrorCode::kLinkDown);
   rank().Progress();
@@ -337,7 +338,7 @@ TEST_F(RankEngineLinksTest, PullsThatOutliveTheirLinkEndWithTheCoresAnswer) {
   const uint32_t late = rank().Irecv(kFar, kTag, 20'000);
   for (const uint32_t request : {early, late}) {
     EXPECT_EQ(rank().state(request), RequestState::kRemoteWait);
-    CoreLoses(DescriptorKind::kPullDone, request);
+    CoreLoses(DescriptorKind::kRndvGetDone, request);
     EXPECT_EQ(rank().Finish(request).error, ErrorCode::kLinkDown);
   }
 }
@@ -429,11 +430,11 @@ TEST_F(RankEngineLinksTest, RanksOfTheNodeHaveNoLinks) {
 
 TEST_F(RankEngineLinksTest, ACoreThatSaysWhatOnlyTheDaemonMayIsAFault) {
   for (const DescriptorKind kind :
-       {DescriptorKind::kAdvert, DescriptorKind::kWithdraw, DescriptorKind::kWithdrawn,
+       {DescriptorKind::kRtr, DescriptorKind::kWithdraw, DescriptorKind::kWithdrawn,
         DescriptorKind::kPut, DescriptorKind::kLeft, DescriptorKind::kRts}) {
     TestNode node(NodeOptions{.local_ranks = 1, .remote_ranks = 1});
     FakeDaemon core(node.view(0), Core::kLink);
-    ASSERT_TRUE(core.Push(kind, kFar, kTag, 8, shm::AdvertWords{}));
+    ASSERT_TRUE(core.Push(kind, kFar, kTag, 8, shm::RtrWords{}));
     node[0].Progress();
     EXPECT_EQ(node[0].poison(), ErrorCode::kCorrupt);
     EXPECT_EQ(shm::ReadFault(node.view(0).layout->fault).kind, shm::FaultKind::kLinkLane);

@@ -72,15 +72,15 @@ class RankEnginePathsTest : public testing::Test {
     }
     return kinds;
   }
-  uint32_t Offer(uint64_t size_bytes = 20'000, uint32_t flags = 0, uint32_t to = kFar) {
+  uint32_t Rts(uint64_t size_bytes = 20'000, uint32_t flags = 0, uint32_t to = kFar) {
     return rank().IsendByRequest(to, kTag, std::string(size_bytes, 's'), flags);
   }
   std::string TextOf(const shm::Descriptor& descriptor) {
     return {reinterpret_cast<const char*>(descriptor.payload), descriptor.size_bytes};
   }
 
-  // An offer of the peer's that the core knows by `key`.
-  void PeerOffers(FakeDaemon& core, uint64_t key, uint64_t size_bytes = 20'000, uint8_t flags = 0) {
+  // An RTS of the peer's that the core knows by `key`.
+  void PeerRts(FakeDaemon& core, uint64_t key, uint64_t size_bytes = 20'000, uint8_t flags = 0) {
     shm::Descriptor descriptor{};
     descriptor.kind = static_cast<uint8_t>(shm::DescriptorKind::kRemoteRts);
     descriptor.flags = flags;

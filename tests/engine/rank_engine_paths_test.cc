@@ -163,12 +163,12 @@ TEST_F(RankEnginePathsTest, ACellOfTheOldLaneIsGivenBack) {
   EXPECT_TRUE(daemon_.Take().empty());
 }
 
-// ---- Offers stay with their core ----------------------------------------------------------------
+// ---- RTSs stay with their core ----------------------------------------------------------------
 
-TEST_F(RankEnginePathsTest, PullsGoToTheCoreThatBroughtTheOffer) {
-  PeerOffers(daemon_, 11);
+TEST_F(RankEnginePathsTest, RndvGetsGoToTheCoreThatBroughtTheRts) {
+  PeerRts(daemon_, 11);
   PeerSwitches(daemon_, 1);
-  PeerOffers(core_, 11);
+  PeerRts(core_, 11);
   (void)daemon_.Take();
   const uint32_t first = rank().Irecv(kFar, kTag, 20'000);
   const uint32_t second = rank().Irecv(kFar, kTag, 20'000);
@@ -176,33 +176,33 @@ TEST_F(RankEnginePathsTest, PullsGoToTheCoreThatBroughtTheOffer) {
   const std::vector<Descriptor> from_core = core_.Take();
   ASSERT_EQ(from_daemon.size(), 1U);
   ASSERT_EQ(from_core.size(), 1U);
-  EXPECT_EQ(PayloadOf<shm::PullCommand>(from_daemon[0]).transfer, first);
-  EXPECT_EQ(PayloadOf<shm::PullCommand>(from_core[0]).transfer, second);
+  EXPECT_EQ(PayloadOf<shm::RndvGetCommand>(from_daemon[0]).transfer, first);
+  EXPECT_EQ(PayloadOf<shm::RndvGetCommand>(from_core[0]).transfer, second);
 }
 
-TEST_F(RankEnginePathsTest, PullsOfOneCoreDoNotWaitForRoomInTheOthersLane) {
+TEST_F(RankEnginePathsTest, RndvGetsOfOneCoreDoNotWaitForRoomInTheOthersLane) {
   PeerSwitches(daemon_, 1);
   core_.FillLane();
-  PeerOffers(core_, 1);
+  PeerRts(core_, 1);
   ASSERT_TRUE(daemon_.RemoteRts(kOther, kTag, 1000));
   rank().Progress();
   (void)daemon_.Take();
   const uint32_t waits = rank().Irecv(kFar, kTag, 20'000);
   rank().Irecv(kOther, kTag, 1000);
   EXPECT_EQ(KindsOf(daemon_.Take()),
-            std::vector<uint8_t>{static_cast<uint8_t>(DescriptorKind::kPull)});
+            std::vector<uint8_t>{static_cast<uint8_t>(DescriptorKind::kRndvGet)});
   EXPECT_TRUE(engine().WaitsForRoom());
   (void)core_.Take();
   rank().Progress();
   const std::vector<Descriptor> said = core_.Take();
   ASSERT_EQ(said.size(), 1U);
-  EXPECT_EQ(PayloadOf<shm::PullCommand>(said[0]).transfer, waits);
+  EXPECT_EQ(PayloadOf<shm::RndvGetCommand>(said[0]).transfer, waits);
 }
 
-TEST_F(RankEnginePathsTest, ARetractionTakesTheOfferOfItsOwnCore) {
-  PeerOffers(daemon_, 11, 1000);
+TEST_F(RankEnginePathsTest, ARetractionTakesTheRtsOfItsOwnCore) {
+  PeerRts(daemon_, 11, 1000);
   PeerSwitches(daemon_, 1);
-  PeerOffers(core_, 11, 2000);
+  PeerRts(core_, 11, 2000);
   (void)daemon_.Take();
   ASSERT_TRUE(core_.Push(DescriptorKind::kRetract, kFar, kTag, 0, shm::RemoteRts{7, 3, 11, {}}));
   rank().Progress();
@@ -214,10 +214,10 @@ TEST_F(RankEnginePathsTest, ARetractionTakesTheOfferOfItsOwnCore) {
   EXPECT_EQ(found.size_bytes, 1000U);
 }
 
-TEST_F(RankEnginePathsTest, ASendIsRetractedByThePathThatItWasOfferedOn) {
-  const uint32_t by_daemon = Offer();
+TEST_F(RankEnginePathsTest, ASendIsRetractedByThePathThatItWasAnnouncedOn) {
+  const uint32_t by_daemon = Rts();
   UseAndAnswer();
-  const uint32_t by_link = Offer();
+  const uint32_t by_link = Rts();
   Leave();
   Answer();
   (void)daemon_.Take();
@@ -237,23 +237,23 @@ TEST_F(RankEnginePathsTest, TheLinkIsFreeOnceNothingTakesIt) {
   EXPECT_TRUE(engine().IsLinkFree(kFar));
   UseAndAnswer();
   EXPECT_FALSE(engine().IsLinkFree(kFar));
-  const uint32_t offer = Offer(20'000, shm::kRequestSynchronous);
+  const uint32_t rts = Rts(20'000, shm::kRequestSynchronous);
   Leave();
   Answer();
   EXPECT_FALSE(engine().IsLinkFree(kFar)) << "an offer waits for its receiver";
-  ASSERT_TRUE(core_.Result(DescriptorKind::kSendDone, offer, rank().slot(offer).generation));
+  ASSERT_TRUE(core_.Result(DescriptorKind::kSendDone, rts, rank().slot(rts).generation));
   rank().Progress();
   EXPECT_TRUE(engine().IsLinkFree(kFar));
 
   PeerSwitches(daemon_, 1);
-  PeerOffers(core_, 3);
+  PeerRts(core_, 3);
   EXPECT_FALSE(engine().IsLinkFree(kFar));
   PeerSwitches(core_, 2);
   EXPECT_FALSE(engine().IsLinkFree(kFar)) << "an offer of the peer's waits";
   const uint32_t receive = rank().Irecv(kFar, kTag, 20'000);
   EXPECT_FALSE(engine().IsLinkFree(kFar)) << "it is being fetched";
   EXPECT_TRUE(engine().IsLinkFree(kOther));
-  ASSERT_TRUE(core_.Result(DescriptorKind::kPullDone, receive, rank().slot(receive).generation));
+  ASSERT_TRUE(core_.Result(DescriptorKind::kRndvGetDone, receive, rank().slot(receive).generation));
   rank().Progress();
   EXPECT_TRUE(engine().IsLinkFree(kFar));
 }

@@ -95,15 +95,16 @@ TEST(RankEngineQueueTest, FullOwnLaneEmptiesItself) {
   }
 }
 
-// ---- Cancelling what is offered -----------------------------------------------------------------
+// ---- Cancelling what is announced
+// -----------------------------------------------------------------
 
-constexpr uint64_t kOfferedBytes = 20'000;
+constexpr uint64_t kAnnouncedBytes = 20'000;
 
-// Whether the receiver has put the offer among its unexpected messages, or has not looked yet.
-class CancelOfferedTest : public testing::TestWithParam<bool> {
+// Whether the receiver has put the RTS among its unexpected messages, or has not looked yet.
+class CancelAnnouncedTest : public testing::TestWithParam<bool> {
  protected:
-  uint32_t Offer(int32_t tag, uint32_t seed) {
-    const uint32_t send = node_[0].Isend(1, tag, Pattern(kOfferedBytes, seed));
+  uint32_t Rts(int32_t tag, uint32_t seed) {
+    const uint32_t send = node_[0].Isend(1, tag, Pattern(kAnnouncedBytes, seed));
     EXPECT_EQ(node_[0].state(send), shm::RequestState::kTransferring);
     if (GetParam()) {
       node_[1].Progress();
@@ -125,74 +126,74 @@ class CancelOfferedTest : public testing::TestWithParam<bool> {
   TestNode node_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Places, CancelOfferedTest, testing::Bool());
+INSTANTIATE_TEST_SUITE_P(Places, CancelAnnouncedTest, testing::Bool());
 
-TEST_P(CancelOfferedTest, IsAsIfItHadNotBeenSent) {
-  CancelIt(Offer(7, 1));
-  const uint32_t receive = node_[1].Irecv(0, 7, kOfferedBytes);
+TEST_P(CancelAnnouncedTest, IsAsIfItHadNotBeenSent) {
+  CancelIt(Rts(7, 1));
+  const uint32_t receive = node_[1].Irecv(0, 7, kAnnouncedBytes);
   node_.Settle();
   EXPECT_EQ(node_[1].state(receive), shm::RequestState::kPosted);
   // The slot is used again, under the same index.
-  const uint32_t send = Offer(7, 2);
-  EXPECT_EQ(node_[1].Wait(receive).data, Pattern(kOfferedBytes, 2));
+  const uint32_t send = Rts(7, 2);
+  EXPECT_EQ(node_[1].Wait(receive).data, Pattern(kAnnouncedBytes, 2));
   EXPECT_EQ(node_[0].Wait(send).error, ErrorCode::kOk);
 }
 
-TEST_P(CancelOfferedTest, OthersKeepTheirOrder) {
-  const uint32_t sends[] = {Offer(7, 0), Offer(7, 1), Offer(7, 2), Offer(7, 3)};
+TEST_P(CancelAnnouncedTest, OthersKeepTheirOrder) {
+  const uint32_t sends[] = {Rts(7, 0), Rts(7, 1), Rts(7, 2), Rts(7, 3)};
   CancelIt(sends[0]);
   CancelIt(sends[2]);
-  EXPECT_EQ(node_[1].Receive(0, 7, kOfferedBytes).data, Pattern(kOfferedBytes, 1));
-  EXPECT_EQ(node_[1].Receive(0, 7, kOfferedBytes).data, Pattern(kOfferedBytes, 3));
+  EXPECT_EQ(node_[1].Receive(0, 7, kAnnouncedBytes).data, Pattern(kAnnouncedBytes, 1));
+  EXPECT_EQ(node_[1].Receive(0, 7, kAnnouncedBytes).data, Pattern(kAnnouncedBytes, 3));
   EXPECT_EQ(node_[0].Wait(sends[1]).error, ErrorCode::kOk);
   EXPECT_EQ(node_[0].Wait(sends[3]).error, ErrorCode::kOk);
   EXPECT_FALSE(Finds(7));
 }
 
-TEST_P(CancelOfferedTest, IsNotProbed) {
-  const uint32_t send = Offer(7, 1);
-  const uint32_t other = Offer(8, 2);
+TEST_P(CancelAnnouncedTest, IsNotProbed) {
+  const uint32_t send = Rts(7, 1);
+  const uint32_t other = Rts(8, 2);
   EXPECT_TRUE(Finds(8));
   CancelIt(send);
   EXPECT_FALSE(Finds(7));
   EXPECT_TRUE(Finds(8));
-  EXPECT_EQ(node_[1].Receive(0, 8, kOfferedBytes).data, Pattern(kOfferedBytes, 2));
+  EXPECT_EQ(node_[1].Receive(0, 8, kAnnouncedBytes).data, Pattern(kAnnouncedBytes, 2));
   EXPECT_EQ(node_[0].Wait(other).error, ErrorCode::kOk);
 }
 
-TEST_P(CancelOfferedTest, IsPossibleOnceItWasProbed) {
-  const uint32_t sends[] = {Offer(7, 0), Offer(7, 1)};
+TEST_P(CancelAnnouncedTest, IsPossibleOnceItWasProbed) {
+  const uint32_t sends[] = {Rts(7, 0), Rts(7, 1)};
   EXPECT_TRUE(Finds(7));
   CancelIt(sends[0]);
-  EXPECT_EQ(node_[1].Receive(0, 7, kOfferedBytes).data, Pattern(kOfferedBytes, 1));
+  EXPECT_EQ(node_[1].Receive(0, 7, kAnnouncedBytes).data, Pattern(kAnnouncedBytes, 1));
   EXPECT_EQ(node_[0].Wait(sends[1]).error, ErrorCode::kOk);
   EXPECT_FALSE(Finds(7));
 }
 
-TEST_P(CancelOfferedTest, ComesTooLateOnceAProbeHasTakenIt) {
-  const uint32_t send = Offer(7, 1);
+TEST_P(CancelAnnouncedTest, ComesTooLateOnceAProbeHasTakenIt) {
+  const uint32_t send = Rts(7, 1);
   node_[1].Progress();
   ProbeResult result;
   ASSERT_EQ(node_[1].engine().Probe({0, 0, 7}, &result, RankEngine::Use::kTake), ErrorCode::kOk);
   EXPECT_FALSE(node_[0].Cancel(send));
-  EXPECT_EQ(node_[1].Receive(0, 7, kOfferedBytes).data, Pattern(kOfferedBytes, 1));
+  EXPECT_EQ(node_[1].Receive(0, 7, kAnnouncedBytes).data, Pattern(kAnnouncedBytes, 1));
   EXPECT_EQ(node_[0].Wait(send).error, ErrorCode::kOk);
 }
 
-TEST_P(CancelOfferedTest, ComesTooLateOnceItIsMatched) {
-  const uint32_t send = Offer(7, 1);
-  const uint32_t receive = node_[1].Irecv(0, 7, kOfferedBytes);
+TEST_P(CancelAnnouncedTest, ComesTooLateOnceItIsMatched) {
+  const uint32_t send = Rts(7, 1);
+  const uint32_t receive = node_[1].Irecv(0, 7, kAnnouncedBytes);
   node_[1].Progress();
   EXPECT_FALSE(node_[0].Cancel(send));
-  EXPECT_EQ(node_[1].Wait(receive).data, Pattern(kOfferedBytes, 1));
+  EXPECT_EQ(node_[1].Wait(receive).data, Pattern(kAnnouncedBytes, 1));
   EXPECT_EQ(node_[0].Wait(send).error, ErrorCode::kOk);
 }
 
-TEST_P(CancelOfferedTest, DirectReceivesPassItBy) {
-  CancelIt(Offer(7, 1));
-  const uint32_t receive = node_[1].IrecvDirect(0, 7, kOfferedBytes);
-  const uint32_t send = Offer(7, 2);
-  EXPECT_EQ(node_[1].Wait(receive).data, Pattern(kOfferedBytes, 2));
+TEST_P(CancelAnnouncedTest, DirectReceivesPassItBy) {
+  CancelIt(Rts(7, 1));
+  const uint32_t receive = node_[1].IrecvDirect(0, 7, kAnnouncedBytes);
+  const uint32_t send = Rts(7, 2);
+  EXPECT_EQ(node_[1].Wait(receive).data, Pattern(kAnnouncedBytes, 2));
   EXPECT_EQ(node_[0].Wait(send).error, ErrorCode::kOk);
 }
 
@@ -254,9 +255,9 @@ TEST(RankEngineQueueTest, CannotCancelWhatHasMatched) {
   const uint32_t landed = node[1].Irecv(0, 7, 16);
   const uint32_t transferring = node[1].Irecv(0, 8, 20'000);
   node[0].Isend(1, 7, "x");
-  const uint32_t offered = node[0].Isend(1, 8, Pattern(20'000, 1));
+  const uint32_t announced = node[0].Isend(1, 8, Pattern(20'000, 1));
   node[1].Progress();
-  EXPECT_FALSE(node[0].Cancel(offered));
+  EXPECT_FALSE(node[0].Cancel(announced));
   EXPECT_FALSE(node[1].Cancel(landed));
   EXPECT_FALSE(node[1].Cancel(transferring));
   EXPECT_EQ(node[1].Wait(landed).data, "x");

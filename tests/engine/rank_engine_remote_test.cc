@@ -1,4 +1,4 @@
-// Messages to and from other nodes: credits, pulls and the daemon's answers.
+// Messages to and from other nodes: credits, rendezvous gets and the daemon's answers.
 #include <gtest/gtest.h>
 
 #include "shm/atomic.h"
@@ -46,7 +46,7 @@ TEST_F(RankEngineRemoteTest, SendsMediumMessagesThroughACellOfTheDaemonsLane) {
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(cell), 5000), data);
 }
 
-TEST_F(RankEngineRemoteTest, OffersLargeMessagesAndCompletesThemWithSendDone) {
+TEST_F(RankEngineRemoteTest, RtsLargeMessagesAndCompletesThemWithSendDone) {
   const uint32_t send = rank().Isend(kRemote, 7, Pattern(100'000, 1));
   EXPECT_EQ(rank().state(send), RequestState::kRemoteWait);
   const std::vector<Descriptor> taken = daemon_.Take();
@@ -86,7 +86,7 @@ TEST_F(RankEngineRemoteTest, ReceivesEagerMessages) {
   EXPECT_EQ(rank().Receive(shm::kAnySource, 7, 16).source, 2);
 }
 
-TEST_F(RankEngineRemoteTest, PullsOfferedMessages) {
+TEST_F(RankEngineRemoteTest, RndvGetsAnnouncedMessages) {
   for (const bool posted : {true, false}) {
     uint32_t receive = posted ? rank().Irecv(kRemote, 7, 50'000) : 0;
     daemon_.RemoteRts(kRemote, 7, 100'000);
@@ -97,11 +97,11 @@ TEST_F(RankEngineRemoteTest, PullsOfferedMessages) {
     EXPECT_EQ(rank().state(receive), RequestState::kRemoteWait);
     const std::vector<Descriptor> taken = daemon_.Take();
     ASSERT_EQ(taken.size(), 1U);
-    EXPECT_EQ(taken[0].kind, static_cast<uint8_t>(DescriptorKind::kPull));
-    const auto pull = PayloadOf<shm::PullCommand>(taken[0]);
-    EXPECT_EQ(pull.generation, rank().slot(receive).generation);
-    const shm::TransferLayout& transfer = *node_.view(0).inbox.transfer(pull.transfer);
-    EXPECT_EQ(transfer.generation, pull.generation);
+    EXPECT_EQ(taken[0].kind, static_cast<uint8_t>(DescriptorKind::kRndvGet));
+    const auto rndv_get = PayloadOf<shm::RndvGetCommand>(taken[0]);
+    EXPECT_EQ(rndv_get.generation, rank().slot(receive).generation);
+    const shm::TransferLayout& transfer = *node_.view(0).inbox.transfer(rndv_get.transfer);
+    EXPECT_EQ(transfer.generation, rndv_get.generation);
     EXPECT_EQ(transfer.size_bytes, 50'000U) << "cut to the capacity";
     EXPECT_EQ(transfer.source.region, 5U);
     EXPECT_EQ(transfer.source.address, 64U);
@@ -111,7 +111,7 @@ TEST_F(RankEngineRemoteTest, PullsOfferedMessages) {
     EXPECT_EQ(transfer.destination.address, rank().slot(receive).buffer.address);
     EXPECT_EQ(transfer.source_rank, kRemote);
     EXPECT_EQ(transfer.destination_rank, 0U);
-    daemon_.Result(DescriptorKind::kPullDone, receive, pull.generation);
+    daemon_.Result(DescriptorKind::kRndvGetDone, receive, rndv_get.generation);
     rank().Progress();
     EXPECT_EQ(rank().Finish(receive).error, ErrorCode::kTruncated);
     EXPECT_TRUE(IsReusable(transfer)) << "or the request slot is never used again";
@@ -125,7 +125,7 @@ TEST_F(RankEngineRemoteTest, PassesErrorsOfTheDaemonOn) {
   rank().Progress();
   daemon_.Result(DescriptorKind::kSendDone, send, rank().slot(send).generation,
                  ErrorCode::kNodeUnreachable);
-  daemon_.Result(DescriptorKind::kPullDone, receive, rank().slot(receive).generation,
+  daemon_.Result(DescriptorKind::kRndvGetDone, receive, rank().slot(receive).generation,
                  ErrorCode::kTimeout);
   rank().Progress();
   EXPECT_EQ(rank().Finish(send).error, ErrorCode::kNodeUnreachable);
@@ -139,10 +139,10 @@ TEST_F(RankEngineRemoteTest, IgnoresAnswersForEarlierLivesAndOtherStates) {
   const uint32_t generation = rank().slot(send).generation;
   daemon_.Result(DescriptorKind::kSendDone, send, generation - 1);
   daemon_.Result(DescriptorKind::kSendDone, send, generation + 1);
-  daemon_.Result(DescriptorKind::kPullDone, posted, rank().slot(posted).generation);
-  daemon_.Result(DescriptorKind::kPullDone, 0, 0);
-  daemon_.Result(DescriptorKind::kPullDone, rank().view().request_limit, 0);
-  daemon_.Result(DescriptorKind::kPullDone, ~uint32_t{0}, 0);
+  daemon_.Result(DescriptorKind::kRndvGetDone, posted, rank().slot(posted).generation);
+  daemon_.Result(DescriptorKind::kRndvGetDone, 0, 0);
+  daemon_.Result(DescriptorKind::kRndvGetDone, rank().view().request_limit, 0);
+  daemon_.Result(DescriptorKind::kRndvGetDone, ~uint32_t{0}, 0);
   EXPECT_EQ(rank().Progress(), 6U);
   EXPECT_EQ(rank().state(send), RequestState::kRemoteWait);
   EXPECT_EQ(rank().state(posted), RequestState::kPosted);
@@ -252,7 +252,7 @@ TEST_F(RankEngineRemoteTest, QueuesSendsWhileTheLaneToTheDaemonIsFull) {
   EXPECT_EQ(peer().sent, 2U);
 }
 
-TEST_F(RankEngineRemoteTest, ChainsPullsWhileTheLaneToTheDaemonIsFull) {
+TEST_F(RankEngineRemoteTest, ChainsRndvGetsWhileTheLaneToTheDaemonIsFull) {
   daemon_.FillLane();
   std::vector<uint32_t> receives;
   for (int32_t i = 0; i < 10; ++i) {
@@ -266,22 +266,22 @@ TEST_F(RankEngineRemoteTest, ChainsPullsWhileTheLaneToTheDaemonIsFull) {
   rank().Progress();
   EXPECT_TRUE(rank().engine().WaitsForRoom());
   daemon_.Take(shm::kLaneSlots - 4);
-  std::vector<Descriptor> pulls = daemon_.Take();
-  EXPECT_EQ(pulls.size(), 4U);
+  std::vector<Descriptor> rndv_gets = daemon_.Take();
+  EXPECT_EQ(rndv_gets.size(), 4U);
   rank().Progress();
   for (const Descriptor& descriptor : daemon_.Take()) {
-    pulls.push_back(descriptor);
+    rndv_gets.push_back(descriptor);
   }
-  ASSERT_EQ(pulls.size(), 10U);
+  ASSERT_EQ(rndv_gets.size(), 10U);
   for (uint32_t i = 0; i < 10; ++i) {
-    EXPECT_EQ(PayloadOf<shm::PullCommand>(pulls[i]).transfer, receives[i]);
+    EXPECT_EQ(PayloadOf<shm::RndvGetCommand>(rndv_gets[i]).transfer, receives[i]);
   }
   EXPECT_FALSE(rank().engine().WaitsForRoom());
 }
 
-// A pull that has not reached the daemon yet goes there after the death, too: the source may have
-// offered its message in the next life of a link that was cut, and waits for an answer.
-TEST_F(RankEngineRemoteTest, ADeathLeavesChainedPullsToTheDaemon) {
+// A rendezvous get that has not reached the daemon yet goes there after the death, too: the source
+// may have announced its message in the next life of a link that was cut, and waits for an answer.
+TEST_F(RankEngineRemoteTest, ADeathLeavesChainedRndvGetsToTheDaemon) {
   for (const ErrorCode death : {ErrorCode::kLinkDown, ErrorCode::kPeerDied}) {
     daemon_.FillLane();
     std::vector<uint32_t> receives;
@@ -295,17 +295,17 @@ TEST_F(RankEngineRemoteTest, ADeathLeavesChainedPullsToTheDaemon) {
     rank().Progress();
     daemon_.Take();
     rank().Progress();
-    std::vector<uint32_t> pulled;
+    std::vector<uint32_t> fetched;
     for (const Descriptor& descriptor : daemon_.Take()) {
-      if (descriptor.kind == static_cast<uint8_t>(DescriptorKind::kPull)) {
-        pulled.push_back(PayloadOf<shm::PullCommand>(descriptor).transfer);
+      if (descriptor.kind == static_cast<uint8_t>(DescriptorKind::kRndvGet)) {
+        fetched.push_back(PayloadOf<shm::RndvGetCommand>(descriptor).transfer);
       }
     }
-    EXPECT_EQ(pulled, receives);
+    EXPECT_EQ(fetched, receives);
     for (uint32_t i = 0; i < 6; ++i) {
       EXPECT_EQ(rank().state(receives[i]), RequestState::kRemoteWait);
       const ErrorCode answer = i % 2 == 0 ? death : ErrorCode::kOk;
-      daemon_.Result(DescriptorKind::kPullDone, receives[i], rank().slot(receives[i]).generation,
+      daemon_.Result(DescriptorKind::kRndvGetDone, receives[i], rank().slot(receives[i]).generation,
                      answer);
       rank().Progress();
       EXPECT_EQ(rank().Finish(receives[i]).error, answer);

@@ -12,10 +12,10 @@
 namespace ferry::engine {
 namespace {
 
-using shm::AdvertState;
 using shm::Descriptor;
 using shm::DescriptorKind;
 using shm::RequestState;
+using shm::RtrState;
 
 constexpr uint32_t kFar = 1;    // elsewhere, as
 constexpr uint32_t kOther = 2;  // this one
@@ -25,9 +25,7 @@ constexpr int32_t kTag = 7;
 class RankEngineRetractTest : public testing::Test {
  protected:
   TestRank& rank() { return node_[0]; }
-  AdvertState retraction(uint32_t request) {
-    return static_cast<AdvertState>(rank().slot(request).advert);
-  }
+  RtrState retraction(uint32_t request) { return static_cast<RtrState>(rank().slot(request).rtr); }
   uint32_t Send(uint64_t size_bytes = kLarge, uint32_t flags = 0) {
     return rank().IsendByRequest(kFar, kTag, std::string(size_bytes, 's'), flags);
   }
@@ -36,13 +34,11 @@ class RankEngineRetractTest : public testing::Test {
         daemon_.Result(DescriptorKind::kSendDone, send, rank().slot(send).generation, error));
     rank().Progress();
   }
-  // A packet of a peer's daemon: it makes an offer by `key`, or takes it back.
+  // A packet of a peer's daemon: it makes an RTS by `key`, or takes it back.
   void PeerSays(DescriptorKind kind, uint64_t key, int32_t tag = kTag, uint32_t source = kFar) {
     ASSERT_TRUE(daemon_.Push(kind, source, tag, kLarge, shm::RemoteRts{7, 3, key, {}}));
   }
-  void PeerOffers(uint64_t key, int32_t tag = kTag) {
-    PeerSays(DescriptorKind::kRemoteRts, key, tag);
-  }
+  void PeerRts(uint64_t key, int32_t tag = kTag) { PeerSays(DescriptorKind::kRemoteRts, key, tag); }
   void PeerRetracts(uint64_t key, int32_t tag = kTag, uint32_t source = kFar) {
     PeerSays(DescriptorKind::kRetract, key, tag, source);
     rank().Progress();
@@ -55,7 +51,7 @@ class RankEngineRetractTest : public testing::Test {
       keys.push_back(kind == DescriptorKind::kRetracted
                          ? PayloadOf<shm::RemoteRts>(descriptor).key
                          : node_.view(0)
-                               .inbox.transfer(PayloadOf<shm::PullCommand>(descriptor).transfer)
+                               .inbox.transfer(PayloadOf<shm::RndvGetCommand>(descriptor).transfer)
                                ->remote_key);
     }
     return keys;
@@ -84,7 +80,7 @@ TEST_F(RankEngineRetractTest, ACancelledSendEndsAsTheReceiverSays) {
       EXPECT_EQ(PayloadOf<shm::RemoteRts>(said[0]).send_request, send);
       EXPECT_EQ(PayloadOf<shm::RemoteRts>(said[0]).send_generation, rank().slot(send).generation);
       Answer(send, answer);
-      EXPECT_EQ(retraction(send), AdvertState::kQuiet) << "or its next use would begin with it";
+      EXPECT_EQ(retraction(send), RtrState::kQuiet) << "or its next use would begin with it";
       EXPECT_FALSE(rank().Cancel(send)) << "it is complete";
       EXPECT_EQ(rank().Finish(send).error, answer);
     }
@@ -99,7 +95,7 @@ TEST_F(RankEngineRetractTest, AsksLaterWhenTheLaneIsFull) {
   daemon_.FillLane();
   EXPECT_TRUE(rank().Cancel(first));
   EXPECT_TRUE(rank().Cancel(second));
-  EXPECT_EQ(retraction(first), AdvertState::kToWithdraw);
+  EXPECT_EQ(retraction(first), RtrState::kToWithdraw);
   EXPECT_TRUE(rank().engine().WaitsForRoom());
   (void)daemon_.Take();
   Answer(first, ErrorCode::kOk);  // received meanwhile
@@ -129,7 +125,7 @@ TEST_F(RankEngineRetractTest, EndsWithTheNodeThatShouldAnswer) {
       node.MarkDead(0, kFar, error);
       node[0].Progress();
       ASSERT_EQ(node[0].state(send), RequestState::kComplete);
-      EXPECT_EQ(node[0].slot(send).advert, static_cast<uint32_t>(AdvertState::kQuiet));
+      EXPECT_EQ(node[0].slot(send).rtr, static_cast<uint32_t>(RtrState::kQuiet));
       EXPECT_EQ(node[0].Finish(send).error, error);
     }
   }
@@ -137,22 +133,22 @@ TEST_F(RankEngineRetractTest, EndsWithTheNodeThatShouldAnswer) {
 
 // ---- The receiver -------------------------------------------------------------------------------
 
-TEST_F(RankEngineRetractTest, AnOfferThatNobodyMatchedIsGivenBack) {
-  PeerOffers(11);
+TEST_F(RankEngineRetractTest, AnRtsThatNobodyMatchedIsGivenBack) {
+  PeerRts(11);
   PeerRetracts(11);
   EXPECT_EQ(Keys(DescriptorKind::kRetracted), KeyList{11});
   EXPECT_EQ(unexpected(), 0U);
   const uint32_t receive = rank().Irecv(kFar, kTag, kLarge);
   EXPECT_EQ(rank().state(receive), RequestState::kPosted);
-  PeerOffers(12);
+  PeerRts(12);
   rank().Progress();
-  EXPECT_EQ(Keys(DescriptorKind::kPull), KeyList{12});
+  EXPECT_EQ(Keys(DescriptorKind::kRndvGet), KeyList{12});
 }
 
 // While the rank computes, the daemon's worker does it.
 TEST_F(RankEngineRetractTest, TheRankNeedNotTakePart) {
   TestRank worker(node_, 0, Runner::kWorker);
-  PeerOffers(11);
+  PeerRts(11);
   PeerSays(DescriptorKind::kRetract, 11);
   worker.Progress();
   EXPECT_EQ(Keys(DescriptorKind::kRetracted), KeyList{11});
@@ -161,21 +157,21 @@ TEST_F(RankEngineRetractTest, TheRankNeedNotTakePart) {
 TEST_F(RankEngineRetractTest, AMatchThatCameFirstWins) {
   for (const bool posted_before : {true, false}) {
     const uint32_t early = posted_before ? rank().Irecv(kFar, kTag, kLarge) : 0;
-    PeerOffers(11);
+    PeerRts(11);
     rank().Progress();
     if (!posted_before) {
       EXPECT_EQ(rank().state(rank().Irecv(kFar, kTag, kLarge)), RequestState::kRemoteWait);
     } else {
       EXPECT_EQ(rank().state(early), RequestState::kRemoteWait);
     }
-    EXPECT_EQ(Keys(DescriptorKind::kPull), KeyList{11});
+    EXPECT_EQ(Keys(DescriptorKind::kRndvGet), KeyList{11});
     PeerRetracts(11);
     EXPECT_TRUE(daemon_.Take().empty()) << "its pull is the answer";
   }
 }
 
 TEST_F(RankEngineRetractTest, WhatWasProbedIsGivenBack) {
-  PeerOffers(11);
+  PeerRts(11);
   rank().Progress();
   ProbeResult result;
   ASSERT_EQ(rank().engine().Probe({0, kFar, kTag}, &result), ErrorCode::kOk);
@@ -184,9 +180,9 @@ TEST_F(RankEngineRetractTest, WhatWasProbedIsGivenBack) {
   EXPECT_EQ(rank().engine().Probe({0, kFar, kTag}, &result), ErrorCode::kWouldBlock);
 }
 
-TEST_F(RankEngineRetractTest, OnlyWhoOfferedItCanTakeItBack) {
-  PeerOffers(11);
-  PeerOffers(12, kTag + 1);
+TEST_F(RankEngineRetractTest, OnlyWhoAnnouncedItCanTakeItBack) {
+  PeerRts(11);
+  PeerRts(12, kTag + 1);
   PeerRetracts(11, kTag, kOther);
   PeerRetracts(12, kTag);
   PeerRetracts(13, kTag);
@@ -195,7 +191,7 @@ TEST_F(RankEngineRetractTest, OnlyWhoOfferedItCanTakeItBack) {
 }
 
 TEST_F(RankEngineRetractTest, WaitsForRoomToAnswer) {
-  PeerOffers(11);
+  PeerRts(11);
   rank().Progress();
   daemon_.FillLane();
   PeerRetracts(11);
@@ -208,20 +204,20 @@ TEST_F(RankEngineRetractTest, WaitsForRoomToAnswer) {
 
 // ---- Both, in any order -------------------------------------------------------------------------
 
-// Offers, retractions, receives and probes at random. Each offer is given back or asked for, never
-// both; those that are asked for come in the order of the offers; and a retraction that found its
-// offer unmatched always gets an answer, whether it was probed or not.
-TEST_F(RankEngineRetractTest, EachOfferHasOneEnd) {
+// RTSs, retractions, receives and probes at random. Each RTS is given back or asked for, never
+// both; those that are asked for come in the order of the RTSs; and a retraction that found its
+// RTS unmatched always gets an answer, whether it was probed or not.
+TEST_F(RankEngineRetractTest, EachRtsHasOneEnd) {
   std::mt19937 random(22);
   uint64_t given_back = 0;
   uint64_t asked_for = 0;
   for (uint32_t round = 0; round < 300; ++round) {
-    std::deque<uint64_t> waiting;  // offered and not ended, in order
+    std::deque<uint64_t> waiting;  // announced and not ended, in order
     uint64_t key = 1000 * round;
     for (uint32_t step = 0; step < 40; ++step) {
       const uint32_t what = random() % 8;
       if (what < 3) {
-        PeerOffers(++key);
+        PeerRts(++key);
         waiting.push_back(key);
         rank().Progress();
       } else if (what < 6 && !waiting.empty()) {
@@ -237,22 +233,22 @@ TEST_F(RankEngineRetractTest, EachOfferHasOneEnd) {
         ASSERT_EQ(found, !waiting.empty());
       } else if (!waiting.empty()) {
         const uint32_t receive = rank().Irecv(kFar, kTag, kLarge);
-        ASSERT_EQ(Keys(DescriptorKind::kPull), KeyList{waiting.front()});
+        ASSERT_EQ(Keys(DescriptorKind::kRndvGet), KeyList{waiting.front()});
         PeerRetracts(waiting.front());
         ASSERT_EQ(Keys(DescriptorKind::kRetracted), KeyList{}) << "it comes too late";
         waiting.pop_front();
         ++asked_for;
         ASSERT_TRUE(
-            daemon_.Result(DescriptorKind::kPullDone, receive, rank().slot(receive).generation));
+            daemon_.Result(DescriptorKind::kRndvGetDone, receive, rank().slot(receive).generation));
         ASSERT_EQ(rank().Wait(receive).error, ErrorCode::kOk);
       }
     }
     while (!waiting.empty()) {
       const uint32_t receive = rank().Irecv(kFar, kTag, kLarge);
-      ASSERT_EQ(Keys(DescriptorKind::kPull), KeyList{waiting.front()});
+      ASSERT_EQ(Keys(DescriptorKind::kRndvGet), KeyList{waiting.front()});
       waiting.pop_front();
       ASSERT_TRUE(
-          daemon_.Result(DescriptorKind::kPullDone, receive, rank().slot(receive).generation));
+          daemon_.Result(DescriptorKind::kRndvGetDone, receive, rank().slot(receive).generation));
       ASSERT_EQ(rank().Wait(receive).error, ErrorCode::kOk);
     }
     ASSERT_EQ(unexpected(), 0U);

@@ -93,13 +93,13 @@ TEST_F(SessionTest, QueueThatBitesItsTail) {
   EXPECT_THAT(Found(), HasSubstr("a chain of requests leads to request " + std::to_string(first)));
 }
 
-TEST_F(SessionTest, ChainOfPullsThatLeadsNowhere) {
+TEST_F(SessionTest, ChainOfRndvGetsThatLeadsNowhere) {
   session().control_first = kWild;
   worker_.Progress();
   EXPECT_THAT(Found(), HasSubstr("a chain of requests leads to request 1073741823"));
 }
 
-TEST_F(SessionTest, ChainOfPullsThatBitesItsTailEnds) {
+TEST_F(SessionTest, ChainOfRndvGetsThatBitesItsTailEnds) {
   session().request_fresh = 3;
   session().control_first = 1;
   node_[0].slot(1).next = 2;

@@ -1,4 +1,4 @@
-// The short ways inside a node, which need no request: small messages, and offers of one chunk.
+// The short ways inside a node, which need no request: small messages, and RTSs of one chunk.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -180,57 +180,56 @@ TEST_F(RankEngineLocalTest, LeavesCorruptDescriptorsToProgress) {
   }
 }
 
-// ---- Offers: FindOffer and TakeWhole
+// ---- RTSs: FindRts and TakeWhole
 
-class RankEngineOfferTest : public testing::Test {
+class RankEngineRtsTest : public testing::Test {
  protected:
   bool Find(int32_t tag = 7) {
     RankEngine& engine = node_[1].engine();
-    return engine.FindOffer(engine.LaneOf(0), {0, 0, tag}, &offer_);
+    return engine.FindRts(engine.LaneOf(0), {0, 0, tag}, &rts_);
   }
-  bool Take(uint64_t capacity_bytes) { return node_[1].engine().TakeWhole(offer_, capacity_bytes); }
-  std::string Offered(size_t bytes) const {
-    return {reinterpret_cast<const char*>(offer_.where.address), bytes};
+  bool Take(uint64_t capacity_bytes) { return node_[1].engine().TakeWhole(rts_, capacity_bytes); }
+  std::string Announced(size_t bytes) const {
+    return {reinterpret_cast<const char*>(rts_.where.address), bytes};
   }
   uint64_t Received() {
     return node_.view(1).layout->counters[static_cast<uint32_t>(shm::Statistic::kMessagesReceived)];
   }
 
   TestNode node_;
-  OfferedMessage offer_{};
+  AnnouncedMessage rts_{};
 };
 
-TEST_F(RankEngineOfferTest, IsTheReceiversAlone) {
+TEST_F(RankEngineRtsTest, IsTheReceiversAlone) {
   const std::string data = Pattern(kCell + 100, 1);
   const uint32_t send = node_[0].IsendByRequest(1, 7, data);
   ASSERT_TRUE(Find());
-  EXPECT_EQ(offer_.source, 0U);
-  EXPECT_EQ(offer_.tag, 7);
-  EXPECT_EQ(Offered(offer_.size_bytes), data);
+  EXPECT_EQ(rts_.source, 0U);
+  EXPECT_EQ(rts_.tag, 7);
+  EXPECT_EQ(Announced(rts_.size_bytes), data);
   ASSERT_TRUE(Take(kLarge));
   EXPECT_FALSE(node_[0].Test(send)) << "its sender has no chunk to copy";
   EXPECT_FALSE(Find()) << "it is gone";
-  EXPECT_EQ(EndChunk(*offer_.transfer, offer_.generation, 1, ErrorCode::kOk),
-            ChunkResult::kFinished);
+  EXPECT_EQ(EndChunk(*rts_.transfer, rts_.generation, 1, ErrorCode::kOk), ChunkResult::kFinished);
   EXPECT_EQ(node_[0].Wait(send).error, ErrorCode::kOk);
   EXPECT_EQ(Received(), 1U);
 }
 
-TEST_F(RankEngineOfferTest, IsCutToTheCapacity) {
+TEST_F(RankEngineRtsTest, IsCutToTheCapacity) {
   const uint32_t send = node_[0].IsendByRequest(1, 7, Pattern(kCell + 100, 1));
   EXPECT_EQ(node_[1].Finish(node_[1].IrecvDirect(0, 7, 50)).error, ErrorCode::kTruncated);
   EXPECT_EQ(node_[0].Wait(send).error, ErrorCode::kOk);
 }
 
-TEST_F(RankEngineOfferTest, FailsWithTheCopy) {
+TEST_F(RankEngineRtsTest, FailsWithTheCopy) {
   const uint32_t send = node_[0].IsendByRequest(1, 7, Pattern(kCell + 100, 1));
   ASSERT_TRUE(Find() && Take(kLarge));
-  (void)EndChunk(*offer_.transfer, offer_.generation, 1, ErrorCode::kInvalidBuffer);
-  Release(*offer_.transfer, offer_.generation);
+  (void)EndChunk(*rts_.transfer, rts_.generation, 1, ErrorCode::kInvalidBuffer);
+  Release(*rts_.transfer, rts_.generation);
   EXPECT_EQ(node_[0].Wait(send).error, ErrorCode::kInvalidBuffer);
 }
 
-TEST_F(RankEngineOfferTest, FoundAndNotTakenGoesTheOtherWay) {
+TEST_F(RankEngineRtsTest, FoundAndNotTakenGoesTheOtherWay) {
   const std::string data = Pattern(kCell + 100, 1);
   const uint32_t send = node_[0].IsendByRequest(1, 7, data);
   ASSERT_TRUE(Find());
@@ -240,7 +239,7 @@ TEST_F(RankEngineOfferTest, FoundAndNotTakenGoesTheOtherWay) {
   EXPECT_EQ(Received(), 1U);
 }
 
-TEST_F(RankEngineOfferTest, IsNotThereForOthersOrInParts) {
+TEST_F(RankEngineRtsTest, IsNotThereForOthersOrInParts) {
   const std::string data = Pattern(kCell + 100, 1);
   const uint32_t cancelled = node_[0].IsendByRequest(1, 7, data);
   ASSERT_TRUE(node_[0].Cancel(cancelled));
@@ -262,16 +261,16 @@ TEST_F(RankEngineOfferTest, IsNotThereForOthersOrInParts) {
   EXPECT_EQ(node_[0].Wait(third).error, ErrorCode::kOk);
 }
 
-TEST_F(RankEngineOfferTest, MayHaveMoved) {
+TEST_F(RankEngineRtsTest, MayHaveMoved) {
   const std::string data = Pattern(kCell + 100, 1);
   const std::string copy = Pattern(kCell + 100, 2);
   const uint32_t send = node_[0].IsendByRequest(1, 7, data);
   const shm::RequestLayout& slot = node_[0].slot(send);
-  ASSERT_TRUE(MoveOffer(*node_.view(0).inbox.transfer(send), slot.transfer_generation,
-                        {0, 0, reinterpret_cast<uint64_t>(copy.data())}));
+  ASSERT_TRUE(MoveAnnounced(*node_.view(0).inbox.transfer(send), slot.transfer_generation,
+                            {0, 0, reinterpret_cast<uint64_t>(copy.data())}));
   ASSERT_TRUE(Find() && Take(kLarge));
-  EXPECT_EQ(Offered(offer_.size_bytes), copy);
-  (void)EndChunk(*offer_.transfer, offer_.generation, 1, ErrorCode::kOk);
+  EXPECT_EQ(Announced(rts_.size_bytes), copy);
+  (void)EndChunk(*rts_.transfer, rts_.generation, 1, ErrorCode::kOk);
   EXPECT_EQ(node_[0].Wait(send).error, ErrorCode::kOk);
 }
 

@@ -162,17 +162,17 @@ void TestRank::Take(RequestLayout& slot, const EagerMessage& message) {
   shm::StoreRelease(slot.state, static_cast<uint32_t>(RequestState::kLanded));
 }
 
-void TestRank::Take(RequestLayout& slot, const OfferedMessage& offer) {
-  slot.status_source = static_cast<int32_t>(offer.source);
-  slot.status_tag = offer.tag;
-  slot.message_bytes = offer.size_bytes;
-  const uint64_t size_bytes = std::min(offer.size_bytes, slot.size_bytes);
-  slot.error = static_cast<int32_t>(offer.size_bytes > slot.size_bytes ? ErrorCode::kTruncated
-                                                                       : ErrorCode::kOk);
+void TestRank::Take(RequestLayout& slot, const AnnouncedMessage& rts) {
+  slot.status_source = static_cast<int32_t>(rts.source);
+  slot.status_tag = rts.tag;
+  slot.message_bytes = rts.size_bytes;
+  const uint64_t size_bytes = std::min(rts.size_bytes, slot.size_bytes);
+  slot.error = static_cast<int32_t>(rts.size_bytes > slot.size_bytes ? ErrorCode::kTruncated
+                                                                     : ErrorCode::kOk);
   slot.descriptor_kind = static_cast<uint8_t>(DescriptorKind::kRts);
-  const Reach source = memory_.Resolve(offer.source, offer.where, size_bytes);
+  const Reach source = memory_.Resolve(rts.source, rts.where, size_bytes);
   std::memcpy(reinterpret_cast<void*>(slot.buffer.address), source.mapped, size_bytes);
-  EXPECT_EQ(EndChunk(*offer.transfer, offer.generation, 1, ErrorCode::kOk), ChunkResult::kFinished);
+  EXPECT_EQ(EndChunk(*rts.transfer, rts.generation, 1, ErrorCode::kOk), ChunkResult::kFinished);
   shm::StoreRelease(slot.state, static_cast<uint32_t>(RequestState::kComplete));
 }
 
@@ -183,14 +183,14 @@ uint32_t TestRank::IrecvDirect(int32_t source, int32_t tag, uint64_t capacity_by
   Effects effects;
   start_error_ = ErrorCode::kOk;
   EagerMessage message;
-  OfferedMessage offer;
+  AnnouncedMessage rts;
   const uint32_t lane = engine_.LaneOf(source);
   if (engine_.TakeTurn() &&
       engine_.TryTakeEager(lane, {context, source, tag}, capacity_bytes, &message)) {
     Take(slot(request), message);
-  } else if (engine_.FindOffer(lane, {context, source, tag}, &offer) &&
-             engine_.TakeWhole(offer, capacity_bytes)) {
-    Take(slot(request), offer);
+  } else if (engine_.FindRts(lane, {context, source, tag}, &rts) &&
+             engine_.TakeWhole(rts, capacity_bytes)) {
+    Take(slot(request), rts);
   } else if (!engine_.ReceiveNow(request, effects)) {
     start_error_ = engine_.StartReceive(request, effects);
   }
@@ -355,7 +355,7 @@ void TestNode::Restart() {
     ZeroLane(&session.to_link);
     Zero(&session.link_wake, sizeof(session.link_wake));
     Zero(session.links, job_size * sizeof(shm::LinkWords));
-    Zero(session.adverts, job_size * sizeof(shm::AdvertBook));
+    Zero(session.rtrs, job_size * sizeof(shm::RtrBook));
     Zero(view.request(0), view.size_bytes - shm::SessionRequestsOffset());
     Zero(view.inbox.layout, sizeof(shm::InboxLayout));
     for (uint32_t lane = 0; lane < shm::LaneCount(options_.local_ranks); ++lane) {
@@ -384,7 +384,7 @@ void TestNode::Settle() {
 void TestNode::MarkDead(uint32_t observer, uint32_t dead, ErrorCode error) {
   const SessionView& view = sessions_[observer];
   if (error == ErrorCode::kLinkDown) {
-    shm::FetchAdd(view.layout->adverts[dead].cuts, 1, std::memory_order_release);
+    shm::FetchAdd(view.layout->rtrs[dead].cuts, 1, std::memory_order_release);
   }
   shm::StoreRelease(view.layout->peers[dead].dead, static_cast<uint32_t>(error));
   shm::FetchAdd(view.inbox.wake()->death_epoch, 1, std::memory_order_release);

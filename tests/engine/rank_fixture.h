@@ -54,13 +54,13 @@ class TestRank {
   shm::RequestState state(uint32_t request);
   ErrorCode poison() const { return shm::Wake(view().inbox.wake()).poison(); }
 
-  // Starts a message as libferry does: inline, by a cell, or else by a queued or offered request.
+  // Starts a message as libferry does: inline, by a cell, or else by a queued or announced request.
   uint32_t Isend(uint32_t destination, int32_t tag, const std::string& data, uint32_t context = 0);
   // Always uses the request, as libferry does when the short ways are closed.
   uint32_t IsendByRequest(uint32_t destination, int32_t tag, const std::string& data,
                           uint32_t flags = 0);
   uint32_t Irecv(int32_t source, int32_t tag, uint64_t capacity_bytes, uint32_t context = 0);
-  // The same, after trying TryTakeEager, FindOffer and ReceiveNow, as a blocking receive does.
+  // The same, after trying TryTakeEager, FindRts and ReceiveNow, as a blocking receive does.
   uint32_t IrecvDirect(int32_t source, int32_t tag, uint64_t capacity_bytes, uint32_t context = 0);
   // The engine's answer to the latest Irecv.
   ErrorCode start_error() const { return start_error_; }
@@ -88,7 +88,7 @@ class TestRank {
 
  private:
   void Take(shm::RequestLayout& slot, const EagerMessage& message);
-  void Take(shm::RequestLayout& slot, const OfferedMessage& offer);
+  void Take(shm::RequestLayout& slot, const AnnouncedMessage& rts);
   void Land(shm::RequestLayout& slot);
   void Transfer(shm::RequestLayout& slot);
 

@@ -74,7 +74,7 @@ class TransferTest : public testing::Test {
     const auto place = [](const std::vector<std::byte>& bytes) {
       return shm::Location{0, 0, reinterpret_cast<uint64_t>(bytes.data())};
     };
-    OfferTransfer(slot_, generation, {place(source_), size_bytes, kChunk, 0, 1});
+    AnnounceTransfer(slot_, generation, {place(source_), size_bytes, kChunk, 0, 1});
     EXPECT_TRUE(MatchTransfer(slot_, generation, place(destination_), size_bytes));
   }
   void ExpectEachByteOnce() {
@@ -100,7 +100,7 @@ TEST_F(TransferTest, StreamsCopyWithoutChunks) {
     const shm::Location to{0, at_source ? 0 : flags,
                            reinterpret_cast<uint64_t>(destination_.data())};
     const uint32_t generation = at_source ? 3 : 4;
-    OfferTransfer(slot_, generation, {from, source_.size(), kChunk, 0, 1});
+    AnnounceTransfer(slot_, generation, {from, source_.size(), kChunk, 0, 1});
     ASSERT_TRUE(MatchTransfer(slot_, generation, to, source_.size()));
     EXPECT_EQ(CopyChunk(slot_, generation, memory_), ChunkResult::kFinished);
     ExpectEachByteOnce();
@@ -142,7 +142,7 @@ TEST_F(TransferTest, LongMessagesHaveNoMoreThan65535Chunks) {
   constexpr uint64_t kMost = 65535;
   const uint64_t size_bytes = kMost * kChunk + 1;
   const shm::Location source{0, 0, 1 << 20};
-  OfferTransfer(slot_, 3, {source, size_bytes, kChunk, 0, 1});
+  AnnounceTransfer(slot_, 3, {source, size_bytes, kChunk, 0, 1});
   ASSERT_TRUE(MatchTransfer(slot_, 3, {0, 0, 1 << 20}, size_bytes));
   const OwnEnd sender{true, 0, 1, source, size_bytes};
   uint64_t chunks = 0;
@@ -168,59 +168,59 @@ TEST_F(TransferTest, FinishesWithoutBytes) {
 
 TEST_F(TransferTest, ClaimsOnlyWhatIsMatched) {
   Match(kChunk, 1);
-  for (const TransferState state : {TransferState::kIdle, TransferState::kOffered,
+  for (const TransferState state : {TransferState::kIdle, TransferState::kAnnounced,
                                     TransferState::kDone, TransferState::kReleased}) {
     slot_.state = static_cast<uint32_t>(state);
     EXPECT_EQ(CopyChunk(slot_, 1, memory_), ChunkResult::kNothing);
   }
 }
 
-TEST_F(TransferTest, MatchesOnlyTheGenerationOnOffer) {
+TEST_F(TransferTest, MatchesOnlyTheGenerationOnRts) {
   EXPECT_FALSE(MatchTransfer(slot_, 0, {}, 1));
-  OfferTransfer(slot_, 4, {{}, 1, kChunk, 0, 1});
+  AnnounceTransfer(slot_, 4, {{}, 1, kChunk, 0, 1});
   EXPECT_FALSE(MatchTransfer(slot_, 3, {}, 1));
   EXPECT_TRUE(MatchTransfer(slot_, 4, {}, 1));
   EXPECT_FALSE(MatchTransfer(slot_, 4, {}, 1)) << "only once";
 }
 
-TEST_F(TransferTest, AnOfferIsTakenOrWithdrawn) {
-  OfferTransfer(slot_, 4, {{}, 1, kChunk, 0, 1});
-  EXPECT_FALSE(WithdrawOffer(slot_, 3));
-  EXPECT_TRUE(WithdrawOffer(slot_, 4));
-  EXPECT_FALSE(WithdrawOffer(slot_, 4)) << "only once";
-  EXPECT_FALSE(TakeOffer(slot_, 4));
+TEST_F(TransferTest, AnRtsIsTakenOrWithdrawn) {
+  AnnounceTransfer(slot_, 4, {{}, 1, kChunk, 0, 1});
+  EXPECT_FALSE(WithdrawRts(slot_, 3));
+  EXPECT_TRUE(WithdrawRts(slot_, 4));
+  EXPECT_FALSE(WithdrawRts(slot_, 4)) << "only once";
+  EXPECT_FALSE(TakeRts(slot_, 4));
   EXPECT_FALSE(MatchTransfer(slot_, 4, {}, 1));
   EXPECT_FALSE(Look(slot_, 4).done);
   EXPECT_TRUE(IsReusable(slot_));
-  OfferTransfer(slot_, 5, {{}, 1, kChunk, 0, 1});
-  EXPECT_FALSE(TakeOffer(slot_, 4)) << "that one is gone";
-  EXPECT_TRUE(TakeOffer(slot_, 5));
-  EXPECT_TRUE(TakeOffer(slot_, 5)) << "as the successor of a dead receiver's thread does";
-  EXPECT_FALSE(WithdrawOffer(slot_, 5));
+  AnnounceTransfer(slot_, 5, {{}, 1, kChunk, 0, 1});
+  EXPECT_FALSE(TakeRts(slot_, 4)) << "that one is gone";
+  EXPECT_TRUE(TakeRts(slot_, 5));
+  EXPECT_TRUE(TakeRts(slot_, 5)) << "as the successor of a dead receiver's thread does";
+  EXPECT_FALSE(WithdrawRts(slot_, 5));
   EXPECT_FALSE(IsReusable(slot_));
   EXPECT_TRUE(MatchTransfer(slot_, 5, {}, 1));
-  EXPECT_FALSE(WithdrawOffer(slot_, 5));
+  EXPECT_FALSE(WithdrawRts(slot_, 5));
 }
 
-// The receiver looks at an old offer while the sender withdraws it and makes another.
+// The receiver looks at an old RTS while the sender withdraws it and makes another.
 TEST_F(TransferTest, OneOfTakingAndWithdrawingHasItsWay) {
-  constexpr uint32_t kOffers = 20'000;
-  std::vector<std::atomic<int>> taken(kOffers + 1);
-  std::atomic<uint32_t> offered{0};
+  constexpr uint32_t kRtsCount = 20'000;
+  std::vector<std::atomic<int>> taken(kRtsCount + 1);
+  std::atomic<uint32_t> announced{0};
   std::thread receiver([&] {
-    for (uint32_t seen = 0; seen < kOffers;) {
-      seen = offered.load(std::memory_order_acquire);
-      if (seen != 0 && TakeOffer(slot_, seen)) {
+    for (uint32_t seen = 0; seen < kRtsCount;) {
+      seen = announced.load(std::memory_order_acquire);
+      if (seen != 0 && TakeRts(slot_, seen)) {
         taken[seen].store(1, std::memory_order_release);
       } else {
         std::this_thread::yield();
       }
     }
   });
-  for (uint32_t generation = 1; generation <= kOffers; ++generation) {
-    OfferTransfer(slot_, generation, {{}, 1, kChunk, 0, 1});
-    offered.store(generation, std::memory_order_release);
-    if (WithdrawOffer(slot_, generation)) {
+  for (uint32_t generation = 1; generation <= kRtsCount; ++generation) {
+    AnnounceTransfer(slot_, generation, {{}, 1, kChunk, 0, 1});
+    announced.store(generation, std::memory_order_release);
+    if (WithdrawRts(slot_, generation)) {
       EXPECT_EQ(taken[generation].load(), 0);
     } else {
       while (taken[generation].load(std::memory_order_acquire) == 0) {
@@ -232,55 +232,55 @@ TEST_F(TransferTest, OneOfTakingAndWithdrawingHasItsWay) {
 }
 
 // The sender goes on without its source: what is read is the copy that it left.
-TEST_F(TransferTest, AnOfferMovesUnlessItIsTaken) {
+TEST_F(TransferTest, AnRtsMovesUnlessItIsTaken) {
   Match(kChunk, 3);  // sizes the buffers
   const shm::Location source = slot_.source;
   const shm::Location destination = slot_.destination;
   std::vector<std::byte> copy(kChunk, std::byte{1});
   const shm::Location moved{0, 0, reinterpret_cast<uint64_t>(copy.data())};
   std::fill(source_.begin(), source_.end(), std::byte{7});
-  OfferTransfer(slot_, 4, {source, kChunk, kChunk, 0, 1});
-  EXPECT_TRUE(IsOffered(slot_, 4));
-  EXPECT_FALSE(MoveOffer(slot_, 3, moved));
-  EXPECT_TRUE(MoveOffer(slot_, 4, moved));
-  EXPECT_FALSE(IsOffered(slot_, 4));
-  EXPECT_FALSE(MoveOffer(slot_, 4, moved)) << "only once";
-  EXPECT_FALSE(WithdrawOffer(slot_, 4)) << "its send is over";
-  EXPECT_TRUE(TakeOffer(slot_, 4));
-  EXPECT_TRUE(TakeOffer(slot_, 4)) << "as the successor of a dead receiver's thread does";
+  AnnounceTransfer(slot_, 4, {source, kChunk, kChunk, 0, 1});
+  EXPECT_TRUE(IsAnnounced(slot_, 4));
+  EXPECT_FALSE(MoveAnnounced(slot_, 3, moved));
+  EXPECT_TRUE(MoveAnnounced(slot_, 4, moved));
+  EXPECT_FALSE(IsAnnounced(slot_, 4));
+  EXPECT_FALSE(MoveAnnounced(slot_, 4, moved)) << "only once";
+  EXPECT_FALSE(WithdrawRts(slot_, 4)) << "its send is over";
+  EXPECT_TRUE(TakeRts(slot_, 4));
+  EXPECT_TRUE(TakeRts(slot_, 4)) << "as the successor of a dead receiver's thread does";
   EXPECT_TRUE(MatchTransfer(slot_, 4, destination, kChunk));
   EXPECT_EQ(CopyChunk(slot_, 4, memory_), ChunkResult::kFinished);
   ExpectEachByteOnce();
 
-  OfferTransfer(slot_, 5, {source, kChunk, kChunk, 0, 1});
-  EXPECT_TRUE(TakeOffer(slot_, 5));
-  EXPECT_FALSE(MoveOffer(slot_, 5, moved));
+  AnnounceTransfer(slot_, 5, {source, kChunk, kChunk, 0, 1});
+  EXPECT_TRUE(TakeRts(slot_, 5));
+  EXPECT_FALSE(MoveAnnounced(slot_, 5, moved));
   EXPECT_TRUE(MatchTransfer(slot_, 5, destination, kChunk));
-  EXPECT_FALSE(MoveOffer(slot_, 5, moved)) << "nobody has claimed a chunk, but it is matched";
-  EXPECT_FALSE(WithdrawOffer(slot_, 5));
+  EXPECT_FALSE(MoveAnnounced(slot_, 5, moved)) << "nobody has claimed a chunk, but it is matched";
+  EXPECT_FALSE(WithdrawRts(slot_, 5));
   EXPECT_EQ(CopyChunk(slot_, 5, memory_), ChunkResult::kFinished);
 }
 
-// The sender looks at its offer, and then moves or withdraws it while the receiver matches it.
-TEST_F(TransferTest, AMatchedOfferNeitherMovesNorIsWithdrawn) {
-  constexpr uint32_t kOffers = 20'000;
-  std::atomic<uint32_t> offered{0};
-  std::vector<std::atomic<int>> ended(kOffers + 1);  // 1: matched, 2: withdrawn
+// The sender looks at its RTS, and then moves or withdraws it while the receiver matches it.
+TEST_F(TransferTest, AMatchedRtsNeitherMovesNorIsWithdrawn) {
+  constexpr uint32_t kRtsCount = 20'000;
+  std::atomic<uint32_t> announced{0};
+  std::vector<std::atomic<int>> ended(kRtsCount + 1);  // 1: matched, 2: withdrawn
   std::thread receiver([&] {
-    for (uint32_t next = 1; next <= kOffers; ++next) {
-      while (offered.load(std::memory_order_acquire) < next) {
+    for (uint32_t next = 1; next <= kRtsCount; ++next) {
+      while (announced.load(std::memory_order_acquire) < next) {
         std::this_thread::yield();
       }
-      const bool matched = TakeOffer(slot_, next) && MatchTransfer(slot_, next, {0, 0, next}, 1);
+      const bool matched = TakeRts(slot_, next) && MatchTransfer(slot_, next, {0, 0, next}, 1);
       ended[next].store(matched ? 1 : 2, std::memory_order_release);
     }
   });
-  for (uint32_t generation = 1; generation <= kOffers; ++generation) {
-    OfferTransfer(slot_, generation, {{0, 0, 1}, 1, kChunk, 0, 1});
-    offered.store(generation, std::memory_order_release);
+  for (uint32_t generation = 1; generation <= kRtsCount; ++generation) {
+    AnnounceTransfer(slot_, generation, {{0, 0, 1}, 1, kChunk, 0, 1});
+    announced.store(generation, std::memory_order_release);
     const bool moves = generation % 2 == 0;
     const bool changed =
-        moves ? MoveOffer(slot_, generation, {0, 0, 2}) : WithdrawOffer(slot_, generation);
+        moves ? MoveAnnounced(slot_, generation, {0, 0, 2}) : WithdrawRts(slot_, generation);
     while (ended[generation].load(std::memory_order_acquire) == 0) {
       std::this_thread::yield();
     }
@@ -294,8 +294,8 @@ TEST_F(TransferTest, AMatchedOfferNeitherMovesNorIsWithdrawn) {
   receiver.join();
 }
 
-TEST_F(TransferTest, MatchesNoMoreThanIsOffered) {
-  OfferTransfer(slot_, 4, {{}, 100, kChunk, 0, 1});
+TEST_F(TransferTest, MatchesNoMoreThanIsAnnounced) {
+  AnnounceTransfer(slot_, 4, {{}, 100, kChunk, 0, 1});
   EXPECT_FALSE(MatchTransfer(slot_, 4, {}, 101));
   EXPECT_TRUE(MatchTransfer(slot_, 4, {}, 100));
 }

@@ -29,8 +29,8 @@ void PushCommand(FuzzInput& input, CoreHarness& core) {
     case shm::DescriptorKind::kRetracted:
       SetPayload(&command, shm::RemoteRts{0, 0, core.LastOffer(), {}});
       break;
-    case shm::DescriptorKind::kPull:
-      SetPayload(&command, shm::PullCommand{request, 1, {}});
+    case shm::DescriptorKind::kRndvGet:
+      SetPayload(&command, shm::RndvGetCommand{request, 1, {}});
       break;
     case shm::DescriptorKind::kOneSided: {
       shm::OneSidedCommand words{};
@@ -61,7 +61,7 @@ void PushCommand(FuzzInput& input, CoreHarness& core) {
   core.PushCommand(command);
 }
 
-// The transfer that a kPull names: a matched one for the latest offer, more or less spoilt.
+// The transfer that a kRndvGet names: a matched one for the latest offer, more or less spoilt.
 void DescribeTransfer(FuzzInput& input, CoreHarness& core) {
   shm::TransferLayout transfer{};
   transfer.state = static_cast<uint32_t>(shm::TransferState::kMatched);

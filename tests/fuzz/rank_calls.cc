@@ -37,7 +37,7 @@ attach::AttachHeader Header(FuzzInput& input, Kind kind) {
   return {attach::kMagic, static_cast<uint32_t>(kind), input.Below(4), kLayoutVersion,
           kProtocolVersion};
 }
-attach::MatchKey Key(FuzzInput& input) {
+attach::PairKey Key(FuzzInput& input) {
   return {input.Below(2), Mostly(input, input.Below(kRanks)), Mostly(input, input.Below(kRanks)),
           static_cast<int32_t>(input.Below(3)), Mostly<uint64_t>(input, input.Below(4))};
 }
@@ -58,7 +58,7 @@ std::vector<std::byte> Offers(FuzzInput& input) {
   std::vector<std::byte> packet;
   Append(&packet, request);
   for (uint32_t i = 0; i < count; ++i) {
-    attach::MatchOffer offer{};
+    attach::PairOffer offer{};
     offer.key = Key(input);
     offer.key.ordinal += i;
     offer.size_bytes = Mostly<uint64_t>(input, 64);

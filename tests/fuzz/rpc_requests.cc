@@ -58,7 +58,7 @@ std::string Plain(FuzzInput& input, const RpcWorld&) {
 
 // ---- Peer ----
 
-void Fill(FuzzInput& input, control::MatchKey* key) {
+void Fill(FuzzInput& input, control::PairKey* key) {
   key->set_context(input.Below(2));
   key->set_source(Rank(input));
   key->set_destination(Rank(input));
@@ -145,14 +145,14 @@ std::string PeerWhy(FuzzInput& input, const RpcWorld& world) {
 }
 
 std::string Matches(FuzzInput& input, const RpcWorld& world) {
-  control::MatchNewsRequest request;
+  control::PairNewsRequest request;
   Sign(input, world, &request);
   request.set_node(Mostly<uint32_t>(input, 1));
   uint64_t ordinal = 0;
   const bool all_alike = input.Below(4) == 3;
   Repeat(input, [&] {
-    control::MatchNews* news = request.add_news();
-    news->set_kind(static_cast<control::MatchNews::Kind>(1 + input.Below(4)));
+    control::PairNews* news = request.add_news();
+    news->set_kind(static_cast<control::PairNews::Kind>(1 + input.Below(4)));
     Fill(input, news->mutable_key());
     if (!all_alike) {
       news->mutable_key()->set_ordinal(news->key().ordinal() + ordinal++);

@@ -13,7 +13,7 @@ std::vector<std::byte> MakePacket(FuzzInput& input) {
   progress::PacketHeader header{};
   header.magic = progress::kPacketMagic;
   header.version = progress::kPacketVersion;
-  // Those before kRetract that are not here need matched pairs, or adverts.
+  // Those before kRetract that are not here need matched pairs, or RTRs.
   constexpr uint32_t kFirst = static_cast<uint32_t>(progress::PacketKind::kRetract);
   constexpr uint32_t kLast = static_cast<uint32_t>(progress::PacketKind::kSwitch);
   const uint32_t kind = 1 + input.Below(8 + kLast - kFirst + 1);
@@ -28,13 +28,13 @@ std::vector<std::byte> MakePacket(FuzzInput& input) {
                                   sizeof(progress::WireRts),
                                   sizeof(progress::WireCredit),
                                   sizeof(progress::WireResult),
-                                  sizeof(progress::WirePull),
+                                  sizeof(progress::WireRndvGet),
                                   sizeof(progress::WireBlock),
                                   sizeof(progress::WireOneSided),
                                   sizeof(progress::WireOneSided) + 100,
                                   sizeof(progress::WireOneSided) + sizeof(progress::WireRts),
                                   4 * sizeof(progress::WireOneSided),
-                                  sizeof(progress::WireOneSidedOffer),
+                                  sizeof(progress::WireOneSidedRts),
                                   8192,
                                   sizeof(progress::WireRts) + 9000};
   std::vector<std::byte> body(kBodies[input.Below(std::size(kBodies))]);
@@ -70,7 +70,7 @@ std::vector<std::byte> MakePacket(FuzzInput& input) {
   return packet;
 }
 
-// Rank 0 offers what the packets may ask for, and pulls what they offer.
+// Rank 0 offers what the packets may ask for, and rendezvous gets what they offer.
 void PushHonestCommand(FuzzInput& input, CoreHarness& core) {
   shm::Descriptor command{};
   command.destination = kFarRank;
@@ -91,9 +91,9 @@ void PushHonestCommand(FuzzInput& input, CoreHarness& core) {
     transfer.size_bytes = input.Take<uint16_t>();
     transfer.remote_key = core.LastOffer();
     std::memcpy(core.transfer(request), &transfer, sizeof(transfer));
-    command.kind = static_cast<uint8_t>(shm::DescriptorKind::kPull);
-    const shm::PullCommand pull{request, 1, {}};
-    std::memcpy(command.payload, &pull, sizeof(pull));
+    command.kind = static_cast<uint8_t>(shm::DescriptorKind::kRndvGet);
+    const shm::RndvGetCommand rndv_get{request, 1, {}};
+    std::memcpy(command.payload, &rndv_get, sizeof(rndv_get));
   }
   core.PushCommand(command);
 }

@@ -364,15 +364,15 @@ class HostilePeer {
     (void)Call(&control::Peer::Stub::Why, request, &reply);
   }
   void TellMatches() {
-    control::MatchNewsRequest request;
+    control::PairNewsRequest request;
     Sign(&request);
     if (!attacker_.Dares("impersonate") && request.incarnation() == 0) {
       return;
     }
     request.set_node(dice_.Mostly<uint32_t>(1));
     for (uint64_t count = 1 + dice_.Below(4); count > 0; --count) {
-      control::MatchNews* news = request.add_news();
-      news->set_kind(static_cast<control::MatchNews::Kind>(dice_.Below(5)));
+      control::PairNews* news = request.add_news();
+      news->set_kind(static_cast<control::PairNews::Kind>(dice_.Below(5)));
       news->mutable_key()->set_context(static_cast<uint32_t>(dice_.Below(2)));
       news->mutable_key()->set_source(dice_.Mostly<uint32_t>(1));
       news->mutable_key()->set_destination(dice_.Mostly<uint32_t>(0));

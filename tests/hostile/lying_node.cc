@@ -91,7 +91,7 @@ class LyingNode::AnyAnswers final : public control::Peer::Service {
     }
     return Lies(8) ? Any(context) : grpc::Status::OK;
   }
-  grpc::Status Matches(grpc::ServerContext* context, const control::MatchNewsRequest* request,
+  grpc::Status Matches(grpc::ServerContext* context, const control::PairNewsRequest* request,
                        control::NewsReply* reply) override {
     Refuse(static_cast<uint32_t>(request->news_size()), reply);
     return Any(context);

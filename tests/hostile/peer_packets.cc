@@ -34,7 +34,7 @@ bool IsAnswer(PacketKind kind) {
     case PacketKind::kBlockReady:
     case PacketKind::kWithdrawn:
     case PacketKind::kOneSidedDone:
-    case PacketKind::kOneSidedOffer:
+    case PacketKind::kOneSidedRts:
       return true;
     default:
       return false;
@@ -191,7 +191,7 @@ void PeerPackets::SayAnything() {
   const auto error = static_cast<int32_t>(dice_.OneIn(2) ? 0 : dice_.Below(40));
   switch (kind) {
     case PacketKind::kEager:
-    case PacketKind::kChannelData: {
+    case PacketKind::kPairData: {
       PacketHeader header = Header(kind);
       header.size_bytes = dice_.Mostly<uint64_t>(data.size());
       header.tag = static_cast<int32_t>(dice_.Below(4));
@@ -205,19 +205,19 @@ void PeerPackets::SayAnything() {
                                             static_cast<uint32_t>(dice_.Number()), Request()});
     case PacketKind::kSendDone:
       return Say(kind, progress::WireResult{Request(), Request(), error, 0});
-    case PacketKind::kPull:
-      return Say(kind, progress::WirePull{dice_.Number(), Request(), Request(), dice_.Number(),
-                                          static_cast<uint32_t>(dice_.Number()),
-                                          static_cast<uint32_t>(dice_.Number())});
+    case PacketKind::kRndvGet:
+      return Say(kind, progress::WireRndvGet{dice_.Number(), Request(), Request(), dice_.Number(),
+                                             static_cast<uint32_t>(dice_.Number()),
+                                             static_cast<uint32_t>(dice_.Number())});
     case PacketKind::kBlockReady:
       return Say(kind, progress::WireBlock{dice_.Below(64), dice_.Number(), dice_.Number(),
                                            region_.key, dice_.Mostly(region_.remote_base),
                                            static_cast<uint32_t>(dice_.Number()), error});
     case PacketKind::kBlockDone:
       return Say(kind, progress::WireBlockDone{dice_.Below(64)});
-    case PacketKind::kAdvert:
-      return Say(kind, progress::WireAdvert{receive, dice_.Below(4), region_.key,
-                                            dice_.Mostly(region_.remote_base)});
+    case PacketKind::kRtr:
+      return Say(kind, progress::WireRtr{receive, dice_.Below(4), region_.key,
+                                         dice_.Mostly(region_.remote_base)});
     case PacketKind::kWithdraw:
     case PacketKind::kWithdrawn:
     case PacketKind::kRetract:
@@ -227,17 +227,17 @@ void PeerPackets::SayAnything() {
                             : void();  // it ends the job
     case PacketKind::kPutDone:
       return Say(kind, progress::WirePutDone{receive, error, dice_.OneIn(2) ? 1U : 0U});
-    case PacketKind::kChannelWindow:
-      return Say(kind, progress::WireChannelWindow{channel, region_.key, region_.remote_base});
-    case PacketKind::kChannelClear:
-    case PacketKind::kChannelArrived:
-      return Say(kind, progress::WireChannel{channel, dice_.Below(4)});
-    case PacketKind::kChannelEnd:
-      return Say(kind, progress::WireChannelEnd{channel, error, 0});
-    case PacketKind::kChannelNic:
-      return Say(kind, progress::WireChannelNic{channel, region_.key, region_.remote_base,
-                                                dice_.OneIn(2) ? 1U : 0U,
-                                                static_cast<uint32_t>(dice_.Number())});
+    case PacketKind::kPairWindow:
+      return Say(kind, progress::WirePairWindow{channel, region_.key, region_.remote_base});
+    case PacketKind::kPairClear:
+    case PacketKind::kPairArrived:
+      return Say(kind, progress::WirePair{channel, dice_.Below(4)});
+    case PacketKind::kPairEnd:
+      return Say(kind, progress::WirePairEnd{channel, error, 0});
+    case PacketKind::kPairNic:
+      return Say(kind, progress::WirePairNic{channel, region_.key, region_.remote_base,
+                                             dice_.OneIn(2) ? 1U : 0U,
+                                             static_cast<uint32_t>(dice_.Number())});
     case PacketKind::kEnded:
       return dice_.OneIn(32) ? Say(kind, progress::WireEnded{static_cast<uint32_t>(error), 0})
                              : void();  // the rank says nothing more
@@ -253,8 +253,8 @@ void PeerPackets::SayAnything() {
                  progress::WireOneSidedDone{dice_.Below(64), dice_.Any(), error,
                                             static_cast<uint32_t>(dice_.Below(3))},
                  data);
-    case PacketKind::kOneSidedOffer:
-      return Say(kind, progress::WireOneSidedOffer{{Request(), Request()}, Offer()}, data);
+    case PacketKind::kOneSidedRts:
+      return Say(kind, progress::WireOneSidedRts{{Request(), Request()}, Offer()}, data);
     default:
       return Say(kind, dice_.Any(), data);
   }
@@ -364,9 +364,9 @@ void PeerPackets::AnswerOneSided(const Heard& heard) {
     return;
   }
   if (header.number == 0) {
-    const progress::WireOneSidedOffer offer{
+    const progress::WireOneSidedRts offer{
         {static_cast<uint32_t>(wire->operand), static_cast<uint32_t>(wire->compare)}, Offer()};
-    return Say(PacketKind::kOneSidedOffer, offer);
+    return Say(PacketKind::kOneSidedRts, offer);
   }
   const std::vector<std::byte> data(
       wire->operation == static_cast<uint8_t>(OneSidedOperation::kGet) && !dice_.OneIn(4)
@@ -385,21 +385,21 @@ void PeerPackets::Answer(const Heard& heard) {
   switch (static_cast<PacketKind>(header.kind)) {
     case PacketKind::kRemoteRts:
       if (const auto offer = HeadOf<progress::WireRts>(heard.body); offer && dice_.OneIn(2)) {
-        Say(PacketKind::kPull,
-            progress::WirePull{dice_.Below(8), offer->send_request, offer->send_generation,
-                               dice_.Mostly(header.size_bytes), progress::kShortestBlockBytes,
-                               static_cast<uint32_t>(dice_.Below(3))});
+        Say(PacketKind::kRndvGet,
+            progress::WireRndvGet{dice_.Below(8), offer->send_request, offer->send_generation,
+                                  dice_.Mostly(header.size_bytes), progress::kShortestBlockBytes,
+                                  static_cast<uint32_t>(dice_.Below(3))});
       } else if (offer) {
         Say(PacketKind::kSendDone,
             progress::WireResult{offer->send_request, offer->send_generation, error, 0});
       }
       return;
-    case PacketKind::kPull:
-      if (const auto pull = HeadOf<progress::WirePull>(heard.body)) {
+    case PacketKind::kRndvGet:
+      if (const auto rndv_get = HeadOf<progress::WireRndvGet>(heard.body)) {
         Say(PacketKind::kBlockReady,
-            progress::WireBlock{pull->pull, dice_.Below(4), dice_.Mostly<uint64_t>(0), region_.key,
-                                region_.remote_base,
-                                dice_.Mostly(static_cast<uint32_t>(pull->size_bytes)), error});
+            progress::WireBlock{rndv_get->rndv_get, dice_.Below(4), dice_.Mostly<uint64_t>(0),
+                                region_.key, region_.remote_base,
+                                dice_.Mostly(static_cast<uint32_t>(rndv_get->size_bytes)), error});
       }
       return;
     case PacketKind::kBlockReady:
@@ -407,11 +407,11 @@ void PeerPackets::Answer(const Heard& heard) {
         Say(PacketKind::kBlockDone, progress::WireBlockDone{block->block});
       }
       return;
-    case PacketKind::kAdvert:
-      if (const auto advert = HeadOf<progress::WireAdvert>(heard.body); advert && dice_.OneIn(2)) {
-        Say(PacketKind::kPut, progress::WirePut{advert->receive, Request(), Request()});
-      } else if (advert) {
-        Say(PacketKind::kPutDone, progress::WirePutDone{advert->receive, error, 0});
+    case PacketKind::kRtr:
+      if (const auto rtr = HeadOf<progress::WireRtr>(heard.body); rtr && dice_.OneIn(2)) {
+        Say(PacketKind::kPut, progress::WirePut{rtr->receive, Request(), Request()});
+      } else if (rtr) {
+        Say(PacketKind::kPutDone, progress::WirePutDone{rtr->receive, error, 0});
       }
       return;
     case PacketKind::kWithdraw:
@@ -428,8 +428,8 @@ void PeerPackets::Answer(const Heard& heard) {
       return;
     case PacketKind::kOneSided:
       return AnswerOneSided(heard);
-    case PacketKind::kOneSidedOffer:
-      if (const auto offer = HeadOf<progress::WireOneSidedOffer>(heard.body)) {
+    case PacketKind::kOneSidedRts:
+      if (const auto offer = HeadOf<progress::WireOneSidedRts>(heard.body)) {
         Say(PacketKind::kSendDone,
             progress::WireResult{offer->rts.send_request, offer->rts.send_generation, error, 0});
       }

@@ -7,8 +7,6 @@
 #include <cstdint>
 
 #include "common/version.h"
-#include "shm/layout/advert_layout.h"
-#include "shm/layout/channel_layout.h"
 #include "shm/layout/counter_layout.h"
 #include "shm/layout/descriptor.h"
 #include "shm/layout/device_ring_layout.h"
@@ -19,7 +17,9 @@
 #include "shm/layout/match_layout.h"
 #include "shm/layout/mpsc_ring_layout.h"
 #include "shm/layout/one_sided_layout.h"
+#include "shm/layout/pair_layout.h"
 #include "shm/layout/request_layout.h"
+#include "shm/layout/rtr_layout.h"
 #include "shm/layout/segment_header.h"
 #include "shm/layout/session_layout.h"
 #include "shm/layout/transfer_layout.h"
@@ -81,10 +81,10 @@ TEST(LayoutTest, RemoteRts) {
   EXPECT_AT(RemoteRts, where, 16);
 }
 
-TEST(LayoutTest, PullCommand) {
-  EXPECT_SIZE(PullCommand, 32);
-  EXPECT_AT(PullCommand, transfer, 0);
-  EXPECT_AT(PullCommand, generation, 4);
+TEST(LayoutTest, RndvGetCommand) {
+  EXPECT_SIZE(RndvGetCommand, 32);
+  EXPECT_AT(RndvGetCommand, transfer, 0);
+  EXPECT_AT(RndvGetCommand, generation, 4);
 }
 
 TEST(LayoutTest, TransferResult) {
@@ -266,7 +266,7 @@ TEST(LayoutTest, SessionLayout) {
   EXPECT_AT(SessionLayout, fault, 2080);
   EXPECT_AT(SessionLayout, deaths_applied, 2096);
   EXPECT_AT(SessionLayout, withdrawals, 2100);
-  EXPECT_AT(SessionLayout, channels_armed, 2104);
+  EXPECT_AT(SessionLayout, pairs_armed, 2104);
   EXPECT_AT(SessionLayout, rings_changed, 2112);
   EXPECT_AT(SessionLayout, link_control_first, 2120);
   EXPECT_AT(SessionLayout, link_control_last, 2124);
@@ -281,7 +281,7 @@ TEST(LayoutTest, SessionLayout) {
   EXPECT_AT(SessionLayout, to_link, 614400);
   EXPECT_AT(SessionLayout, link_wake, 1159168);
   EXPECT_AT(SessionLayout, links, 1159552);
-  EXPECT_AT(SessionLayout, adverts, 1179648);
+  EXPECT_AT(SessionLayout, rtrs, 1179648);
   EXPECT_AT(SessionLayout, rings, 1376256);
   EXPECT_AT(SessionLayout, one_sided, 1380352);
   EXPECT_AT(SessionLayout, answers, 1388544);
@@ -296,23 +296,23 @@ TEST(LayoutTest, FaultLayout) {
   EXPECT_AT(FaultLayout, value, 8);
 }
 
-TEST(LayoutTest, AdvertBook) {
-  EXPECT_SIZE(Advert, 24);
-  EXPECT_AT(Advert, context, 0);
-  EXPECT_AT(Advert, tag, 4);
-  EXPECT_AT(Advert, receive, 8);
-  EXPECT_AT(Advert, generation, 12);
-  EXPECT_AT(Advert, seen, 16);
+TEST(LayoutTest, RtrBook) {
+  EXPECT_SIZE(Rtr, 24);
+  EXPECT_AT(Rtr, context, 0);
+  EXPECT_AT(Rtr, tag, 4);
+  EXPECT_AT(Rtr, receive, 8);
+  EXPECT_AT(Rtr, generation, 12);
+  EXPECT_AT(Rtr, seen, 16);
   EXPECT_SIZE(SentEnvelope, 8);
-  EXPECT_SIZE(AdvertBook, 192);
-  EXPECT_AT(AdvertBook, sent, 0);
-  EXPECT_AT(AdvertBook, taken, 8);
-  EXPECT_AT(AdvertBook, history, 16);
-  EXPECT_AT(AdvertBook, adverts, 80);
-  EXPECT_AT(AdvertBook, held, 176);
-  EXPECT_AT(AdvertBook, cuts, 180);
-  EXPECT_AT(AdvertBook, cuts_applied, 184);
-  EXPECT_SIZE(AdvertWords, 32);
+  EXPECT_SIZE(RtrBook, 192);
+  EXPECT_AT(RtrBook, sent, 0);
+  EXPECT_AT(RtrBook, taken, 8);
+  EXPECT_AT(RtrBook, history, 16);
+  EXPECT_AT(RtrBook, rtrs, 80);
+  EXPECT_AT(RtrBook, held, 176);
+  EXPECT_AT(RtrBook, cuts, 180);
+  EXPECT_AT(RtrBook, cuts_applied, 184);
+  EXPECT_SIZE(RtrWords, 32);
   EXPECT_SIZE(PutCommand, 32);
 }
 
@@ -344,7 +344,7 @@ TEST(LayoutTest, RequestLayout) {
   EXPECT_AT(RequestLayout, payload, 104);
   EXPECT_AT(RequestLayout, user_address, 136);
   EXPECT_AT(RequestLayout, start_ns, 144);
-  EXPECT_AT(RequestLayout, advert, 152);
+  EXPECT_AT(RequestLayout, rtr, 152);
   EXPECT_AT(RequestLayout, link_end, 156);
 }
 
@@ -386,23 +386,23 @@ TEST(LayoutTest, MatchTableLayout) {
   EXPECT_AT(MatchTableLayout, unexpected, 8320);
 }
 
-TEST(LayoutTest, ChannelLayout) {
-  EXPECT_SIZE(ChannelLayout, 448);
-  EXPECT_AT(ChannelLayout, start, 0);
-  EXPECT_AT(ChannelLayout, done, 64);
-  EXPECT_AT(ChannelLayout, meet, 128);
-  EXPECT_AT(ChannelLayout, pair, 192);
-  EXPECT_AT(ChannelLayout, armed, 256);
-  EXPECT_AT(ChannelLayout, gate, 264);
-  EXPECT_AT(ChannelLayout, claim, 272);
-  EXPECT_AT(ChannelLayout, moved, 280);
-  EXPECT_AT(ChannelLayout, sleeps, 288);
-  EXPECT_AT(ChannelLayout, shares, 292);
-  EXPECT_AT(ChannelLayout, shared_start, 296);
-  EXPECT_AT(ChannelLayout, shared_base, 304);
-  EXPECT_AT(ChannelLayout, shared_until, 312);
-  EXPECT_AT(ChannelLayout, page, 320);
-  EXPECT_AT(ChannelLayout, follows, 384);
+TEST(LayoutTest, PairLayout) {
+  EXPECT_SIZE(PairLayout, 448);
+  EXPECT_AT(PairLayout, start, 0);
+  EXPECT_AT(PairLayout, done, 64);
+  EXPECT_AT(PairLayout, meet, 128);
+  EXPECT_AT(PairLayout, pair, 192);
+  EXPECT_AT(PairLayout, armed, 256);
+  EXPECT_AT(PairLayout, gate, 264);
+  EXPECT_AT(PairLayout, claim, 272);
+  EXPECT_AT(PairLayout, moved, 280);
+  EXPECT_AT(PairLayout, sleeps, 288);
+  EXPECT_AT(PairLayout, shares, 292);
+  EXPECT_AT(PairLayout, shared_start, 296);
+  EXPECT_AT(PairLayout, shared_base, 304);
+  EXPECT_AT(PairLayout, shared_until, 312);
+  EXPECT_AT(PairLayout, page, 320);
+  EXPECT_AT(PairLayout, follows, 384);
   EXPECT_SIZE(FollowWords, 64);
   EXPECT_AT(FollowWords, count, 0);
   EXPECT_AT(FollowWords, ends, 8);
@@ -414,7 +414,7 @@ TEST(LayoutTest, ChannelLayout) {
   EXPECT_AT(CounterPageWords, nic, 28);
   EXPECT_AT(CounterPageWords, used, 32);
   EXPECT_AT(CounterPageWords, first, 40);
-  EXPECT_EQ(kMovePartBytes, 128U << 10) << kBump;
+  EXPECT_EQ(kMoveChunkBytes, 128U << 10) << kBump;
   EXPECT_SIZE(PairWords, 64);
   EXPECT_AT(PairWords, state, 0);
   EXPECT_AT(PairWords, error, 4);
@@ -537,7 +537,7 @@ TEST(LayoutTest, Enumerations) {
   EXPECT_EQ(static_cast<int>(DescriptorKind::kEager), 1);
   EXPECT_EQ(static_cast<int>(DescriptorKind::kCredit), 7);
   EXPECT_EQ(static_cast<int>(DescriptorKind::kAccuse), 8);
-  EXPECT_EQ(static_cast<int>(DescriptorKind::kAdvert), 9);
+  EXPECT_EQ(static_cast<int>(DescriptorKind::kRtr), 9);
   EXPECT_EQ(static_cast<int>(DescriptorKind::kWithdraw), 10);
   EXPECT_EQ(static_cast<int>(DescriptorKind::kWithdrawn), 11);
   EXPECT_EQ(static_cast<int>(DescriptorKind::kPut), 12);
@@ -562,9 +562,9 @@ TEST(LayoutTest, Enumerations) {
   EXPECT_EQ(static_cast<int>(OneSidedOperation::kLongGet), 12);
   EXPECT_EQ(static_cast<int>(OneSidedOperation::kAccumulate), 13);
   EXPECT_EQ(static_cast<int>(SignalUpdate::kAdd), 2);
-  EXPECT_EQ(static_cast<int>(AdvertState::kOut), 1);
-  EXPECT_EQ(static_cast<int>(AdvertState::kToWithdraw), 2);
-  EXPECT_EQ(static_cast<int>(AdvertState::kWithdrawing), 3);
+  EXPECT_EQ(static_cast<int>(RtrState::kOut), 1);
+  EXPECT_EQ(static_cast<int>(RtrState::kToWithdraw), 2);
+  EXPECT_EQ(static_cast<int>(RtrState::kWithdrawing), 3);
   EXPECT_EQ(static_cast<int>(TransferState::kReleased), 4);
   EXPECT_EQ(static_cast<int>(RequestState::kMatched), 8);
   EXPECT_EQ(static_cast<int>(RequestKind::kMatch), 3);

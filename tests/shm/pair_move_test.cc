@@ -17,25 +17,23 @@ namespace ferry::shm {
 namespace {
 
 constexpr uint64_t kParts = 5;
-constexpr uint64_t kBytes = (kParts - 1) * kMovePartBytes + 1000;
+constexpr uint64_t kBytes = (kParts - 1) * kMoveChunkBytes + 1000;
 
 class PairMoveTest : public testing::Test {
  protected:
-  static std::unique_ptr<ChannelLayout> NewEnd() {
-    auto end = std::make_unique<ChannelLayout>();
+  static std::unique_ptr<PairLayout> NewEnd() {
+    auto end = std::make_unique<PairLayout>();
     end->gate = uint64_t{7} << kGateLifeShift;
     return end;
   }
 
   PairEnds Sender() const { return {send_.get(), receive_.get(), LifeOf(*receive_)}; }
   PairEnds Receiver() const { return {receive_.get(), send_.get(), LifeOf(*send_)}; }
-  uint64_t Done(const ChannelLayout& end) const { return LoadAcquire(end.done.value); }
-  bool IsInside(const ChannelLayout& end) const {
-    return (LoadAcquire(end.gate) & kGateInside) != 0;
-  }
+  uint64_t Done(const PairLayout& end) const { return LoadAcquire(end.done.value); }
+  bool IsInside(const PairLayout& end) const { return (LoadAcquire(end.gate) & kGateInside) != 0; }
 
-  const std::unique_ptr<ChannelLayout> send_ = NewEnd();
-  const std::unique_ptr<ChannelLayout> receive_ = NewEnd();
+  const std::unique_ptr<PairLayout> send_ = NewEnd();
+  const std::unique_ptr<PairLayout> receive_ = NewEnd();
 };
 
 constexpr auto kAlways = [] { return true; };
@@ -63,7 +61,7 @@ TEST_F(PairMoveTest, TheMoverCopiesAllThatNobodyElseDoes) {
   std::vector<char> from(kBytes, 'x');
   std::vector<char> to(kBytes);
   ASSERT_TRUE(BeginMove(Sender(), true, false));
-  MoveInParts(Sender(), 1, kBytes, [&](uint64_t offset, uint64_t size_bytes) {
+  MoveInChunks(Sender(), 1, kBytes, [&](uint64_t offset, uint64_t size_bytes) {
     std::memcpy(&to[offset], &from[offset], size_bytes);
   });
   EXPECT_EQ(to, from);
@@ -74,7 +72,7 @@ TEST_F(PairMoveTest, TheMoverCopiesAllThatNobodyElseDoes) {
 }
 
 TEST_F(PairMoveTest, NobodyHelpsWithAnotherRound) {
-  PartClaims claims(*receive_, 2, kBytes);
+  ChunkClaims claims(*receive_, 2, kBytes);
   claims.Offer();
   EXPECT_FALSE(HelpMove(Receiver(), 1, kBytes, kNothing, kAlways));
   EXPECT_FALSE(HelpMove(Receiver(), 3, kBytes, kNothing, kAlways));
@@ -87,7 +85,7 @@ TEST_F(PairMoveTest, WhoHasTheLastPartCompletesTheMessage) {
   std::atomic<int> taken{0};
   std::atomic<bool> mover_has_left{false};
   std::thread helper([&] {
-    while (!PartClaims(*receive_, 1, kBytes).AnyLeft()) {
+    while (!ChunkClaims(*receive_, 1, kBytes).AnyLeft()) {
       std::this_thread::yield();
     }
     EXPECT_TRUE(HelpMove(
@@ -100,7 +98,7 @@ TEST_F(PairMoveTest, WhoHasTheLastPartCompletesTheMessage) {
         },
         kAlways));
   });
-  MoveInParts(Sender(), 1, kBytes, [&](uint64_t, uint64_t) {
+  MoveInChunks(Sender(), 1, kBytes, [&](uint64_t, uint64_t) {
     while (taken == 0) {
       std::this_thread::yield();
     }
@@ -120,7 +118,7 @@ TEST_F(PairMoveTest, AHelperMayLeave) {
   ASSERT_TRUE(BeginMove(Sender(), true, false));
   int helped = 0;
   uint64_t moved = 0;
-  MoveInParts(Sender(), 1, kBytes, [&](uint64_t, uint64_t size_bytes) {
+  MoveInChunks(Sender(), 1, kBytes, [&](uint64_t, uint64_t size_bytes) {
     moved += size_bytes;
     HelpMove(
         Receiver(), 1, kBytes,
@@ -138,7 +136,7 @@ TEST_F(PairMoveTest, AHelperMayLeave) {
 // Does what both ends' streams do, for many rounds of all lengths.
 TEST_F(PairMoveTest, BothEndsMoveManyMessages) {
   constexpr uint64_t kRounds = 400;
-  constexpr uint64_t kLongest = 4 * kMovePartBytes;
+  constexpr uint64_t kLongest = 4 * kMoveChunkBytes;
   std::vector<unsigned char> from(kLongest);
   std::vector<unsigned char> to(kLongest);
   const auto size_of = [](uint64_t round) { return round * 7919 % kLongest + 1; };
@@ -157,8 +155,8 @@ TEST_F(PairMoveTest, BothEndsMoveManyMessages) {
         std::this_thread::yield();
       }
       if (BeginMove(ends, is_send, true)) {
-        if (IsMovedInParts(size)) {
-          MoveInParts(ends, round, size, copy);
+        if (IsMovedInChunks(size)) {
+          MoveInChunks(ends, round, size, copy);
         } else {
           copy(0, size);
           CompleteMove(ends);
@@ -189,7 +187,7 @@ TEST_F(PairMoveTest, AClosedPairMovesNothing) {
   EXPECT_FALSE(BeginMove(Sender(), true, true));
   EXPECT_EQ(LoadRelaxed(send_->meet.value), 1u);  // not even that was touched
   EXPECT_FALSE(BeginMove(Sender(), true, false));
-  PartClaims(*receive_, 1, kBytes).Offer();
+  ChunkClaims(*receive_, 1, kBytes).Offer();
   EXPECT_FALSE(HelpMove(Receiver(), 1, kBytes, kNothing, kAlways));
   EXPECT_FALSE(IsInside(*send_) || IsInside(*receive_));
 }
@@ -213,10 +211,10 @@ TEST_F(PairMoveTest, ClosingWaitsForThePartThatIsCopied) {
     const PairEnds late = helper_is_late ? Receiver() : Sender();
     std::thread mover([&] {
       if (helper_is_late) {
-        PartClaims(*receive_, 1, kBytes).Offer();
+        ChunkClaims(*receive_, 1, kBytes).Offer();
         EXPECT_TRUE(HelpMove(Receiver(), 1, kBytes, copy, kAlways));
       } else {
-        MoveInParts(Sender(), 1, kBytes, copy);
+        MoveInChunks(Sender(), 1, kBytes, copy);
       }
     });
     if (helper_is_late) {

@@ -126,7 +126,7 @@ RailSet::RailSet(const TransportOptions& options, std::vector<std::unique_ptr<Tr
       rails_(Pointers(owned_)),
       memory_(rails_),
       operations_(options.max_outstanding + OperationReserve(options)),
-      pieces_(operations_.size() * kPiecesPerRail * rails_.size()) {
+      posted_stripes_(operations_.size() * kPostedStripesPerRail * rails_.size()) {
   capabilities_ = First().capabilities();
   for (const Transport* rail : rails_) {
     capabilities_.wait_fd &= rail->capabilities().wait_fd;
@@ -136,11 +136,11 @@ RailSet::RailSet(const TransportOptions& options, std::vector<std::unique_ptr<Tr
     capabilities_.takes_dmabufs &= rail->capabilities().takes_dmabufs;
   }
   for (auto i = static_cast<uint32_t>(operations_.size()); i-- > 0;) {
-    operations_[i].again.reserve(kPiecesPerRail * rails_.size());
+    operations_[i].again.reserve(kPostedStripesPerRail * rails_.size());
     free_operations_.push_back(i);
   }
-  for (auto i = static_cast<uint32_t>(pieces_.size()); i-- > 0;) {
-    free_pieces_.push_back(i);
+  for (auto i = static_cast<uint32_t>(posted_stripes_.size()); i-- > 0;) {
+    free_posted_stripes_.push_back(i);
   }
   for (std::vector<uint32_t>* list : {&parked_, &resumed_, &asking_, &ended_}) {
     list->reserve(operations_.size());
@@ -261,7 +261,7 @@ void RailSet::FailPeer(PeerId id, ErrorCode code) {
   for (uint32_t rail = 0; rail < peer->rails; rail++) {
     rails_[rail]->FailPeer(peer->of_rail[rail], code);
   }
-  // The rails report the pieces they have; nothing more of these operations is posted.
+  // The rails report the stripes they have; nothing more of these operations is posted.
   for (RailOperation& operation : operations_) {
     if (operation.active && operation.kind != RailOperation::Kind::kMessage &&
         operation.request.peer == id) {
@@ -504,7 +504,7 @@ void RailSet::OnRailComplete(uint64_t context, ErrorCode code) {
     return;  // a peer that waits for an answer asks again
   }
   const auto index = static_cast<uint32_t>(context >> 1);
-  if ((context & kPieceBit) == 0) {
+  if ((context & kPostedStripeBit) == 0) {
     RailOperation& message = operations_[index];
     message.in_flight = 0;
     message.next_offset = message.request.bytes;
@@ -515,14 +515,14 @@ void RailSet::OnRailComplete(uint64_t context, ErrorCode code) {
     EndIfDone(&message);
     return;
   }
-  const RailPiece piece = pieces_[index];
-  free_pieces_.push_back(index);
-  RailOperation* operation = &operations_[piece.operation];
-  load_bytes_[piece.rail] -= piece.part.bytes;
+  const PostedStripe posted_stripe = posted_stripes_[index];
+  free_posted_stripes_.push_back(index);
+  RailOperation* operation = &operations_[posted_stripe.operation];
+  load_bytes_[posted_stripe.rail] -= posted_stripe.part.bytes;
   operation->in_flight--;
-  operation->on_rail[piece.rail]--;
+  operation->on_rail[posted_stripe.rail]--;
   if (code != ErrorCode::kOk) {
-    OnPartFailed(operation, piece.part, piece.rail, code);
+    OnStripeFailed(operation, posted_stripe.part, posted_stripe.rail, code);
   }
   Advance(operation);
 }

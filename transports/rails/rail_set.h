@@ -2,9 +2,9 @@
 // and the life of its operations.
 //
 // An operation is a message, which goes by the first rail, or a read or a write. A read or write
-// waits for the keys of the peer's memory (rail_set_keys.cc), then is posted in parts
-// (rail_set_striping.cc). An operation ends when no rail has any part of it, and is reported by the
-// same Poll or the next one.
+// waits for the keys of the peer's memory (rail_set_keys.cc), then is posted in stripes
+// (rail_set_striping.cc). An operation ends when no rail has any stripe of it, and is reported by
+// the same Poll or the next one.
 #pragma once
 
 #include <array>
@@ -77,17 +77,18 @@ class RailMemory {
   std::unordered_map<uint64_t, RegionHandle> by_key_;
 };
 
-inline constexpr uint32_t kPiecesPerRail = 2;  // per operation: one on the wire, one behind it
+inline constexpr uint32_t kPostedStripesPerRail =
+    2;  // per operation: one on the wire, one behind it
 inline constexpr uint64_t kAsksPerTimeout = 8;
 inline constexpr uint64_t kProbesPerTimeout = 4;
-// As parts of the timeout: how long a peer that is first asked has to answer, and how often it is
+// As stripes of the timeout: how long a peer that is first asked has to answer, and how often it is
 // asked meanwhile. It may not know this node yet.
 inline constexpr uint64_t kPatiencePerTimeout = 50;
 inline constexpr uint64_t kFirstProbesPerTimeout = 250;
 
-// The context that a rail hands back: the index of an operation (a message) or of a piece; or
+// The context that a rail hands back: the index of an operation (a message) or of a stripe; or
 // kDirectContext, for an operation posted directly to the rail.
-inline constexpr uint64_t kPieceBit = 1;
+inline constexpr uint64_t kPostedStripeBit = 1;
 inline constexpr uint64_t kRailMessageContext = kDirectContext - 1;
 
 struct RailPeer {
@@ -96,8 +97,8 @@ struct RailPeer {
   Secret own_cookie{};  // ours for the peer
   uint32_t rails = 0;   // that both nodes have
   std::array<PeerId, kMaxRails> of_rail{};
-  uint32_t up = 1;        // rails, by bit, that may carry its pieces: the first and those that echo
-  bool probing = false;   // it was or will be used, so the others are probed
+  uint32_t up = 1;       // rails, by bit, that may carry its stripes: the first and those that echo
+  bool probing = false;  // it was or will be used, so the others are probed
   uint64_t asked_ns = 0;  // when they were first asked; 0: not yet
   ErrorCode failure = ErrorCode::kOk;
   bool removed = false;
@@ -110,7 +111,7 @@ struct RailPeer {
 };
 
 // A range of an operation, carried by one rail.
-struct RailPart {
+struct Stripe {
   uint64_t offset = 0;
   uint64_t bytes = 0;
   uint32_t tried = 0;  // rails that have failed it, by bit
@@ -127,8 +128,8 @@ struct RailOperation {
   RmaRequest request;   // for a message: peer, region (if `attached`), bytes, context
   bool attached = false;
   RailKeys keys{};
-  uint64_t next_offset = 0;     // nothing from here on has been posted
-  std::vector<RailPart> again;  // parts to be posted again
+  uint64_t next_offset = 0;   // nothing from here on has been posted
+  std::vector<Stripe> again;  // stripes to be posted again
   uint32_t in_flight = 0;
   std::array<uint8_t, kMaxRails> on_rail{};
   uint64_t deadline_ns = 0;  // while it waits for keys
@@ -140,10 +141,10 @@ inline bool AskSame(const RmaRequest& a, const RmaRequest& b) {
   return a.peer == b.peer && a.key == b.key;
 }
 
-struct RailPiece {
+struct PostedStripe {
   uint32_t operation = 0;
   uint32_t rail = 0;
-  RailPart part;
+  Stripe stripe;
 };
 
 class RailSet final : public Transport {
@@ -262,12 +263,12 @@ class RailSet final : public Transport {
   }
 
   void Advance(RailOperation* operation);
-  std::optional<RailPart> NextPart(const RailOperation& operation) const;
+  std::optional<Stripe> NextStripe(const RailOperation& operation) const;
   std::optional<size_t> RailFor(const RailOperation& operation, const RailPeer& peer,
-                                const RailPart& part, uint32_t full) const;
-  ErrorCode PostPart(RailOperation* operation, const RailPeer& peer, const RailPart& part,
-                     size_t rail);
-  void OnPartFailed(RailOperation* operation, RailPart part, size_t rail, ErrorCode code);
+                                const Stripe& stripe, uint32_t full) const;
+  ErrorCode PostStripe(RailOperation* operation, const RailPeer& peer, const Stripe& stripe,
+                       size_t rail);
+  void OnStripeFailed(RailOperation* operation, Stripe stripe, size_t rail, ErrorCode code);
   void Fail(RailOperation* operation, ErrorCode code);
   void EndIfDone(RailOperation* operation);
   int ReportEnded(CompletionSink& sink, int budget);
@@ -318,8 +319,8 @@ class RailSet final : public Transport {
   std::vector<RailOperation> operations_;
   std::vector<uint32_t> free_operations_;
   uint32_t busy_peers_ = 0;  // that have operations outstanding
-  std::vector<RailPiece> pieces_;
-  std::vector<uint32_t> free_pieces_;
+  std::vector<PostedStripe> posted_stripes_;
+  std::vector<uint32_t> free_posted_stripes_;
   std::vector<uint32_t> parked_;
   std::vector<uint32_t> resumed_;  // of these, while they are tried again
   std::vector<uint32_t> asking_;   // wait for keys

@@ -8,7 +8,7 @@
 
 namespace ferry::transport {
 
-std::optional<RailPart> RailSet::NextPart(const RailOperation& operation) const {
+std::optional<Stripe> RailSet::NextStripe(const RailOperation& operation) const {
   if (!operation.again.empty()) {
     return operation.again.back();
   }
@@ -16,32 +16,33 @@ std::optional<RailPart> RailSet::NextPart(const RailOperation& operation) const 
   if (left == 0) {
     return std::nullopt;
   }
-  return RailPart{operation.next_offset, std::min(left, options_.stripe_bytes), /*tried=*/0};
+  return Stripe{operation.next_offset, std::min(left, options_.stripe_bytes), /*tried=*/0};
 }
 
 // `full`: rails, by bit, that have no room.
 std::optional<size_t> RailSet::RailFor(const RailOperation& operation, const RailPeer& peer,
-                                       const RailPart& part, uint32_t full) const {
+                                       const Stripe& stripe, uint32_t full) const {
   assert(peer.rails != 0);  // there is the first
   std::array<RailState, kMaxRails> states;
-  const uint32_t usable = peer.up & ~part.tried & ~full;
+  const uint32_t usable = peer.up & ~stripe.tried & ~full;
   for (uint32_t rail = 0; rail < peer.rails; rail++) {
-    states[rail] = {.open = operation.on_rail[rail] < kPiecesPerRail && (usable >> rail & 1) != 0,
-                    .load_bytes = load_bytes_[rail]};
+    states[rail] = {
+        .open = operation.on_rail[rail] < kPostedStripesPerRail && (usable >> rail & 1) != 0,
+        .load_bytes = load_bytes_[rail]};
   }
   return ChooseRail({states.data(), peer.rails}, operation.request.rail % peer.rails);
 }
 
-// Posts as many parts as the rails take.
+// Posts as many stripes as the rails take.
 void RailSet::Advance(RailOperation* operation) {
   uint32_t full = 0;
   while (operation->result == ErrorCode::kOk) {
-    const std::optional<RailPart> part = NextPart(*operation);
-    if (!part) {
+    const std::optional<Stripe> stripe = NextStripe(*operation);
+    if (!stripe) {
       break;
     }
     const RailPeer* peer = peers_.Find(operation->request.peer);
-    const std::optional<size_t> rail = RailFor(*operation, *peer, *part, full);
+    const std::optional<size_t> rail = RailFor(*operation, *peer, *stripe, full);
     if (!rail) {
       if (full != 0 && !operation->parked) {
         operation->parked = true;
@@ -50,51 +51,51 @@ void RailSet::Advance(RailOperation* operation) {
       if (full == 0 && operation->in_flight == 0) {
         Fail(operation, ErrorCode::kNodeUnreachable);  // the rails that have not failed it are down
       }
-      break;  // or each has its share: it goes on when a piece ends
+      break;  // or each has its share: it goes on when a stripe ends
     }
-    const ErrorCode code = PostPart(operation, *peer, *part, *rail);
+    const ErrorCode code = PostStripe(operation, *peer, *stripe, *rail);
     if (code == ErrorCode::kWouldBlock) {
       full |= 1U << *rail;
       continue;
     }
     if (operation->again.empty()) {
-      operation->next_offset += part->bytes;
+      operation->next_offset += stripe->bytes;
     } else {
       operation->again.pop_back();
     }
     if (code != ErrorCode::kOk) {
-      OnPartFailed(operation, *part, *rail, code);
+      OnStripeFailed(operation, *stripe, *rail, code);
     }
   }
   EndIfDone(operation);
 }
 
-ErrorCode RailSet::PostPart(RailOperation* operation, const RailPeer& peer, const RailPart& part,
-                            size_t rail) {
+ErrorCode RailSet::PostStripe(RailOperation* operation, const RailPeer& peer, const Stripe& stripe,
+                              size_t rail) {
   const RailRegion* region = memory_.Find(operation->request.region);
-  const uint32_t index = free_pieces_.back();  // there are enough for all
+  const uint32_t index = free_posted_stripes_.back();  // there are enough for all
   RmaRequest request = operation->request;
   request.peer = peer.of_rail[rail];
-  request.local = static_cast<std::byte*>(request.local) + part.offset;
+  request.local = static_cast<std::byte*>(request.local) + stripe.offset;
   request.region = region->handles[rail];
-  request.remote_address += operation->keys[rail].remote_base + part.offset;
+  request.remote_address += operation->keys[rail].remote_base + stripe.offset;
   request.key = operation->keys[rail].key;
-  request.bytes = part.bytes;
-  request.context = uint64_t{index} << 1 | kPieceBit;
+  request.bytes = stripe.bytes;
+  request.context = uint64_t{index} << 1 | kPostedStripeBit;
   const ErrorCode code = operation->kind == RailOperation::Kind::kRead
                              ? rails_[rail]->Read(request, now_ns_)
                              : rails_[rail]->Write(request, operation->placement, now_ns_);
   if (code == ErrorCode::kOk) {
-    free_pieces_.pop_back();
-    pieces_[index] = {IndexOf(*operation), static_cast<uint32_t>(rail), part};
+    free_posted_stripes_.pop_back();
+    posted_stripes_[index] = {IndexOf(*operation), static_cast<uint32_t>(rail), stripe};
     operation->in_flight++;
     operation->on_rail[rail]++;
-    load_bytes_[rail] += part.bytes;
+    load_bytes_[rail] += stripe.bytes;
   }
   return code;
 }
 
-void RailSet::OnPartFailed(RailOperation* operation, RailPart part, size_t rail, ErrorCode code) {
+void RailSet::OnStripeFailed(RailOperation* operation, Stripe stripe, size_t rail, ErrorCode code) {
   RailPeer* peer = peers_.Find(operation->request.peer);
   last_error_ = nullptr;
   if (code == ErrorCode::kNodeUnreachable || code == ErrorCode::kTimeout) {
@@ -102,12 +103,12 @@ void RailSet::OnPartFailed(RailOperation* operation, RailPart part, size_t rail,
   } else if (code == ErrorCode::kInvalidBuffer) {
     peer->keys.Forget(operation->request.key);
   }
-  part.tried |= 1U << rail;
-  const bool another = (peer->up & ~part.tried) != 0;
+  stripe.tried |= 1U << rail;
+  const bool another = (peer->up & ~stripe.tried) != 0;
   // kNodeUnreachable: the NIC has let go of it.
   if (operation->kind == RailOperation::Kind::kRead && code == ErrorCode::kNodeUnreachable &&
       another && operation->result == ErrorCode::kOk && peer->failure == ErrorCode::kOk) {
-    operation->again.push_back(part);
+    operation->again.push_back(stripe);
   } else {
     Fail(operation, code);
   }

@@ -36,7 +36,7 @@ StatusOr<std::unique_ptr<Transport>> CreateRailsTransport(const TransportOptions
   of_rail.rails.clear();
   // The limits are enforced here, over all rails; the rails' own limits must only be large enough.
   const uint64_t operations = uint64_t{options.max_outstanding} + OperationReserve(options);
-  const uint64_t slots = operations * kPiecesPerRail + kRailMessageSlots;
+  const uint64_t slots = operations * kPostedStripesPerRail + kRailMessageSlots;
   of_rail.max_outstanding = static_cast<uint32_t>(std::min<uint64_t>(slots, 1U << 16));
   of_rail.max_outstanding_per_peer = of_rail.max_outstanding;
   of_rail.receive_buffer_bytes =

@@ -128,9 +128,9 @@ INSTANTIATE_TEST_SUITE_P(
             Question{"EndRegion",
                      [](AttachConnection& attach, int) { return attach.EndRegion(1, 4096); }},
             Question{"Offer",
-                     [](AttachConnection& attach, int) { return attach.OfferMatches(true, {}); }},
+                     [](AttachConnection& attach, int) { return attach.OfferPairs(true, {}); }},
             Question{"Withdraw", [](AttachConnection& attach,
-                                    int) { return attach.WithdrawMatch(true, {}, 0); }},
+                                    int) { return attach.WithdrawPair(true, {}, 0); }},
             Question{"CreateJob",
                      [](AttachConnection& attach, int) { return attach.CreateJob({}); }})),
     [](const auto& info) {

@@ -255,7 +255,7 @@ void LinkedRank::LeaveLink(uint32_t peer) {
 
 void LinkedRank::MarkDead(uint32_t peer, ErrorCode error) {
   if (error == ErrorCode::kLinkDown) {
-    shm::FetchAdd(view_.layout->adverts[peer].cuts, 1U, std::memory_order_release);
+    shm::FetchAdd(view_.layout->rtrs[peer].cuts, 1U, std::memory_order_release);
   }
   shm::StoreRelease(view_.layout->peers[peer].dead, static_cast<uint32_t>(error));
   shm::FetchAdd(view_.inbox.wake()->death_epoch, 1U, std::memory_order_release);

@@ -224,7 +224,7 @@ class LinkKeeperTest : public testing::Test {
   }
   // The nodes are cut off from each other, and the rank has still to act on it.
   void TellOfCut(uint32_t peer) {
-    shm::FetchAdd(rank_.view().layout->adverts[peer].cuts, 1U, std::memory_order_release);
+    shm::FetchAdd(rank_.view().layout->rtrs[peer].cuts, 1U, std::memory_order_release);
     TellOfDeath(peer, ErrorCode::kLinkDown);
   }
   void TellOfDeath(uint32_t peer, ErrorCode error) {

@@ -1,5 +1,5 @@
-// What client/api keeps books of: ranges, pieces of the heap, regions, offloaded buffers, shadows,
-// requests, and why they failed.
+// What client/api keeps books of: ranges, pieces of the heap, regions, offloaded buffers, bounce
+// buffers, requests, and why they failed.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -13,10 +13,10 @@
 #include <thread>
 #include <vector>
 
+#include "client/memory/bounce_buffer_pool.h"
 #include "client/memory/failure_words.h"
 #include "client/memory/offset_allocator.h"
 #include "client/memory/region_table.h"
-#include "client/memory/shadow_pool.h"
 #include "client/p2p/byte_ranges.h"
 #include "client/p2p/offload_table.h"
 #include "client/p2p/request_pool.h"
@@ -248,37 +248,37 @@ TEST_F(RegionTableTest, ReadersMayLookWhileItChanges) {
 
 class OffloadTableTest : public MemoryTest {
  protected:
-  std::byte* ShadowAt(size_t offset) { return shadows_.data() + offset; }
+  std::byte* BounceBufferAt(size_t offset) { return bounce_buffers_.data() + offset; }
 
-  std::vector<std::byte> shadows_ = std::vector<std::byte>(10'000);
+  std::vector<std::byte> bounce_buffers_ = std::vector<std::byte>(10'000);
   OffloadTable table_;
 };
 
 TEST_F(OffloadTableTest, FindsTheBufferAroundARange) {
-  table_.Add(At(1000), 1000, ShadowAt(0));
-  table_.Add(At(2000), 500, ShadowAt(1000));
-  EXPECT_EQ(table_.Around(At(1000), 1000)->shadow, ShadowAt(0));
-  EXPECT_EQ(table_.Around(At(1999), 1)->shadow, ShadowAt(0));
-  EXPECT_EQ(table_.Around(At(2000), 500)->shadow, ShadowAt(1000));
+  table_.Add(At(1000), 1000, BounceBufferAt(0));
+  table_.Add(At(2000), 500, BounceBufferAt(1000));
+  EXPECT_EQ(table_.Around(At(1000), 1000)->bounce_buffer, BounceBufferAt(0));
+  EXPECT_EQ(table_.Around(At(1999), 1)->bounce_buffer, BounceBufferAt(0));
+  EXPECT_EQ(table_.Around(At(2000), 500)->bounce_buffer, BounceBufferAt(1000));
   EXPECT_EQ(table_.Around(At(999), 10), nullptr);
   EXPECT_EQ(table_.Around(At(1500), 501), nullptr) << "it lies in two";
   EXPECT_EQ(table_.Around(At(2500), 1), nullptr);
   EXPECT_EQ(table_.Around(At(2499), ~uint64_t{0}), nullptr);
 }
 
-TEST_F(OffloadTableTest, FindsABufferByItsShadow) {
-  table_.Add(At(0), 100, ShadowAt(500));
-  table_.Add(At(200), 100, ShadowAt(100));
-  EXPECT_EQ(table_.ByShadow(ShadowAt(500))->begin, At(0));
-  EXPECT_EQ(table_.ByShadow(ShadowAt(599))->begin, At(0));
-  EXPECT_EQ(table_.ByShadow(ShadowAt(100))->begin, At(200));
-  EXPECT_EQ(table_.ByShadow(ShadowAt(99)), nullptr);
-  EXPECT_EQ(table_.ByShadow(ShadowAt(200)), nullptr);
-  EXPECT_EQ(table_.ByShadow(ShadowAt(600)), nullptr);
+TEST_F(OffloadTableTest, FindsABufferByItsBounceBuffer) {
+  table_.Add(At(0), 100, BounceBufferAt(500));
+  table_.Add(At(200), 100, BounceBufferAt(100));
+  EXPECT_EQ(table_.ByBounceBuffer(BounceBufferAt(500))->begin, At(0));
+  EXPECT_EQ(table_.ByBounceBuffer(BounceBufferAt(599))->begin, At(0));
+  EXPECT_EQ(table_.ByBounceBuffer(BounceBufferAt(100))->begin, At(200));
+  EXPECT_EQ(table_.ByBounceBuffer(BounceBufferAt(99)), nullptr);
+  EXPECT_EQ(table_.ByBounceBuffer(BounceBufferAt(200)), nullptr);
+  EXPECT_EQ(table_.ByBounceBuffer(BounceBufferAt(600)), nullptr);
 }
 
 TEST_F(OffloadTableTest, KnowsWhatOverlaps) {
-  table_.Add(At(1000), 1000, ShadowAt(0));
+  table_.Add(At(1000), 1000, BounceBufferAt(0));
   EXPECT_TRUE(table_.Overlaps(At(1000), 1000));
   EXPECT_TRUE(table_.Overlaps(At(1500), 1));
   EXPECT_TRUE(table_.Overlaps(At(0), 1001));
@@ -290,12 +290,12 @@ TEST_F(OffloadTableTest, KnowsWhatOverlaps) {
 }
 
 TEST_F(OffloadTableTest, HandlesAreNeverUsedAgain) {
-  const OffloadHandle first = table_.Add(At(0), 100, ShadowAt(0));
+  const OffloadHandle first = table_.Add(At(0), 100, BounceBufferAt(0));
   EXPECT_NE(first, 0U);
   EXPECT_EQ(table_.Find(first)->begin, At(0));
   table_.Remove(first);
   EXPECT_EQ(table_.size(), 0U);
-  const OffloadHandle second = table_.Add(At(0), 100, ShadowAt(0));
+  const OffloadHandle second = table_.Add(At(0), 100, BounceBufferAt(0));
   EXPECT_NE(second, first);
   EXPECT_EQ(table_.Find(first), nullptr);
   EXPECT_EQ(table_.Find(0), nullptr);
@@ -305,14 +305,14 @@ TEST_F(OffloadTableTest, HandlesAreNeverUsedAgain) {
 }
 
 TEST_F(OffloadTableTest, ForgetsWhatWasRemoved) {
-  const OffloadHandle handle = table_.Add(At(1000), 1000, ShadowAt(0));
+  const OffloadHandle handle = table_.Add(At(1000), 1000, BounceBufferAt(0));
   table_.Remove(handle);
   EXPECT_EQ(table_.Around(At(1000), 1), nullptr);
-  EXPECT_EQ(table_.ByShadow(ShadowAt(0)), nullptr);
+  EXPECT_EQ(table_.ByBounceBuffer(BounceBufferAt(0)), nullptr);
   EXPECT_FALSE(table_.Overlaps(At(0), 10'000));
 }
 
-class ShadowPoolTest : public testing::Test {
+class BounceBufferPoolTest : public testing::Test {
  protected:
   static constexpr uint64_t kPage = 4096;
 
@@ -323,16 +323,16 @@ class ShadowPoolTest : public testing::Test {
   }
 
   char memory_[8] = {};
-  ShadowPool pool_;
+  BounceBufferPool pool_;
 };
 
-TEST_F(ShadowPoolTest, HasNothingAtFirst) {
+TEST_F(BounceBufferPoolTest, HasNothingAtFirst) {
   EXPECT_EQ(pool_.Take(1), nullptr);
   EXPECT_EQ(pool_.Evict(0), nullptr);
   EXPECT_FALSE(pool_.Give(Block(0))) << "a block of somebody else";
 }
 
-TEST_F(ShadowPoolTest, ABlockInUseIsNeitherTakenNorEvicted) {
+TEST_F(BounceBufferPoolTest, ABlockInUseIsNeitherTakenNorEvicted) {
   pool_.Add(Block(0), 100 * kPage);
   EXPECT_EQ(pool_.idle_bytes(), 0U);
   EXPECT_EQ(pool_.Take(100 * kPage), nullptr);
@@ -344,7 +344,7 @@ TEST_F(ShadowPoolTest, ABlockInUseIsNeitherTakenNorEvicted) {
   EXPECT_EQ(pool_.Evict(0), nullptr);
 }
 
-TEST_F(ShadowPoolTest, TakesTheShortestThatSuffices) {
+TEST_F(BounceBufferPoolTest, TakesTheShortestThatSuffices) {
   AddIdle(0, 400 * kPage);
   AddIdle(1, 100 * kPage);
   AddIdle(2, 200 * kPage);
@@ -353,7 +353,7 @@ TEST_F(ShadowPoolTest, TakesTheShortestThatSuffices) {
   EXPECT_EQ(pool_.idle_bytes(), 400 * kPage);
 }
 
-TEST_F(ShadowPoolTest, AMuchLongerOneIsLeftToLongerMessages) {
+TEST_F(BounceBufferPoolTest, AMuchLongerOneIsLeftToLongerMessages) {
   AddIdle(0, 401 * kPage);
   EXPECT_EQ(pool_.Take(199 * kPage), nullptr);
   EXPECT_EQ(pool_.Take(402 * kPage), nullptr);
@@ -361,7 +361,7 @@ TEST_F(ShadowPoolTest, AMuchLongerOneIsLeftToLongerMessages) {
 }
 
 // No block is shorter: each is registered by pages.
-TEST_F(ShadowPoolTest, APageServesWhateverIsShorter) {
+TEST_F(BounceBufferPoolTest, APageServesWhateverIsShorter) {
   AddIdle(0, kPage);
   EXPECT_EQ(pool_.Take(16), Block(0));
   EXPECT_EQ(pool_.Take(16), nullptr);
@@ -371,7 +371,7 @@ TEST_F(ShadowPoolTest, APageServesWhateverIsShorter) {
   EXPECT_EQ(pool_.Take(16), nullptr);
 }
 
-TEST_F(ShadowPoolTest, EvictsThoseThatWereIdleForLongest) {
+TEST_F(BounceBufferPoolTest, EvictsThoseThatWereIdleForLongest) {
   AddIdle(0, 100 * kPage);
   AddIdle(1, 150 * kPage);
   AddIdle(2, 200 * kPage);
@@ -424,7 +424,7 @@ class RequestPoolTest : public testing::Test {
     shm::RequestLayout& slot = pool_->Slot(request);
     slot.transfer_rank = 0;
     slot.transfer_index = request;
-    engine::OfferTransfer(pool_->Transfer(request), slot.generation, {{}, 1, 4096, 0, 1});
+    engine::AnnounceTransfer(pool_->Transfer(request), slot.generation, {{}, 1, 4096, 0, 1});
     pool_->Transfer(request).error = static_cast<int32_t>(error);
     pool_->Transfer(request).state = static_cast<uint32_t>(shm::TransferState::kDone);
   }

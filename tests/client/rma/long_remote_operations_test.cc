@@ -29,7 +29,7 @@ class LongRemoteOperationsTest : public RemoteOperationsTest {
   RemoteOperations long_{{.progress = &progress_,
                           .memory = &memory_,
                           .private_reachable = true,
-                          .shadow_max_bytes = 0,
+                          .bounce_buffer_max_bytes = 0,
                           .statistics = shm::Statistics(rank_.view().layout->counters),
                           .wait = [this](bool (*done)(void*), void* argument, uint32_t, uint64_t) {
                             Wait(done, argument);

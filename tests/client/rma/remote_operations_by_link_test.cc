@@ -106,7 +106,7 @@ TEST_F(RemoteOperationsByLinkTest, MemoryForStreamsIsReachedByTheDaemons) {
 
 // Where the program's own memory is, only links do.
 TEST_F(RemoteOperationsByLinkTest, WhatTheProgramExposesIsReachedByTheLinkOrNotAtAll) {
-  const Place exposed{kPeer, kSegmentPrivate | 5, 0};
+  const RemoteAddress exposed{kPeer, kSegmentPrivate | 5, 0};
   const auto put = [&] { return remote_.Put(context_, exposed, "12345678", 8, {}); };
   for (const PeerPath path :
        {PeerPath::kDaemon, PeerPath::kToLink, PeerPath::kToDaemon, PeerPath::kBroken}) {

@@ -93,7 +93,7 @@ class RemoteOperationsTest : public testing::Test {
   RemoteOperations remote_{{.progress = &progress_,
                             .memory = &memory_,
                             .private_reachable = false,
-                            .shadow_max_bytes = 0,
+                            .bounce_buffer_max_bytes = 0,
                             .statistics = shm::Statistics(rank_.view().layout->counters),
                             .wait = [this](bool (*done)(void*), void* argument, uint32_t,
                                            uint64_t) { Wait(done, argument); },

@@ -222,7 +222,8 @@ TEST_F(RemoteOperationsTest, ManyFailuresFindTheirContexts) {
   for (uint64_t i = 0; i < kPuts; ++i) {
     // All of contexts 0, 2, 4 and 6 fail, at either peer; none of the others.
     const uint64_t which = i % contexts.size();
-    const Place place{i % 2 == 0 ? kPeer : kOther, which % 2 == 0 ? kSegment + 1 : kSegment, 0};
+    const RemoteAddress place{i % 2 == 0 ? kPeer : kOther, which % 2 == 0 ? kSegment + 1 : kSegment,
+                              0};
     ASSERT_EQ(remote_.Put(contexts[which], place, "data", 4, {}), ErrorCode::kOk);
   }
   is_pushing_ = false;
@@ -533,7 +534,7 @@ TEST_F(RemoteOperationsTest, ThreadsShareTheLaneAndTheAnswers) {
     threads.emplace_back([&, thread] {
       OneSidedContext own;
       const std::string data = Text(3000, static_cast<uint32_t>(thread));
-      const Place place{kPeer, kSegment, 4096 * (thread + 1)};
+      const RemoteAddress place{kPeer, kSegment, 4096 * (thread + 1)};
       const auto patient = [&](ErrorCode error) { failures += error == ErrorCode::kOk ? 0 : 1; };
       for (uint64_t i = 0; i < kTimes; ++i) {
         // Of one context for all threads, and of the thread's own.

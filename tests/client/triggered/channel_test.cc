@@ -1,27 +1,26 @@
 // What this rank's end of a matched pair says of its messages.
-#include "client/triggered/channel.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <thread>
 
+#include "client/triggered/pair.h"
 #include "shm/atomic.h"
 #include "shm/counter.h"
 
 namespace ferry::client {
 namespace {
 
-class ChannelTest : public testing::Test {
+class PairTest : public testing::Test {
  protected:
-  ChannelTest() { channel_.end = &end_; }
+  PairTest() { channel_.end = &end_; }
   shm::Counter done() { return shm::Counter(&end_.done); }
 
-  shm::ChannelLayout end_{};
-  Channel channel_;
+  shm::PairLayout end_{};
+  Pair channel_;
 };
 
-TEST_F(ChannelTest, WhatHasComeIsNotUndoneByAFailure) {
+TEST_F(PairTest, WhatHasComeIsNotUndoneByAFailure) {
   channel_.starts = 2;
   done().Add(1);
   EXPECT_TRUE(channel_.IsUnderWay());
@@ -38,7 +37,7 @@ TEST_F(ChannelTest, WhatHasComeIsNotUndoneByAFailure) {
 
 // A partner frees its request as soon as the last message is complete at its end, perhaps while
 // this rank looks.
-TEST_F(ChannelTest, AMessageThatComesBeforeTheEndOfThePairNeverFails) {
+TEST_F(PairTest, AMessageThatComesBeforeTheEndOfThePairNeverFails) {
   constexpr uint64_t kRounds = 2'000;
   uint64_t round = 0;  // that the partner may complete
   std::thread partner([&] {

@@ -16,21 +16,21 @@ namespace {
 class SharedStartsTest : public testing::Test {
  protected:
   // A matched ready send to another node.
-  Channel& Make() {
-    blocks_.push_back(std::make_unique<shm::ChannelLayout>());
-    channels_.push_back(std::make_unique<Channel>());
-    Channel& channel = *channels_.back();
-    channel.is_send = true;
-    channel.mode = shm::SendMode::kReady;
-    channel.end = blocks_.back().get();
-    return channel;
+  Pair& Make() {
+    blocks_.push_back(std::make_unique<shm::PairLayout>());
+    pairs_.push_back(std::make_unique<Pair>());
+    Pair& pair = *pairs_.back();
+    pair.is_send = true;
+    pair.mode = shm::SendMode::kReady;
+    pair.end = blocks_.back().get();
+    return pair;
   }
   // Does what Queues::EnqueueStart does, except on the stream.
-  SharedStart* Start(const std::vector<Channel*>& channels) {
-    SharedStart* const shared = starts_.Join(channels);
-    for (Channel* channel : channels) {
-      ++channel->starts;
-      EXPECT_EQ(channel->shares, shared != nullptr);
+  SharedStart* Start(const std::vector<Pair*>& pairs) {
+    SharedStart* const shared = starts_.Join(pairs);
+    for (Pair* pair : pairs) {
+      ++pair->starts;
+      EXPECT_EQ(pair->shares, shared != nullptr);
     }
     if (shared != nullptr) {
       pending_.push_back({shared, SharedStarts::Ring(*shared)});
@@ -38,18 +38,18 @@ class SharedStartsTest : public testing::Test {
     return shared;
   }
   // The stream does what was enqueued, and all messages arrive.
-  void Run(const std::vector<Channel*>& channels) {
+  void Run(const std::vector<Pair*>& pairs) {
     for (const auto& [shared, value] : pending_) {
       shm::StoreRelease(shared->word->value, value);
     }
     pending_.clear();
-    for (Channel* channel : channels) {
-      shm::StoreRelease(channel->end->done.value, channel->starts);
+    for (Pair* pair : pairs) {
+      shm::StoreRelease(pair->end->done.value, pair->starts);
     }
   }
   // The last start that the doorbell of a block counts.
-  static uint64_t ByShared(const Channel& channel) {
-    return channel.shared->word->value + channel.end->shared_base;
+  static uint64_t ByShared(const Pair& pair) {
+    return pair.shared->word->value + pair.end->shared_base;
   }
 
   alignas(64) std::byte heap_[8192] = {};
@@ -70,40 +70,40 @@ class SharedStartsTest : public testing::Test {
     uint64_t value;
   };
   std::vector<Pending> pending_;
-  std::vector<std::unique_ptr<shm::ChannelLayout>> blocks_;
-  std::vector<std::unique_ptr<Channel>> channels_;
+  std::vector<std::unique_ptr<shm::PairLayout>> blocks_;
+  std::vector<std::unique_ptr<Pair>> pairs_;
 };
 
 TEST_F(SharedStartsTest, OneDoorbellForAllOfACall) {
-  const std::vector<Channel*> all = {&Make(), &Make(), &Make()};
+  const std::vector<Pair*> all = {&Make(), &Make(), &Make()};
   all[1]->starts = 7;  // the rank has started it before
   all[1]->end->done.value = 7;
   SharedStart* const shared = Start(all);
   ASSERT_NE(shared, nullptr);
-  for (const Channel* channel : all) {
-    EXPECT_EQ(channel->end->shares, 1U);
-    EXPECT_EQ(reinterpret_cast<std::byte*>(shared->word), heap_ + channel->end->shared_start);
-    EXPECT_EQ(ByShared(*channel), channel->starts - 1);
-    EXPECT_EQ(channel->end->shared_until, UINT64_MAX);
+  for (const Pair* pair : all) {
+    EXPECT_EQ(pair->end->shares, 1U);
+    EXPECT_EQ(reinterpret_cast<std::byte*>(shared->word), heap_ + pair->end->shared_start);
+    EXPECT_EQ(ByShared(*pair), pair->starts - 1);
+    EXPECT_EQ(pair->end->shared_until, UINT64_MAX);
   }
   EXPECT_EQ(Start(all), shared) << "while the first start is under way";
   Run(all);
   EXPECT_EQ(shared->word->value, 2U);
-  for (const Channel* channel : all) {
-    EXPECT_EQ(ByShared(*channel), channel->starts);
+  for (const Pair* pair : all) {
+    EXPECT_EQ(ByShared(*pair), pair->starts);
   }
   EXPECT_EQ(Start({all[2], all[0], all[1]}), shared) << "in any order";
 }
 
 TEST_F(SharedStartsTest, OneAloneHasItsOwn) {
-  Channel& one = Make();
+  Pair& one = Make();
   EXPECT_EQ(Start({&one}), nullptr);
   EXPECT_EQ(one.end->shares, 0U);
   EXPECT_EQ(starts_.Join({}), nullptr);
 }
 
 TEST_F(SharedStartsTest, WhoeverIsStartedOtherwiseLeavesAndTheOthersGoOn) {
-  const std::vector<Channel*> all = {&Make(), &Make(), &Make()};
+  const std::vector<Pair*> all = {&Make(), &Make(), &Make()};
   SharedStart* const shared = Start(all);
   EXPECT_EQ(Start({all[0]}), nullptr);
   EXPECT_EQ(all[0]->end->shared_until, 1U);
@@ -118,8 +118,8 @@ TEST_F(SharedStartsTest, WhoeverIsStartedOtherwiseLeavesAndTheOthersGoOn) {
 
 // The daemon may still look where the starts under way are counted.
 TEST_F(SharedStartsTest, AnotherDoorbellOnlyWhenNothingIsUnderWay) {
-  const std::vector<Channel*> all = {&Make(), &Make()};
-  Channel& third = Make();
+  const std::vector<Pair*> all = {&Make(), &Make()};
+  Pair& third = Make();
   SharedStart* const first = Start(all);
   EXPECT_EQ(Start({all[0], all[1], &third}), nullptr);
   EXPECT_EQ(all[0]->shared, first);
@@ -136,12 +136,12 @@ TEST_F(SharedStartsTest, AnotherDoorbellOnlyWhenNothingIsUnderWay) {
 }
 
 TEST_F(SharedStartsTest, DoorbellOfFreedRequestsServesOthersAndKeepsCounting) {
-  std::vector<Channel*> all = {&Make(), &Make()};
+  std::vector<Pair*> all = {&Make(), &Make()};
   SharedStart* const shared = Start(all);
   Run(all);
   starts_.Forget(*all[1]);  // in whatever order
   starts_.Forget(*all[0]);
-  const std::vector<Channel*> next = {&Make(), &Make()};
+  const std::vector<Pair*> next = {&Make(), &Make()};
   ASSERT_EQ(Start(next), shared);
   Run(next);
   EXPECT_EQ(shared->word->value, 2U) << "a daemon that looks late sees it grow";
@@ -149,7 +149,7 @@ TEST_F(SharedStartsTest, DoorbellOfFreedRequestsServesOthersAndKeepsCounting) {
 }
 
 TEST_F(SharedStartsTest, DoorbellThatAStreamMayStillWriteServesNobody) {
-  const std::vector<Channel*> all = {&Make(), &Make()};
+  const std::vector<Pair*> all = {&Make(), &Make()};
   SharedStart* const shared = Start(all);
   shm::Counter(&all[0]->end->done).Fail(ErrorCode::kPeerDied);
   starts_.Forget(*all[0]);
@@ -164,15 +164,15 @@ TEST_F(SharedStartsTest, WithoutMemoryEachHasItsOwn) {
 }
 
 TEST_F(SharedStartsTest, OnlyReadySendsBetweenNodesMayShare) {
-  Channel& channel = Make();
-  EXPECT_TRUE(SharedStarts::MayShare(channel));
-  channel.is_send = false;
-  EXPECT_TRUE(SharedStarts::MayShare(channel)) << "their receives, too";
-  channel.local = true;
-  EXPECT_FALSE(SharedStarts::MayShare(channel));
-  channel.local = false;
-  channel.mode = shm::SendMode::kStandard;
-  EXPECT_FALSE(SharedStarts::MayShare(channel)) << "counted together with the clear-to-sends";
+  Pair& pair = Make();
+  EXPECT_TRUE(SharedStarts::MayShare(pair));
+  pair.is_send = false;
+  EXPECT_TRUE(SharedStarts::MayShare(pair)) << "their receives, too";
+  pair.local = true;
+  EXPECT_FALSE(SharedStarts::MayShare(pair));
+  pair.local = false;
+  pair.mode = shm::SendMode::kStandard;
+  EXPECT_FALSE(SharedStarts::MayShare(pair)) << "counted together with the clear-to-sends";
 }
 
 }  // namespace

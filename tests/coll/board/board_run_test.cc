@@ -120,8 +120,8 @@ TEST_P(BoardRunTest, MembersMayBeAheadAndBehind) {
 
 INSTANTIATE_TEST_SUITE_P(
     Ways, BoardRunTest,
-    ::testing::Values(RunSpec{"pieces_2", 2, kPiecesOnly, false},
-                      RunSpec{"pieces_5_crowded", 5, kPiecesOnly, true},
+    ::testing::Values(RunSpec{"pieces_2", 2, kSlicesOnly, false},
+                      RunSpec{"pieces_5_crowded", 5, kSlicesOnly, true},
                       RunSpec{"both_3_with_pauses", 3, kBoth, false, true},
                       RunSpec{"both_4_crowded_with_pauses", 4, kBoth, true, true},
                       RunSpec{"direct_2", 2, kDirectOnly, false},
@@ -138,26 +138,26 @@ TEST(BoardRun, RefusesWhatItCannotDo) {
   problem.collective = Collective::kAlltoall;
   problem.size = 2;
   problem.block_bytes = 100;
-  EXPECT_TRUE(CanRunOnBoard(problem, kPiecesOnly));
+  EXPECT_TRUE(CanRunOnBoard(problem, kSlicesOnly));
   problem.has_blocks = true;
-  EXPECT_FALSE(CanRunOnBoard(problem, kPiecesOnly));
+  EXPECT_FALSE(CanRunOnBoard(problem, kSlicesOnly));
   EXPECT_FALSE(CanRunOnBoard(problem, kDirectOnly));
   problem.has_blocks = false;
   problem.block_bytes = size_t{1} << 20;
-  EXPECT_FALSE(CanRunOnBoard(problem, kPiecesOnly));
+  EXPECT_FALSE(CanRunOnBoard(problem, kSlicesOnly));
   EXPECT_TRUE(CanRunOnBoard(problem, kDirectOnly));
   problem.in_place = true;
   EXPECT_FALSE(CanRunOnBoard(problem, kDirectOnly));
   problem.collective = Collective::kNeighbourAlltoall;
   problem.block_bytes = 8;
-  EXPECT_FALSE(CanRunOnBoard(problem, kPiecesOnly));
+  EXPECT_FALSE(CanRunOnBoard(problem, kSlicesOnly));
   // An element that does not fill a cell.
   Problem reduction;
   reduction.collective = Collective::kAllreduce;
   reduction.size = 2;
   reduction.block_bytes = 10000;
   reduction.element_bytes = 5000;
-  EXPECT_FALSE(CanRunOnBoard(reduction, kPiecesOnly));
+  EXPECT_FALSE(CanRunOnBoard(reduction, kSlicesOnly));
   EXPECT_TRUE(CanRunOnBoard(reduction, kDirectOnly));
 }
 
@@ -201,7 +201,7 @@ class StreamMemoryTest : public ::testing::Test {
 };
 
 TEST_F(StreamMemoryTest, IsCopiedWhereBuffersAreShort) {
-  ASSERT_TRUE(Run(2000, kPiecesOnly));
+  ASSERT_TRUE(Run(2000, kSlicesOnly));
   EXPECT_EQ(ranks_[0].output, ranks_[0].expected);
   EXPECT_EQ(ranks_[1].output, ranks_[1].expected);
   EXPECT_EQ(node_.copies(), 1U);  // the result, copied once
@@ -212,27 +212,27 @@ TEST_F(StreamMemoryTest, IsLeftToMessagesWhereBuffersAreLong) {
       MakeCase({.collective = Collective::kAllreduce, .size = 2, .count = 2000})[1].output;
   ASSERT_FALSE(Run(2000, kDirectOnly));
   EXPECT_EQ(ranks_[1].output, before);
-  ASSERT_TRUE(Run(2000, kPiecesOnly));  // and the board works on
+  ASSERT_TRUE(Run(2000, kSlicesOnly));  // and the board works on
 }
 
 TEST_F(StreamMemoryTest, IsLeftToMessagesWhereItIsSentOn) {
   for (const Collective collective :
        {Collective::kBcast, Collective::kAllgather, Collective::kAlltoall}) {
-    EXPECT_TRUE(RunFrom(collective, 20000, kPiecesOnly)) << CollectiveName(collective);
+    EXPECT_TRUE(RunFrom(collective, 20000, kSlicesOnly)) << CollectiveName(collective);
     EXPECT_EQ(ranks_[1].output, ranks_[1].expected);
     // A broadcast is read from the root's memory.
-    EXPECT_EQ(RunFrom(collective, 90000, kPiecesOnly), collective == Collective::kBcast)
+    EXPECT_EQ(RunFrom(collective, 90000, kSlicesOnly), collective == Collective::kBcast)
         << CollectiveName(collective);
   }
 }
 
-// A reduction that a device had better do; with two ranks, whose root sees the other's first piece.
+// A reduction that a device had better do; with two ranks, whose root sees the other's first slice.
 TEST_F(StreamMemoryTest, IsLeftToMessagesWhereADeviceReduces) {
   for (const size_t count : {20000, 50000}) {
     for (const int device : {kHostMemory, 0}) {
       ranks_ = MakeCase({.collective = Collective::kReduce, .size = 2, .count = count});
       node_.SetByStream(ranks_[1].input.data(), ranks_[1].input.size());
-      const bool on_board = RunCase(kPiecesOnly, device);
+      const bool on_board = RunCase(kSlicesOnly, device);
       EXPECT_EQ(on_board, device == kHostMemory || count == 20000) << count;
       EXPECT_EQ(ranks_[0].output == ranks_[0].expected, on_board) << count;
     }

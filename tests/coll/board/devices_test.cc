@@ -78,7 +78,7 @@ class DevicesTest : public ::testing::Test {
 };
 
 TEST_F(DevicesTest, ABroadcastIsReadFromTheRoot) {
-  for (const BoardLimits& limits : {kPiecesOnly, kDirectOnly}) {
+  for (const BoardLimits& limits : {kSlicesOnly, kDirectOnly}) {
     for (const size_t count : kCounts) {
       Make(Collective::kBcast, count);
       SetDevices({0, 1, 2, 3});
@@ -100,7 +100,7 @@ TEST_F(DevicesTest, ABroadcastFromHostMemoryIsBroughtToDevices) {
   for (const size_t count : kCounts) {
     Make(Collective::kBcast, count);
     SetDevices({0, 2});
-    EXPECT_EQ(Run(kPiecesOnly), BoardResult::kDone);
+    EXPECT_EQ(Run(kSlicesOnly), BoardResult::kDone);
     ExpectRight();
     EXPECT_EQ(copies(), 2U);
     EXPECT_EQ(moves(), 0U);
@@ -108,7 +108,7 @@ TEST_F(DevicesTest, ABroadcastFromHostMemoryIsBroughtToDevices) {
 }
 
 TEST_F(DevicesTest, AShortAllgatherIsOneKernelOfTheFirst) {
-  for (const BoardLimits& limits : {kPiecesOnly, kDirectOnly}) {
+  for (const BoardLimits& limits : {kSlicesOnly, kDirectOnly}) {
     for (const size_t count : {size_t{1}, size_t{100}, size_t{2000}}) {
       for (const bool in_place : {false, true}) {
         Make(Collective::kAllgather, count, in_place);
@@ -123,7 +123,7 @@ TEST_F(DevicesTest, AShortAllgatherIsOneKernelOfTheFirst) {
 }
 
 TEST_F(DevicesTest, ALongAllgatherIsGatheredWithTheFirst) {
-  for (const BoardLimits& limits : {kPiecesOnly, kDirectOnly}) {
+  for (const BoardLimits& limits : {kSlicesOnly, kDirectOnly}) {
     for (const bool in_place : {false, true}) {
       Make(Collective::kAllgather, kLong, in_place);
       SetDevices({0, 1, 2, 3});
@@ -143,7 +143,7 @@ TEST_F(DevicesTest, AnAllgatherWhoseBlocksNoKernelReachesIsGathered) {
     for (const bool in_place : {false, true}) {
       Make(Collective::kAllgather, 100, in_place);
       SetDevices({0, 1, 2, 3});
-      EXPECT_EQ(Run(kPiecesOnly), BoardResult::kDone);
+      EXPECT_EQ(Run(kSlicesOnly), BoardResult::kDone);
       ExpectRight();
       EXPECT_EQ(spreads(), in_place ? 0U : tries);
       EXPECT_EQ(copies(), in_place ? 0U : 1U);
@@ -154,7 +154,7 @@ TEST_F(DevicesTest, AnAllgatherWhoseBlocksNoKernelReachesIsGathered) {
 
 // Whichever ranks have which memory, all agree.
 TEST_F(DevicesTest, AnAllgatherOfBothKindsGoesElsewhere) {
-  for (const BoardLimits& limits : {kPiecesOnly, kDirectOnly}) {
+  for (const BoardLimits& limits : {kSlicesOnly, kDirectOnly}) {
     for (const std::vector<int>& devices : {std::vector{0}, {3}, {1, 2}, {0, 1, 2}}) {
       for (const size_t count : kCounts) {
         Make(Collective::kAllgather, count);
@@ -178,13 +178,13 @@ TEST_F(DevicesTest, WhoReachesNobodysMemoryGetsACopy) {
     for (const Collective collective : {Collective::kBcast, Collective::kAllgather}) {
       Make(collective, count);
       SetDevices({0, 1, 2, 3});
-      EXPECT_EQ(Run(kPiecesOnly), BoardResult::kDone);
+      EXPECT_EQ(Run(kSlicesOnly), BoardResult::kDone);
       ExpectRight();
     }
   }
   Make(Collective::kAllgather, 100);
   SetDevices({0, 1, 2, 3});
-  EXPECT_EQ(Run(kPiecesOnly), BoardResult::kDone);
+  EXPECT_EQ(Run(kSlicesOnly), BoardResult::kDone);
   ExpectRight();
   EXPECT_EQ(moves(), 0U);
   EXPECT_EQ(copies(), 8U);
@@ -223,7 +223,7 @@ TEST_F(DevicesTest, TheDeathOfAMemberIsTold) {
             CaseReducer reducer(true);
             RunFailure failure;
             EXPECT_EQ(RunOnBoard(&node.board(member), 1, rank.problem,
-                                 {rank.input.data(), rank.output.data(), &reducer}, kPiecesOnly,
+                                 {rank.input.data(), rank.output.data(), &reducer}, kSlicesOnly,
                                  &failure),
                       BoardResult::kDone);
             const bool must_hear = collective == Collective::kAllgather || dead == 1 || member == 1;

@@ -15,7 +15,7 @@ inline BoardLimits Limits(size_t direct_min_bytes, size_t cells_max_bytes) {
   return limits;
 }
 
-inline const BoardLimits kPiecesOnly = Limits(SIZE_MAX, size_t{1} << 19);
+inline const BoardLimits kSlicesOnly = Limits(SIZE_MAX, size_t{1} << 19);
 inline const BoardLimits kDirectOnly = Limits(1, 0);
 
 }  // namespace ferry::collective

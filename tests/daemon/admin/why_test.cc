@@ -144,7 +144,7 @@ TEST_F(WhyTest, ACopySaysHowFarItIs) {
   transfer.claim = uint64_t{7} << 32 | 3;
   EXPECT_EQ(Step(), "matched; 2 of 4 chunks copied, 1 being copied");
   EXPECT_EQ(Why().reasons(0).done_bytes(), 512U << 10);
-  transfer.state = static_cast<uint32_t>(shm::TransferState::kOffered);
+  transfer.state = static_cast<uint32_t>(shm::TransferState::kAnnounced);
   EXPECT_EQ(Step().find("announced; rank 1 has not looked at its lane (0 messages there)"), 0U);
   transfer.generation = 8;
   EXPECT_EQ(Step(), "copied; the rank notices it at its next call");

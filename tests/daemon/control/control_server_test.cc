@@ -397,10 +397,10 @@ TEST_F(ControlServerTest, WhatARankWaitsForIsToldToItself) {
 TEST_F(ControlServerTest, OffersAreTakenOrRefusedWhole) {
   auto [rank, peer] = daemon_.StartTwoRanks();
   ASSERT_EQ(rank.SendRegion(1, 1 << 16).code(), ErrorCode::kOk);
-  attach::MatchOffer offer{};
+  attach::PairOffer offer{};
   offer.key = {0, 0, 1, 7, 0};
   offer.end = {1, 0, 0};
-  attach::MatchOffer bad = offer;
+  attach::PairOffer bad = offer;
   bad.key.ordinal = 1;
   bad.end.region = 9;
   ExpectError(rank.Offer(true, {offer, bad}, 2).status(), ErrorCode::kInvalidBuffer, "region 9");

@@ -31,11 +31,11 @@ class TestRing {
     layout->region = region_->id;
     layout->completions_offset = offset + shm::MpscRing::SizeBytes(capacity);
     layout_ = layout;
-    Offer(region_->id, offset, capacity);
+    SentRts(region_->id, offset, capacity);
   }
 
   shm::RingWords& words() { return rank_.view().layout->rings[index_]; }
-  void Offer(uint32_t region, uint64_t offset, uint32_t capacity) {
+  void SentRts(uint32_t region, uint64_t offset, uint32_t capacity) {
     words().region = region;
     words().offset = offset;
     words().capacity = capacity;

@@ -119,48 +119,48 @@ TEST_F(RingTurnsTest, PeersThatAreStuckTakeTurns) {
   EXPECT_EQ(turns, (kPeers + kBudget - 1) / kBudget);
 }
 
-// ---- Numbers of offers
+// ---- Numbers of RTSs
 
-TEST_F(RingTurnsTest, NumbersOfOffersAreGivenBackAndTakenAgain) {
+TEST_F(RingTurnsTest, NumbersOfRtsAreGivenBackAndTakenAgain) {
   std::set<uint32_t> numbers;
   for (uint32_t i = 0; i < kPeers; ++i) {
-    numbers.insert(rank_->TakeOffer());
+    numbers.insert(rank_->TakeRts());
   }
   EXPECT_EQ(numbers.size(), kPeers);
-  EXPECT_EQ(*numbers.begin(), progress::kOneSidedOffers + shm::kAnswers)
+  EXPECT_EQ(*numbers.begin(), progress::kFirstOneSidedRts + shm::kAnswers)
       << "the others are the answers'";
   for (const uint32_t number : numbers) {
-    ASSERT_NE(rank_->FindOffer(number), nullptr);
-    rank_->GiveOffer(number);
+    ASSERT_NE(rank_->FindRts(number), nullptr);
+    rank_->GiveRts(number);
   }
   for (uint32_t i = 0; i < kPeers; ++i) {
-    ASSERT_EQ(numbers.erase(rank_->TakeOffer()), 1U);
+    ASSERT_EQ(numbers.erase(rank_->TakeRts()), 1U);
   }
-  EXPECT_EQ(rank_->one_sided.offers.size(), shm::kAnswers + kPeers);
+  EXPECT_EQ(rank_->one_sided.sent_rts.size(), shm::kAnswers + kPeers);
 }
 
-TEST_F(RingTurnsTest, WhateverEndsAnOfferGivesItsNumberBackOnce) {
+TEST_F(RingTurnsTest, WhateverEndsAnRtsGivesItsNumberBackOnce) {
   const auto lend = [this] {
-    progress::Offer offer;
-    offer.state = progress::Offer::State::kPrivate;
-    offer.generation = ++rank_->one_sided.lent_generation;
-    offer.destination = 5;
-    const uint32_t number = offer.lent = rank_->TakeOffer();
-    feeds_.OnOffer(*rank_, number, std::move(offer));
+    progress::SentRts rts;
+    rts.state = progress::SentRts::State::kPrivate;
+    rts.generation = ++rank_->one_sided.lent_generation;
+    rts.destination = 5;
+    const uint32_t number = rts.lent = rank_->TakeRts();
+    staged_sends_.OnRts(*rank_, number, std::move(rts));
     return progress::WireResult{number, rank_->one_sided.lent_generation, 0, 0};
   };
   for (int i = 0; i < 10; ++i) {
     const progress::WireResult first = lend();
     const progress::WireResult second = lend();
     EXPECT_NE(first.send_request, second.send_request);
-    feeds_.OnResult(*job_, 0, 5, first, kNowNs);
-    feeds_.OnResult(*job_, 0, 5, first, kNowNs);  // said twice
-    feeds_.OnPeerEnded(*job_, 5, kNowNs);
+    staged_sends_.OnResult(*job_, 0, 5, first, kNowNs);
+    staged_sends_.OnResult(*job_, 0, 5, first, kNowNs);  // said twice
+    staged_sends_.OnPeerEnded(*job_, 5, kNowNs);
     (void)lend();
-    feeds_.FailOf(*rank_, ErrorCode::kPeerDied, kNowNs);
+    staged_sends_.FailOf(*rank_, ErrorCode::kPeerDied, kNowNs);
   }
-  EXPECT_EQ(rank_->one_sided.offers.size(), shm::kAnswers + 2U);
-  EXPECT_EQ(rank_->one_sided.free_offers.size(), 2U);
+  EXPECT_EQ(rank_->one_sided.sent_rts.size(), shm::kAnswers + 2U);
+  EXPECT_EQ(rank_->one_sided.free_rts_numbers.size(), 2U);
 }
 
 }  // namespace

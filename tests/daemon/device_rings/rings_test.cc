@@ -142,7 +142,7 @@ TEST_F(RingsTest, ARankReachesNothingOfAnother) {
   ASSERT_EQ(elsewhere.error(), ErrorCode::kOk);
   elsewhere.Change();
   ASSERT_TRUE(elsewhere.IsSettled());
-  elsewhere.Offer(21, 0, 64);
+  elsewhere.SentRts(21, 0, 64);
   EXPECT_EQ(elsewhere.error(), ErrorCode::kInvalidBuffer);
 }
 
@@ -171,7 +171,7 @@ TEST_F(RingsTest, RefusesRingsThatCannotBe) {
   for (const auto& bad : cases) {
     other.Change();
     ASSERT_TRUE(other.IsSettled());
-    other.Offer(bad.region, bad.offset, bad.capacity);
+    other.SentRts(bad.region, bad.offset, bad.capacity);
     EXPECT_EQ(other.error(), bad.error) << bad.region << " " << bad.offset << " " << bad.capacity;
   }
   EXPECT_EQ(ring.Ask(Request(1, 0, 0, 1)), ErrorCode::kOk);
@@ -343,14 +343,13 @@ class RingStartsTest : public RingsTest {
       rings_[i] = std::make_unique<TestRing>(rank(i), regions_[i]);
     }
   }
-  shm::ChannelLayout& End(uint32_t of_rank) {
-    return *reinterpret_cast<shm::ChannelLayout*>(regions_[of_rank]->mapping.base() + kEnd);
+  shm::PairLayout& End(uint32_t of_rank) {
+    return *reinterpret_cast<shm::PairLayout*>(regions_[of_rank]->mapping.base() + kEnd);
   }
   // Does what ferry_ring_prepare_start does.
   void Arm(uint32_t of_rank, uint64_t start) {
     shm::StoreRelease(End(of_rank).armed, start);
-    shm::FetchAdd(rank(of_rank).view().layout->channels_armed, uint64_t{1},
-                  std::memory_order_seq_cst);
+    shm::FetchAdd(rank(of_rank).view().layout->pairs_armed, uint64_t{1}, std::memory_order_seq_cst);
     rank(of_rank).RingDaemon();
   }
 

@@ -44,9 +44,9 @@ TEST(FaultsTest, FailsAtTheNthPassingOnly) {
 
 TEST(FaultsTest, TakesSeveralRules) {
   const auto faults = Parse("pull.read:1:TIMEOUT,pull.read:2:LIMIT,memory.register:1:MEMORY");
-  EXPECT_EQ(faults->Pass(FaultPoint::kPullRead), ErrorCode::kTimeout);
+  EXPECT_EQ(faults->Pass(FaultPoint::kRndvGetRead), ErrorCode::kTimeout);
   EXPECT_EQ(faults->Pass(FaultPoint::kMemoryRegister), ErrorCode::kOutOfMemory);
-  EXPECT_EQ(faults->Pass(FaultPoint::kPullRead), ErrorCode::kLimitExceeded);
+  EXPECT_EQ(faults->Pass(FaultPoint::kRndvGetRead), ErrorCode::kLimitExceeded);
   const std::vector<FaultReport> reports = faults->Report();
   ASSERT_EQ(reports.size(), 3U);
   EXPECT_EQ(reports[1].point, "pull.read");
@@ -60,10 +60,10 @@ TEST(FaultsTest, StallsUntilItIsReleased) {
   const auto faults = Parse("pull.read:1:stall");
   EXPECT_FALSE(faults->stalling());
   EXPECT_EQ(faults->Report()[0].state, "waits");
-  EXPECT_EQ(faults->Pass(FaultPoint::kPullRead), ErrorCode::kWouldBlock);
+  EXPECT_EQ(faults->Pass(FaultPoint::kRndvGetRead), ErrorCode::kWouldBlock);
   EXPECT_TRUE(faults->stalling());
-  EXPECT_TRUE(faults->IsStalling(FaultPoint::kPullRead));
-  EXPECT_FALSE(faults->IsStalling(FaultPoint::kSendPull));
+  EXPECT_TRUE(faults->IsStalling(FaultPoint::kRndvGetRead));
+  EXPECT_FALSE(faults->IsStalling(FaultPoint::kSendRndvGet));
   EXPECT_EQ(faults->Report()[0].state, "stalls");
   int resumed = 0;
   faults->Hold([&] { ++resumed; });
@@ -78,8 +78,8 @@ TEST(FaultsTest, StallsUntilItIsReleased) {
 
 TEST(FaultsDeathTest, KillsTheProcess) {
   const auto faults = Parse("send.pull:2:kill");
-  EXPECT_EQ(faults->Pass(FaultPoint::kSendPull), ErrorCode::kOk);
-  EXPECT_EXIT(faults->Pass(FaultPoint::kSendPull), testing::KilledBySignal(SIGKILL), "");
+  EXPECT_EQ(faults->Pass(FaultPoint::kSendRndvGet), ErrorCode::kOk);
+  EXPECT_EXIT(faults->Pass(FaultPoint::kSendRndvGet), testing::KilledBySignal(SIGKILL), "");
 }
 
 std::string Complaint(const std::string& text) {

@@ -14,7 +14,7 @@ class NoLinks final : public NodeLinks {
   uint64_t Incarnation() const override { return 1; }
   void SendJoined(const std::string&, const control::JoinedRequest&, Done) override {}
   void SendLeft(const std::string&, const control::LeftRequest&, Done) override {}
-  void SendMatches(const std::string&, const control::MatchNewsRequest&, NewsDone) override {}
+  void SendPairs(const std::string&, const control::PairNewsRequest&, NewsDone) override {}
   void SendLinkNews(const std::string&, const control::LinkNewsRequest&, NewsDone) override {}
 };
 

@@ -113,7 +113,7 @@ class LinkedDaemon final : public NodeLinks {
   void SendLeft(const std::string&, const control::LeftRequest&, Done done) override {
     loop_.Post([done = std::move(done)] { done({}); });
   }
-  void SendMatches(const std::string&, const control::MatchNewsRequest&, NewsDone) override {}
+  void SendPairs(const std::string&, const control::PairNewsRequest&, NewsDone) override {}
   void SendLinkNews(const std::string&, const control::LinkNewsRequest& request,
                     NewsDone done) override {
     Fate fate = Fate::kArrives;

@@ -408,12 +408,12 @@ TEST_F(PeerLinksTest, NobodyIsNoDaemon) {
   request.set_life(3);
   ExpectError(Greet(a_, request).status(), ErrorCode::kInvalidArgument, "says no incarnation");
   EXPECT_TRUE(Beat("127.0.0.1:1", 0).ok());
-  control::MatchNewsRequest news;
+  control::PairNewsRequest news;
   news.set_job_id("job");
   news.set_job_proof(JobProof(kTestSecret, "job", 0));
   news.set_node(1);
-  control::MatchNews* paired = news.add_news();
-  paired->set_kind(control::MatchNews::SEND_OFFERED);
+  control::PairNews* paired = news.add_news();
+  paired->set_kind(control::PairNews::SEND_OFFERED);
   paired->mutable_key()->set_source(1);
   ExpectError(TellAs("127.0.0.1:1", "", &PeerStub::Matches, news), ErrorCode::kNodeUnreachable,
               "has not been answered by its caller at 127.0.0.1:1 yet");

@@ -187,7 +187,7 @@ TEST_F(DeviceCopierTest, CopiesBothWaysAndRings) {
 }
 
 TEST_F(DeviceCopierTest, PinsStagingMemoryWhileItBelongsToItsPool) {
-  const auto kind = [this](const std::byte* piece) { return backend_->Identify(piece).kind; };
+  const auto kind = [this](const std::byte* fragment) { return backend_->Identify(fragment).kind; };
   progress::StagingShape shape{kBlockBytes, 4, 2};
   shape.user = copier_->memory_user();
   auto pool = registrar_.MakePool(shape);
@@ -257,14 +257,14 @@ TEST_F(DeviceCopierTest, AStreamThatFailsTakesWhatIsQueuedAlongAndIsReplaced) {
   }
 }
 
-TEST_F(DeviceCopierTest, TakesNoMoreThanItsPoolsHavePieces) {
-  for (uint32_t i = 0; i < pool_->pieces(); ++i) {
+TEST_F(DeviceCopierTest, TakesNoMoreThanItsPoolsHaveFragments) {
+  for (uint32_t i = 0; i < pool_->fragments(); ++i) {
     ASSERT_TRUE(copier_->Submit(Task(kIn, pool_->base(), 16)));
   }
   EXPECT_FALSE(copier_->Submit(Task(kIn, pool_->base(), 16)));
-  CollectUntil(pool_->pieces());
+  CollectUntil(pool_->fragments());
   EXPECT_TRUE(copier_->Submit(Task(kIn, pool_->base(), 16)));
-  CollectUntil(pool_->pieces() + 1);
+  CollectUntil(pool_->fragments() + 1);
 }
 
 TEST_F(DeviceCopierTest, GoesWithCopiesUnderWay) {

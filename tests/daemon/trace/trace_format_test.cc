@@ -106,7 +106,7 @@ TEST(TraceFormatTest, MomentsAndCountersHaveTheirOwnEvents) {
 
 TEST(TraceFormatTest, WhatHasNotEndedSaysSo) {
   progress::TraceRecord record =
-      Span(progress::TraceKind::kPull, progress::TracePlace::kProgressThread, 1'000, 2'000);
+      Span(progress::TraceKind::kRndvGet, progress::TracePlace::kProgressThread, 1'000, 2'000);
   record.error = progress::TraceError(ErrorCode::kWouldBlock);
   const TraceReading reading = ReadTrace(Format(DumpOf({record})));
   ASSERT_THAT(reading.spans, SizeIs(1));
@@ -115,7 +115,7 @@ TEST(TraceFormatTest, WhatHasNotEndedSaysSo) {
 
 TEST(TraceFormatTest, TellsHowManyRecordsGaveWay) {
   const TraceReading reading =
-      ReadTrace(Format(DumpOf(std::vector(10, Span(progress::TraceKind::kFeed,
+      ReadTrace(Format(DumpOf(std::vector(10, Span(progress::TraceKind::kStagedSend,
                                                    progress::TracePlace::kProgressThread, 1, 2)),
                               4)));
   EXPECT_THAT(reading.spans, SizeIs(4));
@@ -125,7 +125,7 @@ TEST(TraceFormatTest, TellsHowManyRecordsGaveWay) {
 
 TEST(TraceFormatTest, NamesMayHoldAnything) {
   progress::TraceDump dump =
-      DumpOf({Span(progress::TraceKind::kPull, progress::TracePlace::kProgressThread, 1, 2)});
+      DumpOf({Span(progress::TraceKind::kRndvGet, progress::TracePlace::kProgressThread, 1, 2)});
   dump.jobs = {"a\"b\\c\n\xff"};
   const TraceReading reading = ReadTrace(Format(std::move(dump), "quo\"te"));
   ASSERT_THAT(reading.spans, SizeIs(1));
@@ -135,7 +135,7 @@ TEST(TraceFormatTest, NamesMayHoldAnything) {
 
 TEST(TraceFormatTest, ComesInPiecesAndStopsWhenNobodyWantsThem) {
   const std::vector<progress::TraceRecord> records(
-      5000, Span(progress::TraceKind::kPull, progress::TracePlace::kProgressThread, 1, 2));
+      5000, Span(progress::TraceKind::kRndvGet, progress::TracePlace::kProgressThread, 1, 2));
   size_t longest = 0;
   std::string text;
   EXPECT_TRUE(FormatTrace(DumpOf(records, 5000), {"n", 1}, [&](std::string_view piece) {

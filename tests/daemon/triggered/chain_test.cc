@@ -83,14 +83,14 @@ class ChainTest : public testing::Test {
 };
 
 TEST_F(ChainTest, PassesEachMessageOn) {
-  for (const uint64_t bytes : {uint64_t{0}, uint64_t{8}, uint64_t{5000}, kNicPartBytes + 3}) {
+  for (const uint64_t bytes : {uint64_t{0}, uint64_t{8}, uint64_t{5000}, kNicChunkBytes + 3}) {
     for (const bool shares : {false, true}) {
       SCOPED_TRACE(std::to_string(bytes) + (shares ? " bytes, shared" : " bytes"));
       ASSERT_NO_FATAL_FAILURE(MakeBoth(bytes));
       if (shares) {
         Share();
       }
-      const uint64_t rounds = bytes > kNicPartBytes ? 2 : 12;  // this network is slow
+      const uint64_t rounds = bytes > kNicChunkBytes ? 2 : 12;  // this network is slow
       for (uint64_t round = 1; round <= rounds; ++round) {
         Start(round);
         ASSERT_NO_FATAL_FAILURE(ExpectRound(round));

@@ -72,7 +72,7 @@ class CxiNode final : private PairKeeper, private transport::DeferredSink {
       plan.is_send = number == kSend;
       plan.mode = is_ready ? shm::SendMode::kReady : shm::SendMode::kSynchronous;
       plan.size_bytes = kBytes;
-      plan.end = {heap, number * sizeof(shm::ChannelLayout)};
+      plan.end = {heap, number * sizeof(shm::PairLayout)};
       plan.window = {message[number - 1], 0};
       auto pair = std::make_unique<Pair>(
           std::move(plan), reinterpret_cast<progress::ServedRank*>(const_cast<int*>(&kRank)));
@@ -128,15 +128,15 @@ class CxiNode final : private PairKeeper, private transport::DeferredSink {
     return TurnUntil([this, count] { return nic.open_counters() == count; });
   }
 
-  shm::ChannelLayout& end(uint64_t number) const {
-    return reinterpret_cast<shm::ChannelLayout*>(heap->mapping.base())[number];
+  shm::PairLayout& end(uint64_t number) const {
+    return reinterpret_cast<shm::PairLayout*>(heap->mapping.base())[number];
   }
   uint64_t Done(uint64_t number) const { return shm::LoadAcquire(end(number).done.value); }
 
   static constexpr transport::PeerId kSelf{1};
   transport::FakeCxi nic;
   transport::FakeCxiTransport transport;
-  const std::shared_ptr<Region> heap = MakeRegion(8 * sizeof(shm::ChannelLayout));
+  const std::shared_ptr<Region> heap = MakeRegion(8 * sizeof(shm::PairLayout));
   const std::array<std::shared_ptr<Region>, 2> message = {MakeRegion(kBytes), MakeRegion(kBytes)};
   std::unique_ptr<DeferredNics> nics;
   std::map<uint64_t, std::unique_ptr<Pair>> pairs;
@@ -192,7 +192,7 @@ class CounterPageTest : public testing::Test {
 
   // As Queues do it.
   void Enqueue(uint64_t number, uint64_t round, uint64_t* page) {
-    shm::ChannelLayout& end = node_->end(number);
+    shm::PairLayout& end = node_->end(number);
     shm::StoreRelease(end.armed, round);
     ASSERT_TRUE((page != nullptr ? stream_->WriteValue64(page, 1)
                                  : stream_->WriteValue64(&end.start.value, round))
@@ -410,8 +410,8 @@ TEST(CounterPageRaceTest, EitherTheRankHasThePageOrFerrydHasItBack) {
                                 return UniqueFd(fcntl(doorbell.descriptor, F_DUPFD_CLOEXEC, 0));
                               },
                               [] { return nullptr; }});
-  const std::shared_ptr<Region> heap = MakeRegion(sizeof(shm::ChannelLayout));
-  auto* const end = reinterpret_cast<shm::ChannelLayout*>(heap->mapping.base());
+  const std::shared_ptr<Region> heap = MakeRegion(sizeof(shm::PairLayout));
+  auto* const end = reinterpret_cast<shm::PairLayout*>(heap->mapping.base());
   int taken = 0;
   for (uint64_t id = 1; id <= 2000; ++id) {
     CounterPage page;

@@ -44,7 +44,7 @@ TEST_P(NicMoverShapesTest, RoundsCarryTheirMessages) {
   const Shape& shape = GetParam();
   NicNodes nodes({.entries = shape.entries}, {.entries = shape.entries});
   nodes.Add(shape.bytes, shape.ready);
-  RunRounds(nodes, shape.bytes > kNicPartBytes ? 4 : 20, shape.ready);
+  RunRounds(nodes, shape.bytes > kNicChunkBytes ? 4 : 20, shape.ready);
   const DeferredPool::Counts sent = nodes.a->counts();
   const DeferredPool::Counts received = nodes.b->counts();
   if (shape.all_on_nic) {
@@ -62,8 +62,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Shape{"Ready", 4096, true, 504, true}, Shape{"Regular", 4096, false, 504, true},
                     Shape{"OneByte", 1, false, 504, true}, Shape{"Empty", 0, false, 504, true},
                     Shape{"EmptyReady", 0, true, 504, true},
-                    Shape{"Long", 2 * kNicPartBytes + 5, false, 504, true},
-                    Shape{"LongInSoftwarePartly", 2 * kNicPartBytes + 5, false, 1, false},
+                    Shape{"Long", 2 * kNicChunkBytes + 5, false, 504, true},
+                    Shape{"LongInSoftwarePartly", 2 * kNicChunkBytes + 5, false, 1, false},
                     Shape{"InSoftwarePartly", 4096, false, 1, false},
                     Shape{"EmptyInSoftwarePartly", 0, false, 1, false}),
     [](const auto& info) { return std::string(info.param.name); });

@@ -224,7 +224,7 @@ struct Request {
 
   NicNode* node = nullptr;
   uint64_t number = 0;
-  shm::ChannelLayout* words = nullptr;
+  shm::PairLayout* words = nullptr;
   uint64_t bytes = 0;
   std::shared_ptr<Region> message;  // null without bytes
 };
@@ -335,7 +335,7 @@ class NicNodes {
     return *reinterpret_cast<shm::CounterLayout*>(heap->mapping.base() + kDoorbell);
   }
   static uint64_t OffsetOf(uint64_t number) {
-    return sizeof(shm::CounterLayout) + (number - 1) * sizeof(shm::ChannelLayout);
+    return sizeof(shm::CounterLayout) + (number - 1) * sizeof(shm::PairLayout);
   }
   static std::shared_ptr<Region> MakeHeap() { return MakeRegion(OffsetOf(kMostPairs + 1)); }
   const std::shared_ptr<Region>& HeapOf(const Request& request) const {
@@ -345,7 +345,7 @@ class NicNodes {
                              uint64_t bytes) {
     return {.node = &node,
             .number = number,
-            .words = reinterpret_cast<shm::ChannelLayout*>(heap->mapping.base() + OffsetOf(number)),
+            .words = reinterpret_cast<shm::PairLayout*>(heap->mapping.base() + OffsetOf(number)),
             .bytes = bytes,
             .message = bytes != 0 ? MakeRegion(bytes) : nullptr};
   }

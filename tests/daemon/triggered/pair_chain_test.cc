@@ -20,7 +20,7 @@ class PairsTest : public RingsTest {
   static constexpr uint64_t kBack = 2;
   static constexpr uint64_t kApart = 3;  // another one that goes there
 
-  static uint64_t EndAt(uint64_t number) { return kEnds + number * sizeof(shm::ChannelLayout); }
+  static uint64_t EndAt(uint64_t number) { return kEnds + number * sizeof(shm::PairLayout); }
   // Messages of rank 1 lie where they are received.
   static uint64_t WindowAt(uint32_t of_rank, uint64_t number) {
     return kWindows + (of_rank == 1 && number == kBack ? kThere : number) * 1024;
@@ -45,9 +45,8 @@ class PairsTest : public RingsTest {
       }
     }
   }
-  shm::ChannelLayout& End(uint32_t of_rank, uint64_t number) {
-    return *reinterpret_cast<shm::ChannelLayout*>(regions_[of_rank]->mapping.base() +
-                                                  EndAt(number));
+  shm::PairLayout& End(uint32_t of_rank, uint64_t number) {
+    return *reinterpret_cast<shm::PairLayout*>(regions_[of_rank]->mapping.base() + EndAt(number));
   }
   std::byte* Message(uint32_t of_rank, uint64_t number) {
     return regions_[of_rank]->mapping.base() + WindowAt(of_rank, number);
@@ -59,8 +58,7 @@ class PairsTest : public RingsTest {
   }
   void StartEnd(uint32_t of_rank, uint64_t number, uint64_t round) {
     shm::StoreRelease(End(of_rank, number).armed, round);
-    shm::FetchAdd(rank(of_rank).view().layout->channels_armed, uint64_t{1},
-                  std::memory_order_seq_cst);
+    shm::FetchAdd(rank(of_rank).view().layout->pairs_armed, uint64_t{1}, std::memory_order_seq_cst);
     rank(of_rank).RingDaemon();
     shm::StoreRelease(End(of_rank, number).start.value, round);
   }

@@ -86,13 +86,12 @@ class PairNicDeviceTest : public NicDeviceTest {
       plane(end).RemovePair({kJob, end, kNumber});
     }
   }
-  shm::ChannelLayout& End(uint32_t of_rank) {
-    return *reinterpret_cast<shm::ChannelLayout*>(host_[of_rank]->mapping.base());
+  shm::PairLayout& End(uint32_t of_rank) {
+    return *reinterpret_cast<shm::PairLayout*>(host_[of_rank]->mapping.base());
   }
   void StartEnd(uint32_t of_rank, uint64_t round) {
     shm::StoreRelease(End(of_rank).armed, round);
-    shm::FetchAdd(rank(of_rank).view().layout->channels_armed, uint64_t{1},
-                  std::memory_order_seq_cst);
+    shm::FetchAdd(rank(of_rank).view().layout->pairs_armed, uint64_t{1}, std::memory_order_seq_cst);
     rank(of_rank).RingDaemon();
     shm::StoreRelease(End(of_rank).start.value, round);
   }

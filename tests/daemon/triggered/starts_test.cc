@@ -15,7 +15,7 @@ namespace ferry::daemon {
 namespace {
 
 struct alignas(64) Heap {
-  shm::ChannelLayout end{};
+  shm::PairLayout end{};
   shm::CounterLayout doorbells[2] = {};
 };
 

@@ -54,12 +54,12 @@ class JobTurnsTest : public ::testing::Test {
   // Rank 1 has matched a message of rank 0, which may now say where to copy it.
   void Match(const shm::Location& said_destination) {
     shm::TransferLayout& transfer = *job_.Inbox(0).transfer(1);
-    engine::TransferOffer offer;
+    engine::TransferRts offer;
     offer.source = {0, 0, reinterpret_cast<uint64_t>(sent_.data())};
     offer.size_bytes = kBytes;
     offer.chunk_bytes = kBytes;
     offer.destination_rank = 1;
-    engine::OfferTransfer(transfer, kGeneration, offer);
+    engine::AnnounceTransfer(transfer, kGeneration, offer);
     ASSERT_TRUE(engine::MatchTransfer(transfer, kGeneration, said_destination, kBytes));
     SessionOf(1).layout->request_fresh = 2;
     shm::RequestLayout& slot = *SessionOf(1).request(1);

@@ -16,7 +16,7 @@ namespace {
 
 using ferry::ErrorCode;
 using ferry::client::OneSided;
-using ferry::client::Place;
+using ferry::client::RemoteAddress;
 using ferry::client::WhenDone;
 using ferry::reduction::NumberKind;
 using ferry::reduction::OpKind;
@@ -33,11 +33,11 @@ int ranks = 0;
 
 OneSided& Core() { return *ferry_front_end(ferry::client::kFrontEndVersion)->one_sided; }
 
-Place Shared(int rank, size_t offset = 0) {
+RemoteAddress Shared(int rank, size_t offset = 0) {
   const ferry_place& base = bases[static_cast<size_t>(rank)];
   return {static_cast<uint32_t>(rank), base.segment, base.offset + offset};
 }
-Place Own(int rank, size_t offset = 0) {
+RemoteAddress Own(int rank, size_t offset = 0) {
   return Shared(rank, (1 + static_cast<size_t>(self)) * kFieldBytes + offset);
 }
 std::byte* SharedHere() { return memory; }
@@ -140,7 +140,7 @@ void SumFromEverywhere(NumberKind kind, size_t offset) {
   const Accumulation sum = Of(OpKind::kSum, kind);
   for (int round = 0; round < kRounds; ++round) {
     for (int distance = 0; distance < ranks; ++distance) {
-      const Place place = Shared((self + distance) % ranks, offset);
+      const RemoteAddress place = Shared((self + distance) % ranks, offset);
       T found[kShort];
       const bool asks = round % 10 == 0;
       CHECK_CODE(Core().Accumulate(nullptr, {place, sum, kShort}, ones.data(),
@@ -187,7 +187,7 @@ void AtomicOperationsAgree() {
   const int64_t high = INT64_MIN;
   for (int round = 0; round < kRounds; ++round) {
     for (int distance = 0; distance < ranks; ++distance) {
-      const Place place = Shared((self + distance) % ranks);
+      const RemoteAddress place = Shared((self + distance) % ranks);
       CHECK_CODE(Core().Accumulate(nullptr, {place, sum, 1}, &one, nullptr, WhenDone::kAtQuiet));
       CHECK_CODE(Core().Accumulate(nullptr, {place, flips, 1}, &high, nullptr, WhenDone::kAtQuiet));
       CHECK_CODE(Core().Atomic(nullptr, {place, ferry::shm::OneSidedOperation::kAdd, 8, 1, 0},
@@ -204,7 +204,7 @@ void AtomicOperationsAgree() {
 // ---- What cannot be -----------------------------------------------------------------------------
 
 // By the call or by the quiet.
-ErrorCode Outcome(const Place& place, const Accumulation& what, uint64_t count,
+ErrorCode Outcome(const RemoteAddress& place, const Accumulation& what, uint64_t count,
                   const void* operands, void* found) {
   uint32_t failed = 0;
   const ErrorCode error =
@@ -219,9 +219,9 @@ void WhatIsNotThereFails() {
   std::vector<double> found(100);
   const Accumulation sum = Of(OpKind::kSum, NumberKind::kFloat64);
   for (int to = 0; to < ranks; ++to) {
-    Place beyond = Shared(to);
+    RemoteAddress beyond = Shared(to);
     beyond.offset += uint64_t{1} << 40;
-    Place nowhere = Shared(to);
+    RemoteAddress nowhere = Shared(to);
     nowhere.segment += 1000;
     for (double* const before : {static_cast<double*>(nullptr), found.data()}) {
       CHECK_EQ(Outcome(beyond, sum, 100, operands.data(), before), ErrorCode::kInvalidBuffer);
@@ -267,7 +267,7 @@ void OperandsMayLieOnADevice() {
       CHECK_EQ(found == std::vector<double>(kCount, before), true);
     }
   }
-  const Place own{static_cast<uint32_t>(self), on_device.segment, on_device.offset};
+  const RemoteAddress own{static_cast<uint32_t>(self), on_device.segment, on_device.offset};
   CHECK_EQ(Outcome(own, sum, 1, operands.data(), nullptr), ErrorCode::kUnsupported);
   CHECK_OK(ferry_free(device));
 }

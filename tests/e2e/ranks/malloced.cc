@@ -81,7 +81,7 @@ int main(int argc, char** argv) {
   if (ferry_rank() == 1 && argc < 3) {
     ForbidProcessVm();
   }
-  // The last two are too long for a shadow, however late the receiver comes.
+  // The last two are too long for a bounce buffer, however late the receiver comes.
   const size_t sizes[] = {20000, 100000, 400000, kMebi, 5 * kMebi};
   for (const size_t size : sizes) {
     Exchange(size);

@@ -266,7 +266,7 @@ void Automatic(Stager by) {
     SendNewest(buffer, size, kMessages);
     wanted += kMessages;
   }
-  // Messages under way at the same time have a shadow each, even of the same bytes.
+  // Messages under way at the same time have a bounce buffer each, even of the same bytes.
   std::vector<std::vector<uint8_t>> parts(4, std::vector<uint8_t>(kMiB));
   std::vector<ferry_request> requests(parts.size());
   for (size_t i = 0; i < parts.size(); ++i) {
@@ -288,7 +288,7 @@ void Automatic(Stager by) {
   }
   wanted = by == Stager::kRanks ? wanted + parts.size() : by == Stager::kDaemons ? 0 : of_one_block;
   CHECK_EQ(ferry::ranks::CounterNamed("offload_copies"), ferry_rank() == 0 ? wanted : 0);
-  // Kept shadows give way to the application (its heap has 16 MiB).
+  // Kept bounce buffers give way to the application (its heap has 16 MiB).
   void* most = nullptr;
   CHECK_OK(ferry_alloc(15 * kMiB, FERRY_MEMORY_HOST, 0, &most));
   if (ferry_rank() == 0 && by == Stager::kRanks) {

@@ -29,7 +29,7 @@ uint8_t* Buffers() {
 uint64_t Written() { return ferry::ranks::CounterNamed("written_messages"); }
 
 // The receive is posted, and its source has heard of it, before the message is sent: the barrier's
-// messages travel behind the advert.
+// messages travel behind the RTR.
 void Expected(uint8_t* going, uint8_t* coming, uint64_t message, size_t capacity) {
   ferry_request receive = 0;
   ferry_request send = 0;

@@ -70,17 +70,17 @@ void RendezvousModel::Send(uint32_t rank, const Action& action) {
   const auto to = static_cast<uint32_t>(action.peer);
   const auto message = static_cast<uint32_t>(messages_.size());
   messages_.push_back({rank, to, action.tag, action.large});
-  const std::optional<Advert> advert = ranks_[rank].sending[to].Send(0, action.tag, action.large);
+  const std::optional<Rtr> rtr = ranks_[rank].sending[to].Send(0, action.tag, action.large);
   if (!action.large) {
     messages_[message].sender_done = true;
     Channel(rank, to).push_back({Packet::Kind::kEager, message, 0, {}});
-  } else if (!advert) {
+  } else if (!rtr) {
     Channel(rank, to).push_back({Packet::Kind::kRts, message, 0, {}});
   } else {
     // The data leaves at once, and may arrive before the announcement.
-    Channel(rank, to).push_back({Packet::Kind::kPut, message, advert->receive, {}});
-    copies_.push_back({true, message, advert->receive});
-    const Receive& receive = ranks_[to].receives[advert->receive];
+    Channel(rank, to).push_back({Packet::Kind::kPut, message, rtr->receive, {}});
+    copies_.push_back({true, message, rtr->receive});
+    const Receive& receive = ranks_[to].receives[rtr->receive];
     if (receive.state != ReceiveState::kPosted) {
       Wrong("data is written into a receive that waits for none");
     }
@@ -104,16 +104,16 @@ void RendezvousModel::Post(uint32_t rank, const Action& action) {
       return Match(rank, receive, message);
     }
   }
-  AdvertiseWhatMay(rank);
+  SendRtrsThatMay(rank);
 }
 
-// Advertises each receive that has become the first for its messages.
-void RendezvousModel::AdvertiseWhatMay(uint32_t rank) {
+// Announces each receive that has become the first for its messages.
+void RendezvousModel::SendRtrsThatMay(uint32_t rank) {
   Rank& self = ranks_[rank];
   for (uint32_t i = 0; i < self.receives.size(); ++i) {
     Receive& receive = self.receives[i];
     if (receive.state != ReceiveState::kPosted || !IsAdvertisable(receive.pattern) ||
-        receive.advert.state() != AdvertisedReceive::State::kQuiet) {
+        receive.rtr.state() != ReceiveByRtr::State::kQuiet) {
       continue;
     }
     const bool behind =
@@ -125,7 +125,7 @@ void RendezvousModel::AdvertiseWhatMay(uint32_t rank) {
       const auto source = static_cast<uint32_t>(receive.pattern.source);
       Channel(rank, source)
           .push_back({Packet::Kind::kRtr, 0, i,
-                      receive.advert.Advertise(receive.pattern, i, 0, self.seen[source])});
+                      receive.rtr.SendRtr(receive.pattern, i, 0, self.seen[source])});
     }
   }
 }
@@ -135,9 +135,9 @@ void RendezvousModel::Cancel(uint32_t rank, uint32_t index) {
   if (receive.state != ReceiveState::kPosted) {
     return;
   }
-  if (receive.advert.Cancel()) {
+  if (receive.rtr.Cancel()) {
     receive.state = ReceiveState::kCancelled;
-    AdvertiseWhatMay(rank);
+    SendRtrsThatMay(rank);
   } else {
     Channel(rank, static_cast<uint32_t>(receive.pattern.source))
         .push_back({Packet::Kind::kWithdraw, 0, index, {}});
@@ -158,7 +158,7 @@ void RendezvousModel::Deliver(uint32_t from, uint32_t to) {
     case Packet::Kind::kPut: {
       self.seen[from]++;
       Receive& receive = self.receives[packet.receive];
-      if (!receive.advert.Announce()) {
+      if (!receive.rtr.Announce()) {
         Wrong("a message is announced for a receive that is not advertised");
       }
       return Match(to, packet.receive, packet.message);
@@ -177,7 +177,7 @@ void RendezvousModel::Deliver(uint32_t from, uint32_t to) {
       messages_[packet.message].sender_done = true;
       return;
     case Packet::Kind::kRtr:
-      (void)self.sending[from].Keep(packet.advert);
+      (void)self.sending[from].Keep(packet.rtr);
       return;
     case Packet::Kind::kWithdraw:
       self.sending[from].Withdraw(packet.receive, 0);
@@ -185,10 +185,10 @@ void RendezvousModel::Deliver(uint32_t from, uint32_t to) {
       return;
     case Packet::Kind::kAcknowledge: {
       Receive& receive = self.receives[packet.receive];
-      if (receive.advert.Acknowledge()) {
+      if (receive.rtr.Acknowledge()) {
         receive.state = ReceiveState::kCancelled;
         ways_.cancelled++;
-        AdvertiseWhatMay(to);
+        SendRtrsThatMay(to);
       }
       return;
     }
@@ -202,7 +202,7 @@ void RendezvousModel::Arrive(uint32_t rank, uint32_t message, bool rts) {
   for (uint32_t i = 0; i < self.receives.size(); ++i) {
     if (self.receives[i].state == ReceiveState::kPosted &&
         CouldShareAMessage(self.receives[i].pattern, {0, static_cast<int32_t>(m.from), m.tag})) {
-      self.receives[i].advert.Match();
+      self.receives[i].rtr.Match();
       if (rts) {
         copies_.push_back({false, message, i});
       } else {
@@ -242,7 +242,7 @@ void RendezvousModel::Match(uint32_t rank, uint32_t index, uint32_t message) {
   receive.message = static_cast<int32_t>(message);
   receive.state = m.large ? ReceiveState::kMatched : ReceiveState::kDone;
   m.state = m.large ? MessageState::kMatched : MessageState::kDone;
-  AdvertiseWhatMay(rank);
+  SendRtrsThatMay(rank);
 }
 
 void RendezvousModel::Finish(const Copy& copy) {
@@ -283,7 +283,7 @@ void RendezvousModel::Cut() {
     for (Receive& receive : rank.receives) {
       if (receive.state == ReceiveState::kPosted || receive.state == ReceiveState::kMatched) {
         receive.state = ReceiveState::kCut;
-        receive.advert = {};
+        receive.rtr = {};
       }
     }
   }
@@ -303,7 +303,7 @@ void RendezvousModel::CheckEnd() {
   for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
     for (const Receive& receive : ranks_[rank].receives) {
       if (receive.state == ReceiveState::kMatched ||
-          receive.advert.state() == AdvertisedReceive::State::kWithdrawing) {
+          receive.rtr.state() == ReceiveByRtr::State::kWithdrawing) {
         Wrong("a receive never ended");
       }
       for (const uint32_t message : ranks_[rank].unexpected) {
@@ -317,7 +317,7 @@ void RendezvousModel::CheckEnd() {
     for (uint32_t peer = 0; peer < ranks_.size(); ++peer) {
       const SenderSide& side = ranks_[rank].sending[peer];
       for (uint32_t i = 0; i < side.held(); ++i) {
-        if (ranks_[peer].receives[side.advert(i).receive].state != ReceiveState::kPosted) {
+        if (ranks_[peer].receives[side.rtr(i).receive].state != ReceiveState::kPosted) {
           Wrong("an advert outlived its receive");
         }
       }
@@ -332,7 +332,7 @@ std::string RendezvousModel::Key() const {
   for (const Rank& rank : ranks_) {
     put(rank.next, rank.receives.size(), rank.unexpected.size());
     for (const Receive& receive : rank.receives) {
-      put(receive.state, receive.message, receive.advert.state());
+      put(receive.state, receive.message, receive.rtr.state());
     }
     for (const uint32_t message : rank.unexpected) {
       put(message);
@@ -341,14 +341,14 @@ std::string RendezvousModel::Key() const {
       const SenderSide& side = rank.sending[peer];
       put(rank.seen[peer], side.sent(), side.held());
       for (uint32_t i = 0; i < side.held(); ++i) {
-        put(side.advert(i).receive, side.advert(i).seen);
+        put(side.rtr(i).receive, side.rtr(i).seen);
       }
     }
   }
   for (const std::deque<Packet>& channel : channels_) {
     put(channel.size());
     for (const Packet& packet : channel) {
-      put(packet.kind, packet.message, packet.receive, packet.advert.seen);
+      put(packet.kind, packet.message, packet.receive, packet.rtr.seen);
     }
   }
   put(messages_.size());

@@ -56,7 +56,7 @@ class RendezvousModel {
   enum class ReceiveState : uint8_t { kPosted, kMatched, kDone, kCancelled, kCut };
   struct Receive {
     ReceivePattern pattern;
-    AdvertisedReceive advert;
+    ReceiveByRtr rtr;
     ReceiveState state = ReceiveState::kPosted;
     int32_t message = -1;
   };
@@ -82,7 +82,7 @@ class RendezvousModel {
     Kind kind;
     uint32_t message = 0;
     uint32_t receive = 0;
-    Advert advert;
+    Rtr rtr;
   };
   struct Copy {  // of the data of a large message
     bool write;
@@ -106,7 +106,7 @@ class RendezvousModel {
   void Cancel(uint32_t rank, uint32_t receive);
   void Deliver(uint32_t from, uint32_t to);
   void Arrive(uint32_t rank, uint32_t message, bool rts);
-  void AdvertiseWhatMay(uint32_t rank);
+  void SendRtrsThatMay(uint32_t rank);
   void Match(uint32_t rank, uint32_t receive, uint32_t message);
   void Finish(const Copy& copy);
   void Cut();

@@ -34,7 +34,7 @@ constexpr int kHostile = 0;
 constexpr int kSender = 1;
 constexpr int kLender = 2;
 
-constexpr size_t kBytes = 1 << 20;  // several chunks; too long to move into a shadow
+constexpr size_t kBytes = 1 << 20;  // several chunks; too long to move into a bounce buffer
 constexpr int kKept = 1;            // tags: offered at first, and received at last
 constexpr int kStolen = 2;          // and three more
 constexpr int kGo = 10;
@@ -63,13 +63,13 @@ struct Offer {
 };
 
 // A message to `destination` in this inbox that nobody has taken; null: there is none.
-shm::TransferLayout* FindOffer(const ferry::ranks::Area& inbox, int destination) {
+shm::TransferLayout* FindRts(const ferry::ranks::Area& inbox, int destination) {
   const auto& header = reinterpret_cast<const shm::InboxLayout*>(inbox.base)->header;
   auto* transfers = reinterpret_cast<shm::TransferLayout*>(
       inbox.base + shm::InboxTransferOffset(header.local_size));
   for (uint32_t i = 1; i < header.request_limit; ++i) {
     if (shm::LoadAcquire(transfers[i].state) ==
-            static_cast<uint32_t>(shm::TransferState::kOffered) &&
+            static_cast<uint32_t>(shm::TransferState::kAnnounced) &&
         shm::LoadAcquire(transfers[i].destination_rank) == static_cast<uint32_t>(destination)) {
       return &transfers[i];
     }
@@ -85,7 +85,7 @@ Offer AwaitOffer(int rank, int destination) {
       if (layout->header.rank != static_cast<uint32_t>(rank)) {
         continue;
       }
-      if (shm::TransferLayout* const found = FindOffer(inbox, destination); found != nullptr) {
+      if (shm::TransferLayout* const found = FindRts(inbox, destination); found != nullptr) {
         return {found, &layout->wake};
       }
     }

@@ -57,7 +57,8 @@ int Accumulate(const ferry_place& place, uint8_t* buffer, long round) {
       ferry::reduction::OpKind::kSum,
       round % 2 == 0 ? NumberKind::kFloat64 : NumberKind::kComplexLongDouble);
   const uint64_t size_bytes = kElements * sum.element_bytes();
-  const ferry::client::Place there{static_cast<uint32_t>(place.rank), place.segment, place.offset};
+  const ferry::client::RemoteAddress there{static_cast<uint32_t>(place.rank), place.segment,
+                                           place.offset};
   const ferry::ErrorCode error =
       ferry_front_end(ferry::client::kFrontEndVersion)
           ->one_sided->Accumulate(nullptr, {there, sum, kElements}, buffer, buffer + size_bytes,

@@ -180,7 +180,7 @@ TEST_F(ProgressEagerTest, SendsWhatWaitsTogether) {
   EXPECT_EQ(plane(0).Nic().messages_sent + plane(1).Nic().messages_received, 2U);
 }
 
-TEST_F(ProgressEagerTest, SendsMiddleSizedHeapMessagesAlongWithTheirOffers) {
+TEST_F(ProgressEagerTest, SendsMiddleSizedHeapMessagesAlongWithTheirRts) {
   Start({1, 1});
   for (const uint64_t size_bytes : {uint64_t{8193}, uint64_t{16384}, uint64_t{shm::kRunBytes}}) {
     const std::vector<std::byte> sent = Pattern(size_bytes, 7);
@@ -195,7 +195,7 @@ TEST_F(ProgressEagerTest, SendsMiddleSizedHeapMessagesAlongWithTheirOffers) {
 // Beyond 32 KiB only the first message of a stream carries its data; the others are fetched.
 TEST_F(ProgressEagerTest, FetchesTheLongMessagesOfAStream) {
   constexpr uint64_t kMessages = 4;
-  constexpr uint64_t kOfferBytes = sizeof(progress::PacketHeader) + sizeof(progress::WireRts);
+  constexpr uint64_t kRtsBytes = sizeof(progress::PacketHeader) + sizeof(progress::WireRts);
   StartPlanes({1, 1}, FastOptions());
   AttachAlone(0);
   std::vector<uint32_t> sends;
@@ -204,7 +204,7 @@ TEST_F(ProgressEagerTest, FetchesTheLongMessagesOfAStream) {
     std::memcpy(rank(0).heap() + i * shm::kRunBytes, data.data(), data.size());
     sends.push_back(rank(0).SendFrom(1, 3, InHeap(i * shm::kRunBytes), shm::kRunBytes));
   }
-  const uint64_t expected = shm::kRunBytes + kMessages * kOfferBytes;
+  const uint64_t expected = shm::kRunBytes + kMessages * kRtsBytes;
   ASSERT_TRUE(Eventually([&] { return plane(0).Nic().bytes_sent >= expected; }));
   EXPECT_LT(plane(0).Nic().bytes_sent, 2 * uint64_t{shm::kRunBytes});
   AttachAlone(1);
@@ -522,22 +522,22 @@ auto SetCell(uint16_t cell, uint64_t size_bytes) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, ProgressViolationTest,
-    testing::Values(WrongCommand{"UnknownKind", [](auto& c) { c.kind = 200; }},
-                    WrongCommand{"AccusesNoLane",
-                                 SetPayload(Kind::kAccuse, shm::Accusation{2, 0, {}})},
-                    WrongCommand{"KindOfTheDaemon", [](auto& c) { c.kind = 5; }},
-                    WrongCommand{"NoSuchRank", [](auto& c) { c.destination = 1000; }},
-                    WrongCommand{"RankOfThisNode", [](auto& c) { c.destination = 1; }},
-                    WrongCommand{"NegativeTag", [](auto& c) { c.tag = -1; }},
-                    WrongCommand{"TooLongForInline", [](auto& c) { c.size_bytes = 33; }},
-                    WrongCommand{"TooLongForACell", SetCell(0, 8193)},
-                    WrongCommand{"NoSuchCell", SetCell(64, 8)},
-                    WrongCommand{"OfferWithoutRequest",
-                                 SetPayload(Kind::kRemoteRts, shm::RemoteRts{0, 1, 0, {1, 0, 0}})},
-                    WrongCommand{"OfferThatContradictsItself",
-                                 SetPayload(Kind::kRemoteRts, shm::RemoteRts{1, 1, 0, {0, 0, 0}})},
-                    WrongCommand{"PullOutOfRange",
-                                 SetPayload(Kind::kPull, shm::PullCommand{1'000'000, 1, {}})}),
+    testing::Values(
+        WrongCommand{"UnknownKind", [](auto& c) { c.kind = 200; }},
+        WrongCommand{"AccusesNoLane", SetPayload(Kind::kAccuse, shm::Accusation{2, 0, {}})},
+        WrongCommand{"KindOfTheDaemon", [](auto& c) { c.kind = 5; }},
+        WrongCommand{"NoSuchRank", [](auto& c) { c.destination = 1000; }},
+        WrongCommand{"RankOfThisNode", [](auto& c) { c.destination = 1; }},
+        WrongCommand{"NegativeTag", [](auto& c) { c.tag = -1; }},
+        WrongCommand{"TooLongForInline", [](auto& c) { c.size_bytes = 33; }},
+        WrongCommand{"TooLongForACell", SetCell(0, 8193)},
+        WrongCommand{"NoSuchCell", SetCell(64, 8)},
+        WrongCommand{"OfferWithoutRequest",
+                     SetPayload(Kind::kRemoteRts, shm::RemoteRts{0, 1, 0, {1, 0, 0}})},
+        WrongCommand{"OfferThatContradictsItself",
+                     SetPayload(Kind::kRemoteRts, shm::RemoteRts{1, 1, 0, {0, 0, 0}})},
+        WrongCommand{"PullOutOfRange",
+                     SetPayload(Kind::kRndvGet, shm::RndvGetCommand{1'000'000, 1, {}})}),
     [](const auto& info) { return info.param.name; });
 
 // A stranger speaks as rank 1 of node 1.

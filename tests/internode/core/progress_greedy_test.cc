@@ -104,11 +104,11 @@ class GreedyNodeTest : public PlaneTest {
     return header;
   }
   static std::vector<std::byte> BodyOf(const progress::WireOneSided& wire,
-                                       const progress::WireRts* offer = nullptr) {
+                                       const progress::WireRts* rts = nullptr) {
     const auto bytes = progress::BytesOf(wire);
     std::vector<std::byte> body(bytes.begin(), bytes.end());
-    if (offer != nullptr) {
-      const auto words = progress::BytesOf(*offer);
+    if (rts != nullptr) {
+      const auto words = progress::BytesOf(*rts);
       body.insert(body.end(), words.begin(), words.end());
     }
     return body;
@@ -127,7 +127,7 @@ TEST_F(GreedyNodeTest, ShortGetsWhoseAnswersAreNotTakenCostTheLink) {
 TEST_F(GreedyNodeTest, LongGetsThatAreNeverTakenCostTheLink) {
   ASSERT_NO_FATAL_FAILURE(StartGreedy());
   progress::WireOneSided get = Operation(shm::OneSidedOperation::kLongGet, 0);
-  get.operand = progress::kOneSidedOffers;
+  get.operand = progress::kFirstOneSidedRts;
   const auto body = BodyOf(get);
   SayUntilCut(Header(0, kLong), body);
   ExpectCutByName("long gets");
@@ -137,8 +137,8 @@ TEST_F(GreedyNodeTest, LongPutsThatNeverComeCostTheLink) {
   ASSERT_NO_FATAL_FAILURE(StartGreedy());
   progress::WireOneSided put = Operation(shm::OneSidedOperation::kLongPut, 0);
   put.wants_answer = 0;
-  const progress::WireRts offer{progress::kOneSidedOffers, 1, 1, 0};
-  const auto body = BodyOf(put, &offer);
+  const progress::WireRts rts{progress::kFirstOneSidedRts, 1, 1, 0};
+  const auto body = BodyOf(put, &rts);
   SayUntilCut(Header(0, kLong), body);
   ExpectCutByName("long puts");
 }

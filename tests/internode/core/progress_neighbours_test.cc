@@ -77,7 +77,7 @@ TEST_P(NeighboursTest, ReceivesFromAStoppedNodeDoNotHoldUpOthers) {
   ExpectNothingLeft();
 }
 
-// The same, the other way: what is offered, or staged, is not taken.
+// The same, the other way: what is announced, or staged, is not taken.
 TEST_P(NeighboursTest, SendsToAStoppedNodeDoNotHoldUpOthers) {
   ASSERT_NO_FATAL_FAILURE(StartThree());
   gate(2).closed = true;

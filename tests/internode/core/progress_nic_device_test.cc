@@ -240,9 +240,9 @@ INSTANTIATE_TEST_SUITE_P(Ends, NicDeviceOneSidedTest,
 
 // ---- Receiver-first ----------------------------------------------------------------------------
 
-class NicDeviceAdvertTest : public NicDevicePathTest {
+class NicDeviceRtrTest : public NicDevicePathTest {
  protected:
-  NicDeviceAdvertTest() { engine_options_.receiver_first_min_bytes = 1; }
+  NicDeviceRtrTest() { engine_options_.receiver_first_min_bytes = 1; }
 
   // The sender has time to hear of the receive.
   Message BeginTold(uint64_t size_bytes) {
@@ -250,7 +250,7 @@ class NicDeviceAdvertTest : public NicDevicePathTest {
     message.passage = {.from = 0, .to = 1};
     message.passage.receive = rank(1).Receive(
         0, 7, Place(GetParam().destination, kDestinationOffset, nullptr), size_bytes);
-    const shm::AdvertBook& book = rank(0).view().layout->adverts[1];
+    const shm::RtrBook& book = rank(0).view().layout->rtrs[1];
     const uint64_t until_ns = MonotonicNs() + 50'000'000;
     while (shm::LoadAcquire(book.held) == 0 && MonotonicNs() < until_ns) {
       ProgressAll();
@@ -269,7 +269,7 @@ class NicDeviceAdvertTest : public NicDevicePathTest {
   }
 };
 
-TEST_P(NicDeviceAdvertTest, TheSendersCardWritesIntoTheReceive) {
+TEST_P(NicDeviceRtrTest, TheSendersCardWritesIntoTheReceive) {
   ASSERT_NO_FATAL_FAILURE(Start({1, 1}));
   ASSERT_NO_FATAL_FAILURE(OpenWindow());
   const uint64_t before = plane(0).Nic().writes;
@@ -294,7 +294,7 @@ TEST_P(NicDeviceAdvertTest, TheSendersCardWritesIntoTheReceive) {
   }
 }
 
-TEST_P(NicDeviceAdvertTest, ARegionThatGoesIsNotWrittenAnyMore) {
+TEST_P(NicDeviceRtrTest, ARegionThatGoesIsNotWrittenAnyMore) {
   ASSERT_NO_FATAL_FAILURE(Start({1, 1}));
   ASSERT_NO_FATAL_FAILURE(OpenWindow());
   gate(0).closed = true;
@@ -316,7 +316,7 @@ TEST_P(NicDeviceAdvertTest, ARegionThatGoesIsNotWrittenAnyMore) {
   ExpectNothingLeft();
 }
 
-TEST_P(NicDeviceAdvertTest, WhatTheCardRefusesIsFetchedByAStage) {
+TEST_P(NicDeviceRtrTest, WhatTheCardRefusesIsFetchedByAStage) {
   setenv("GPU_NIC_REFUSES", "12", 1);
   ASSERT_NO_FATAL_FAILURE(Start({1, 1}));
   for (int message = 0; message < 3; ++message) {
@@ -326,7 +326,7 @@ TEST_P(NicDeviceAdvertTest, WhatTheCardRefusesIsFetchedByAStage) {
   EXPECT_EQ(plane(0).Nic().device_direct + plane(1).Nic().device_direct, 0U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Ends, NicDeviceAdvertTest,
+INSTANTIATE_TEST_SUITE_P(Ends, NicDeviceRtrTest,
                          testing::Values(Ends{"DeviceToDevice", Kind::kDevice, Kind::kDevice},
                                          Ends{"DeviceToHeap", Kind::kDevice, Kind::kHeap},
                                          Ends{"HeapToDevice", Kind::kHeap, Kind::kDevice}),

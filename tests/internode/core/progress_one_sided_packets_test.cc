@@ -255,7 +255,7 @@ TEST_F(WrongOneSidedPacketsTest, AreDroppedAndChangeNothing) {
     wire.size_bytes = 0;
   });
   wrong(
-      [](progress::WireOneSided& wire) {  // and no offer of the bytes
+      [](progress::WireOneSided& wire) {  // and no RTS of the bytes
         wire.operation = static_cast<uint8_t>(OneSidedOperation::kLongPut);
         wire.size_bytes = 0;
       },

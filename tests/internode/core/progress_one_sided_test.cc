@@ -378,7 +378,7 @@ TEST_F(LongOneSidedTest, MovesBytesOfAllSizesFromAndToMemoryOfAllKinds) {
 }
 
 // As those of a put.
-TEST_F(LongOneSidedTest, FewBytesOfAGetComeWithTheirOffer) {
+TEST_F(LongOneSidedTest, FewBytesOfAGetComeWithTheirRts) {
   Start({1, 1});
   const std::vector<std::byte> pattern = Pattern(64 << 10, 8);
   std::memcpy(rank(1).heap() + kThere, pattern.data(), pattern.size());

@@ -44,12 +44,12 @@ TEST_F(ProgressPartingTest, WhatTheTwoHaveUnderWayFailsAndOthersGoOn) {
   std::vector<std::byte> data(kLong);
   const uint32_t receive = rank(2).Receive(0, 5, Private(&word), sizeof(word));
   const uint32_t untouched = rank(2).Receive(1, 5, Private(&other), sizeof(other));
-  const uint32_t offered = rank(0).SendFrom(2, 6, Private(data.data()), kLong);
+  const uint32_t announced = rank(0).SendFrom(2, 6, Private(data.data()), kLong);
   ProgressAll();
   Part(0, 2);
   Part(2, 0);
   EXPECT_EQ(WaitTogether(2, receive), ErrorCode::kLinkDown);
-  EXPECT_EQ(WaitTogether(0, offered), ErrorCode::kLinkDown);
+  EXPECT_EQ(WaitTogether(0, announced), ErrorCode::kLinkDown);
   const uint32_t refused = rank(0).SendFrom(2, 7, Private(data.data()), kLong);
   EXPECT_EQ(WaitTogether(0, refused), ErrorCode::kLinkDown);
   Settle(0, 2);
@@ -112,7 +112,7 @@ TEST_F(ProgressPartingTest, WhatTheFirstOneSendsIsKeptAndCanBeAnswered) {
       const uint32_t send = rank(0).Send(2, 3, &word, sizeof(word));
       is_told = send == 0 || WaitTogether(0, send) == ErrorCode::kOk;
     }
-    const uint32_t offered = rank(0).SendFrom(2, 6, Private(source.data()), kLong);
+    const uint32_t announced = rank(0).SendFrom(2, 6, Private(source.data()), kLong);
     ProgressAll();
     EXPECT_TRUE(Meanwhile([&] {  // it is told of the cut, too, until it is joined
       return WaitTogether(2, rank(2).Receive(0, 3, Private(&found), sizeof(found))) ==
@@ -123,7 +123,7 @@ TEST_F(ProgressPartingTest, WhatTheFirstOneSendsIsKeptAndCanBeAnswered) {
     EXPECT_EQ(Carry(2, 0, 4), ErrorCode::kOk);
     const uint32_t received = rank(2).Receive(0, 6, Private(destination.data()), kLong);
     EXPECT_EQ(WaitTogether(2, received), ErrorCode::kOk);
-    EXPECT_EQ(WaitTogether(0, offered), ErrorCode::kOk);
+    EXPECT_EQ(WaitTogether(0, announced), ErrorCode::kOk);
     EXPECT_EQ(destination, source);
     ExpectMessages(2, 0, 20);
     std::fill(destination.begin(), destination.end(), std::byte{0});

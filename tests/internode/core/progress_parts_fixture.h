@@ -53,11 +53,12 @@ class ProgressPartsTest : public PlaneTest {
   progress::Registrar registrar_{transport_, [] {}};
   progress::Outbound outbound_{transport_, directory_};
   progress::PrivateMemory private_memory_{transport_, registrar_, registrations_, nullptr};
-  progress::Pulls pulls_{transport_,     outbound_,       depot_,
-                         registrations_, private_memory_, progress::PipelineRules{},
-                         kTimeoutNs};
-  progress::Feeds feeds_{outbound_, depot_, progress::PipelineRules{}, kTimeoutNs};
-  progress::OneSided one_sided_{outbound_, pulls_, feeds_, registrations_, private_memory_};
+  progress::RndvGets rndv_gets_{transport_,     outbound_,       depot_,
+                                registrations_, private_memory_, progress::PipelineRules{},
+                                kTimeoutNs};
+  progress::StagedSends staged_sends_{outbound_, depot_, progress::PipelineRules{}, kTimeoutNs};
+  progress::OneSided one_sided_{outbound_, rndv_gets_, staged_sends_, registrations_,
+                                private_memory_};
   std::unique_ptr<progress::ServedRank> rank_;
 };
 

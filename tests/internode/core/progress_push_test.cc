@@ -1,4 +1,4 @@
-// Messages whose data follows their offer at once, and data that offers carry. Rank 0 is the
+// Messages whose data follows their RTS at once, and data that announces carry. Rank 0 is the
 // test's; rank 1 has an engine.
 #include <gtest/gtest.h>
 
@@ -263,7 +263,7 @@ TEST_F(ProgressPushTest, MemoryThatIsNotReachedIsNotPushed) {
   EXPECT_TRUE(ends_[1]->places.empty());
 }
 
-// ---- Data that an offer carries
+// ---- Data that an RTS carries
 
 TEST_F(ProgressPushTest, CarriedDataGoesStraightIntoCells) {
   const auto* const lane = reinterpret_cast<const shm::LaneLayout*>(

@@ -132,7 +132,7 @@ TEST_F(ProgressRankHomeTest, SynchronousSendsWaitForTheirReceive) {
 // ferryd alone says who is gone: two would contradict each other.
 TEST_F(ProgressRankHomeTest, OfALostLinkTheHomeIsToldAndNoRank) {
   const std::vector<std::byte> sent = Pattern(600'000, 1);
-  (void)Send(0, sent);  // an offer
+  (void)Send(0, sent);  // an RTS
   Settle();
   EXPECT_FALSE(cores_[0]->IsIdleWith(kJob, 1));
   EXPECT_FALSE(cores_[1]->IsIdleWith(kJob, 0));
@@ -144,7 +144,7 @@ TEST_F(ProgressRankHomeTest, OfALostLinkTheHomeIsToldAndNoRank) {
   for (const uint32_t node : {0U, 1U}) {
     EXPECT_EQ(ended_[node], std::pair(1 - node, ErrorCode::kLinkDown));
     EXPECT_EQ(WordsOf(node).dead, 0U);
-    EXPECT_EQ(ranks_[node]->view().layout->adverts[1 - node].cuts, 0U);
+    EXPECT_EQ(ranks_[node]->view().layout->rtrs[1 - node].cuts, 0U);
     EXPECT_EQ(ranks_[node]->view().inbox.wake()->death_epoch, epochs[node]);
     EXPECT_TRUE(cores_[node]->IsIdleWith(kJob, 1 - node));
   }

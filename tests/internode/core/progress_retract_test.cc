@@ -25,7 +25,7 @@ class ProgressRetractTest : public PlaneTest {
  protected:
   PlaneRank& sender() { return rank(0); }
   PlaneRank& receiver() { return rank(1); }
-  uint32_t Offer(uint32_t seed, bool in_heap = true, uint64_t bytes = kBytes) {
+  uint32_t SentRts(uint32_t seed, bool in_heap = true, uint64_t bytes = kBytes) {
     data_ = Pattern(bytes, seed);
     std::memcpy(sender().heap(), data_.data(), bytes);
     return sender().SendFrom(1, kTag, in_heap ? InHeap(0) : Private(data_.data()), bytes);
@@ -35,9 +35,9 @@ class ProgressRetractTest : public PlaneTest {
     StartPlanes({1, 1}, FastOptions());
     AttachAlone(0);
   }
-  // An unmatched offer that has been cancelled.
-  uint32_t OfferAndCancel() {
-    const uint32_t send = Offer(1);
+  // An unmatched RTS that has been cancelled.
+  uint32_t RtsAndCancel() {
+    const uint32_t send = SentRts(1);
     EXPECT_TRUE(sender().Cancel(send));
     return send;
   }
@@ -68,14 +68,14 @@ TEST_F(ProgressRetractTest, AReceiverThatCallsNothingGivesItBack) {
     for (const uint64_t bytes : {kBytes, uint64_t{9000}}) {
       SCOPED_TRACE(std::to_string(bytes) + (in_heap ? " in the heap" : " in private memory"));
       if (in_heap && bytes <= shm::kRunBytes) {
-        continue;  // its data goes with the offer
+        continue;  // its data goes with the RTS
       }
-      const uint32_t cancelled = Offer(1, in_heap, bytes);
+      const uint32_t cancelled = SentRts(1, in_heap, bytes);
       EXPECT_TRUE(sender().Cancel(cancelled));
       EXPECT_EQ(sender().Wait(cancelled), ErrorCode::kCancelled);
       const uint32_t receive = Post();
       EXPECT_FALSE(receiver().Test(receive));
-      const uint32_t send = Offer(2, in_heap, bytes);
+      const uint32_t send = SentRts(2, in_heap, bytes);
       ExpectEnd({0, 1, send, receive});
       EXPECT_TRUE(Arrived());
     }
@@ -83,10 +83,10 @@ TEST_F(ProgressRetractTest, AReceiverThatCallsNothingGivesItBack) {
   ExpectNoHarm();
 }
 
-// The data that went with the offer lies with the receiver: the send ends well, matched or not.
-TEST_F(ProgressRetractTest, WhatTravelledWithItsOfferIsSent) {
+// The data that went with the RTS lies with the receiver: the send ends well, matched or not.
+TEST_F(ProgressRetractTest, WhatTravelledWithItsRtsIsSent) {
   ASSERT_NO_FATAL_FAILURE(Start({1, 1}));
-  const uint32_t send = Offer(1, true, 20'000);
+  const uint32_t send = SentRts(1, true, 20'000);
   EXPECT_TRUE(sender().Cancel(send));
   EXPECT_EQ(sender().Wait(send), ErrorCode::kOk);
   EXPECT_EQ(WaitTogether(1, Post()), ErrorCode::kOk);
@@ -98,7 +98,7 @@ TEST_F(ProgressRetractTest, WhatIsBeingFetchedIsReceived) {
   ASSERT_NO_FATAL_FAILURE(Start({1, 1}));
   gate(1).closed = true;
   const uint32_t receive = Post();
-  const uint32_t send = Offer(1);
+  const uint32_t send = SentRts(1);
   ASSERT_TRUE(Meanwhile([&] { return gate(1).held > 0; }));
   EXPECT_TRUE(sender().Cancel(send));
   gate(1).closed = false;
@@ -107,13 +107,13 @@ TEST_F(ProgressRetractTest, WhatIsBeingFetchedIsReceived) {
   ExpectNoHarm();
 }
 
-// The retraction waits behind its offer.
+// The retraction waits behind its RTS.
 TEST_F(ProgressRetractTest, ARankThatAttachesLaterGivesItBack) {
   if (in_own_home) {
     GTEST_SKIP() << "no worker looks after ranks there";
   }
   StartWithoutReceiver();
-  const uint32_t send = OfferAndCancel();
+  const uint32_t send = RtsAndCancel();
   ASSERT_TRUE(Eventually([&] { return plane(1).Nic().messages_received >= 2; }));
   EXPECT_FALSE(sender().Test(send));
   AttachAlone(1);
@@ -125,7 +125,7 @@ TEST_F(ProgressRetractTest, ARankThatAttachesLaterGivesItBack) {
 TEST_F(ProgressRetractTest, ALostNodeEndsTheWaitByItsName) {
   for (const ErrorCode error : {ErrorCode::kNodeUnreachable, ErrorCode::kLinkDown}) {
     StartWithoutReceiver();  // and nobody there can answer
-    const uint32_t send = OfferAndCancel();
+    const uint32_t send = RtsAndCancel();
     ASSERT_TRUE(Eventually([&] { return plane(1).Nic().messages_received >= 2; }));
     EXPECT_FALSE(sender().Test(send));
     plane(0).NodeFailed(Incarnation(1), error);
@@ -136,7 +136,7 @@ TEST_F(ProgressRetractTest, ALostNodeEndsTheWaitByItsName) {
 
 TEST_F(ProgressRetractTest, ADeadReceiverEndsTheWait) {
   StartWithoutReceiver();
-  const uint32_t send = OfferAndCancel();
+  const uint32_t send = RtsAndCancel();
   plane(1).RankEnded(kJob, 1, ErrorCode::kPeerDied);
   plane(0).RankEnded(kJob, 1, ErrorCode::kPeerDied);
   EXPECT_EQ(sender().Wait(send), ErrorCode::kPeerDied);
@@ -157,7 +157,7 @@ TEST_F(ProgressRetractTest, MatchAndRetractionRace) {
     const auto order = static_cast<Order>(random() % kOrders);
     uint32_t receive = order == kPostsFirst ? Post() : 0;
     const uint64_t before = plane(1).Nic().messages_received;
-    uint32_t send = Offer(2 * round, round % 2 == 0);
+    uint32_t send = SentRts(2 * round, round % 2 == 0);
     receive = order == kPostsThenCancels ? Post() : receive;
     if (order != kRaces) {
       for (uint32_t turns = random() % 40; turns > 0; --turns) {
@@ -165,7 +165,7 @@ TEST_F(ProgressRetractTest, MatchAndRetractionRace) {
       }
     }
     EXPECT_TRUE(sender().Cancel(send) || sender().Test(send));
-    if (order == kRaces) {  // the offer is there, and the retraction about to come
+    if (order == kRaces) {  // the RTS is there, and the retraction about to come
       ASSERT_TRUE(Eventually([&] { return plane(1).Nic().messages_received > before; }));
       for (uint32_t turns = random() % 400; turns > 0; --turns) {
         sender().Progress();
@@ -177,7 +177,7 @@ TEST_F(ProgressRetractTest, MatchAndRetractionRace) {
     if (end == ErrorCode::kCancelled) {
       races_cancelled += order == kRaces ? 1 : 0;
       ASSERT_EQ(StateOf(receive), shm::RequestState::kPosted) << "no part of it is received";
-      send = Offer(2 * round + 1);
+      send = SentRts(2 * round + 1);
       ASSERT_EQ(WaitTogether(1, receive), ErrorCode::kOk);
       ASSERT_EQ(WaitTogether(0, send), ErrorCode::kOk);
     } else {
@@ -201,12 +201,12 @@ shm::Descriptor Command(shm::DescriptorKind kind, uint32_t destination, const sh
 TEST_F(ProgressRetractTest, ARankGivesBackOnlyWhatIsRetracted) {
   ASSERT_NO_FATAL_FAILURE(Start({1, 1}));
   receiver().PushToDaemon(
-      Command(shm::DescriptorKind::kRetracted, 0, {0, 0, uint64_t{77} << 32, {}}));  // no offer
-  (void)Offer(1);
+      Command(shm::DescriptorKind::kRetracted, 0, {0, 0, uint64_t{77} << 32, {}}));  // no RTS
+  (void)SentRts(1);
   const uint32_t other = Post();
   EXPECT_EQ(WaitTogether(1, other), ErrorCode::kOk);
   ExpectNoHarm();
-  (void)Offer(2);
+  (void)SentRts(2);
   ASSERT_TRUE(Eventually([&] {
     receiver().Progress();
     return receiver().engine().HasUnexpected();
@@ -220,7 +220,7 @@ TEST_F(ProgressRetractTest, ARankGivesBackOnlyWhatIsRetracted) {
 TEST_F(ProgressRetractTest, ARankRetractsOnlyItsRequests) {
   ASSERT_NO_FATAL_FAILURE(Start({2, 1}));
   const uint32_t send = rank(0).SendFrom(2, kTag, InHeap(0), kBytes);
-  // The neighbour names the same request: it has offered nothing by its own, so nothing is said.
+  // The neighbour names the same request: it has announced nothing by its own, so nothing is said.
   rank(1).PushToDaemon(
       Command(shm::DescriptorKind::kRetract, 2, {send, rank(0).Slot(send).generation, 0, {}}));
   const uint32_t receive = rank(2).Receive(0, kTag, InHeap(0), kBytes);

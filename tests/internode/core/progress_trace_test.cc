@@ -79,21 +79,21 @@ TEST_F(ProgressTraceTest, SaysWhoAndWhere) {
   SendPrivate();
   const TraceReading sender = Read(0);
   const TraceReading receiver = Read(1);
-  const auto offers = sender.Named("offer");
-  const auto pulls = receiver.Named("pull");
-  ASSERT_THAT(offers, SizeIs(1));
-  ASSERT_THAT(pulls, SizeIs(1));
+  const auto sent_rts = sender.Named("offer");
+  const auto rndv_gets = receiver.Named("pull");
+  ASSERT_THAT(sent_rts, SizeIs(1));
+  ASSERT_THAT(rndv_gets, SizeIs(1));
   EXPECT_THAT(sender.Named("feed"), SizeIs(1));
   EXPECT_EQ(receiver.MomentsNamed("delivery"), 1U);
-  EXPECT_EQ(offers[0].arguments["job"], kJob);
-  EXPECT_EQ(offers[0].arguments["rank"], 0);
-  EXPECT_EQ(offers[0].arguments["peer"], 1);
-  EXPECT_EQ(pulls[0].arguments["rank"], 1);
-  EXPECT_EQ(pulls[0].arguments["peer_node"], 0);
-  EXPECT_EQ(pulls[0].arguments["bytes"], kBytes);
+  EXPECT_EQ(sent_rts[0].arguments["job"], kJob);
+  EXPECT_EQ(sent_rts[0].arguments["rank"], 0);
+  EXPECT_EQ(sent_rts[0].arguments["peer"], 1);
+  EXPECT_EQ(rndv_gets[0].arguments["rank"], 1);
+  EXPECT_EQ(rndv_gets[0].arguments["peer_node"], 0);
+  EXPECT_EQ(rndv_gets[0].arguments["bytes"], kBytes);
   // Both ends use the same name.
-  EXPECT_EQ(offers[0].arguments["message"], pulls[0].arguments["message"]);
-  EXPECT_LE(offers[0].begin_ns, pulls[0].begin_ns);
+  EXPECT_EQ(sent_rts[0].arguments["message"], rndv_gets[0].arguments["message"]);
+  EXPECT_LE(sent_rts[0].begin_ns, rndv_gets[0].begin_ns);
   EXPECT_EQ(receiver.Named("RDMA read")[0].arguments["place"], "NIC");
   EXPECT_EQ(sender.Named("copy in")[0].arguments["place"],
             InWorkerProcess() ? "ferry-worker" : "copy worker 0");
@@ -133,12 +133,12 @@ TEST_F(ProgressTraceTest, WhatIsUnderWayAtTheEndIsThere) {
   gate(1).closed = true;
   const Passage passage = BeginPrivate();
   ASSERT_TRUE(Meanwhile([&] { return gate(1).held != 0; }));
-  const auto pulls = Read(1).Named("pull");
-  const auto feeds = Read(0).Named("feed");
-  ASSERT_THAT(pulls, SizeIs(1));
-  ASSERT_THAT(feeds, SizeIs(1));
-  EXPECT_EQ(pulls[0].arguments["unfinished"], true);
-  EXPECT_EQ(feeds[0].arguments["unfinished"], true);
+  const auto rndv_gets = Read(1).Named("pull");
+  const auto staged_sends = Read(0).Named("feed");
+  ASSERT_THAT(rndv_gets, SizeIs(1));
+  ASSERT_THAT(staged_sends, SizeIs(1));
+  EXPECT_EQ(rndv_gets[0].arguments["unfinished"], true);
+  EXPECT_EQ(staged_sends[0].arguments["unfinished"], true);
   // A trace that begins in the middle holds the ends of what began before.
   StartTraces();
   gate(1).closed = false;

@@ -149,7 +149,7 @@ TEST_F(ProgressTransferTest, RemoveRegionWaitsForARunningRead) {
   // The removal has begun once a further message into the region is refused.
   for (bool refused = false; !refused;) {
     const uint32_t held = gate(1).held;
-    // The message is too long to travel with its offer: it takes a read, or is refused one.
+    // The message is too long to travel with its RTS: it takes a read, or is refused one.
     const uint32_t probe = rank(1).Receive(0, 8, InHeap(kMiB), kMiB);
     rank(0).SendFrom(1, 8, InHeap(kMiB), kMiB);
     ASSERT_TRUE(Eventually([&] {
@@ -220,9 +220,9 @@ TEST_F(ProgressTransferTest, AMadeUpSourceIsNotFetched) {
 }
 
 // A rank asks again and again for one message that the daemon keeps for it, more often than there
-// are cells to stage it: one pull gets it, whatever the others wait for.
-TEST_F(ProgressTransferTest, AParkedMessageIsPulledOnce) {
-  constexpr uint32_t kPulls = 2 * progress::StagingPool::kCells;
+// are cells to stage it: one rendezvous get gets it, whatever the others wait for.
+TEST_F(ProgressTransferTest, AParkedMessageIsFetchedOnce) {
+  constexpr uint32_t kRndvGets = 2 * progress::StagingPool::kCells;
   constexpr uint32_t kTransfer = 4000;          // not a request's
   constexpr uint32_t kUnexpectedEntries = 128;  // more than there are
   config::Options options = FastOptions();
@@ -253,12 +253,12 @@ TEST_F(ProgressTransferTest, AParkedMessageIsPulledOnce) {
   transfer.remote_key = rts.key;
   shm::StoreRelease(transfer.state, static_cast<uint32_t>(shm::TransferState::kMatched));
 
-  const shm::Descriptor pull =
-      MakeCommand(shm::DescriptorKind::kPull, shm::PullCommand{kTransfer, 1, {}});
+  const shm::Descriptor rndv_get =
+      MakeCommand(shm::DescriptorKind::kRndvGet, shm::RndvGetCommand{kTransfer, 1, {}});
   shm::LaneProducer lane(&rank(1).view().layout->to_daemon);
   lane.Open(1);
-  for (uint32_t i = 0; i < kPulls; ++i) {
-    ASSERT_TRUE(lane.TryPush(pull));
+  for (uint32_t i = 0; i < kRndvGets; ++i) {
+    ASSERT_TRUE(lane.TryPush(rndv_get));
   }
   rank(1).RingDaemon();
   shm::LaneConsumer answers(rank(1).view().inbox.lane(shm::DaemonLane(1)));
@@ -266,7 +266,7 @@ TEST_F(ProgressTransferTest, AParkedMessageIsPulledOnce) {
   uint32_t answered = 0;
   EXPECT_TRUE(Eventually([&] {
     while (const shm::Descriptor* next = answers.Peek()) {
-      if (next->kind == static_cast<uint8_t>(shm::DescriptorKind::kPullDone)) {
+      if (next->kind == static_cast<uint8_t>(shm::DescriptorKind::kRndvGetDone)) {
         shm::TransferResult result;
         std::memcpy(&result, next->payload, sizeof(result));
         ++results[static_cast<ErrorCode>(result.error)];
@@ -274,11 +274,11 @@ TEST_F(ProgressTransferTest, AParkedMessageIsPulledOnce) {
       }
       answers.Pop();
     }
-    return answered == kPulls;
+    return answered == kRndvGets;
   })) << answered;
   lease.Release(99);
   EXPECT_EQ(results[ErrorCode::kOk], 1U);
-  EXPECT_EQ(results[ErrorCode::kInvalidRequest], kPulls - 1);
+  EXPECT_EQ(results[ErrorCode::kInvalidRequest], kRndvGets - 1);
   EXPECT_EQ(got, sent);
 }
 

@@ -392,9 +392,9 @@ class RegistrationLimitTest : public RegistrationTest {
     };
     ASSERT_NO_FATAL_FAILURE(Start(FastOptions(timeout_ms)));
   }
-  // A message that is offered and not received, so that its memory is in use. The test posts the
+  // A message that is announced and not received, so that its memory is in use. The test posts the
   // receive later.
-  uint32_t Offer(uint32_t from) {
+  uint32_t SentRts(uint32_t from) {
     const uint32_t send =
         rank(from).SendFrom(2, 100 + static_cast<int32_t>(from), InHeap(0), kMessageBytes);
     EXPECT_TRUE(Eventually([this] {
@@ -403,7 +403,7 @@ class RegistrationLimitTest : public RegistrationTest {
     }));
     return send;
   }
-  void ReceiveOffer(uint32_t from, uint32_t send) {
+  void ReceiveRts(uint32_t from, uint32_t send) {
     const uint32_t receive =
         rank(2).Receive(static_cast<int32_t>(from), 100 + static_cast<int32_t>(from),
                         InHeap(7 * kMessageBytes), kMessageBytes);
@@ -443,9 +443,9 @@ TEST_F(RegistrationLimitTest, SoDoesWhatTakesTooManyBytes) {
   EXPECT_EQ(Registered(0).misses, 3U) << "the newer one went";
 }
 
-// A node's own offers leave room for what it is to receive: if they took all of it, it would wait
+// A node's own RTSs leave room for what it is to receive: if they took all of it, it would wait
 // for ever.
-TEST_F(RegistrationLimitTest, OffersLeaveRoomForWhatArrives) {
+TEST_F(RegistrationLimitTest, RtsLeaveRoomForWhatArrives) {
   amend_options_ = [](uint32_t, config::Options& options) {
     options.registration_cache_entries = 2;
     options.registration_piece_bytes = kMessageBytes;
@@ -470,7 +470,7 @@ TEST_F(RegistrationLimitTest, OffersLeaveRoomForWhatArrives) {
 
 TEST_F(RegistrationLimitTest, WhatIsInUseStaysAndOthersWait) {
   ASSERT_NO_FATAL_FAILURE(StartWith(1, 0));
-  const uint32_t offered = Offer(0);
+  const uint32_t announced = SentRts(0);
   const Message message = Begin(1, 2);
   ASSERT_TRUE(Eventually([this] { return IsFull(); }));
   Pass(0, 1);
@@ -478,24 +478,24 @@ TEST_F(RegistrationLimitTest, WhatIsInUseStaysAndOthersWait) {
   ASSERT_TRUE(Eventually([this] { return plane(0).Inspect(kJob, 1).held_ns != 0; }));
   EXPECT_STREQ(plane(0).Inspect(kJob, 1).held_for, "room in the registration cache");
   EXPECT_EQ(Registered(0).evictions, 0U);
-  ReceiveOffer(0, offered);
+  ReceiveRts(0, announced);
   ExpectPassed(message);
   EXPECT_EQ(Registered(0).evictions, 1U);
 }
 
 TEST_F(RegistrationLimitTest, AReceiverWaitsForRoomToo) {
   ASSERT_NO_FATAL_FAILURE(StartWith(1, 0));
-  const uint32_t offered = Offer(0);
+  const uint32_t announced = SentRts(0);
   const Message message = Begin(2, 1);
   ASSERT_TRUE(Meanwhile([this] { return IsFull(); }));
   EXPECT_TRUE(IsPending(message));
-  ReceiveOffer(0, offered);
+  ReceiveRts(0, announced);
   ExpectPassed(message);
 }
 
 TEST_F(RegistrationLimitTest, NothingFreeInTimeIsAnErrorForThatMessageAlone) {
   ASSERT_NO_FATAL_FAILURE(StartWith(1, 0, 1500));
-  const uint32_t offered = Offer(0);
+  const uint32_t announced = SentRts(0);
   ExpectEnd(Begin(1, 2), ErrorCode::kLimitExceeded);
   ExpectEnd(Begin(2, 1), ErrorCode::kLimitExceeded);
   EXPECT_TRUE(told_.violations.empty());
@@ -504,7 +504,7 @@ TEST_F(RegistrationLimitTest, NothingFreeInTimeIsAnErrorForThatMessageAlone) {
   EXPECT_THAT(refusals[0], testing::AllOf(testing::HasSubstr("region 1 of rank 1 of job job"),
                                           testing::HasSubstr("registration_cache_entries is 1,"),
                                           testing::HasSubstr("nothing became free in 1500 ms")));
-  ReceiveOffer(0, offered);
+  ReceiveRts(0, announced);
   Pass(1, 2);
 }
 
@@ -525,7 +525,7 @@ TEST_F(RegistrationLimitTest, AMessageThatNeverFitsFailsAtOnce) {
 
 TEST_F(RegistrationLimitTest, ADeadRankGivesUpItsPlaceInTheQueue) {
   ASSERT_NO_FATAL_FAILURE(StartWith(1, 0));
-  const uint32_t offered = Offer(0);
+  const uint32_t announced = SentRts(0);
   (void)rank(1).SendFrom(2, kTag, InHeap(0), kMessageBytes);
   ASSERT_TRUE(Eventually([this] { return IsFull(); }));
   RemoveRank(1);
@@ -533,13 +533,13 @@ TEST_F(RegistrationLimitTest, ADeadRankGivesUpItsPlaceInTheQueue) {
   AddRegion(0);
   const Passage passage = BeginFromRegion();
   ASSERT_TRUE(Eventually([this] { return IsFull(); }));
-  ReceiveOffer(0, offered);
+  ReceiveRts(0, announced);
   ExpectEnd(passage);
 }
 
 TEST_F(RegistrationLimitTest, WhatAPeerMayStillReadStaysForAWhile) {
   ASSERT_NO_FATAL_FAILURE(StartWith(1, 0, 2000));
-  Offer(0);
+  SentRts(0);
   plane(0).RankEnded(kJob, 2, ErrorCode::kPeerDied);  // its daemon may be reading
   const uint64_t begun = gate(0).begun;
   EXPECT_EQ(Registered(0).entries, 1U);

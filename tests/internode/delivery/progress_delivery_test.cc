@@ -46,8 +46,8 @@ class DeliveryTest : public testing::Test {
     return delivery_.Deliver(Make(shm::DescriptorKind::kEager, tag, size_bytes),
                              std::vector<std::byte>(size_bytes, std::byte(tag)));
   }
-  // An offer by request `request` that carries its data.
-  progress::Delivery::Result Offer(uint32_t request, uint64_t size_bytes, bool carries = true) {
+  // An RTS by request `request` that carries its data.
+  progress::Delivery::Result SentRts(uint32_t request, uint64_t size_bytes, bool carries = true) {
     return delivery_.Deliver(Make(shm::DescriptorKind::kRemoteRts, static_cast<int32_t>(request),
                                   size_bytes, {request, 1, 4711, {0, 0, 0}}),
                              std::vector<std::byte>(carries ? size_bytes : 0, std::byte(request)));
@@ -60,12 +60,12 @@ class DeliveryTest : public testing::Test {
     return delivery_.Deliver(retraction);
   }
   progress::Delivery::Result Answer() {
-    return delivery_.Deliver(Make(shm::DescriptorKind::kPullDone));
+    return delivery_.Deliver(Make(shm::DescriptorKind::kRndvGetDone));
   }
-  // Offers that take all cells; the rank may drain each, and keep its cells.
-  void OfferAllRuns(bool drains = false) {
+  // RTSs that take all cells; the rank may drain each, and keep its cells.
+  void RtsAllRuns(bool drains = false) {
     for (uint32_t i = 0; i < shm::kLaneCells / shm::kRunCells; ++i) {
-      ASSERT_EQ(Offer(1 + i, shm::kRunBytes), progress::Delivery::Result::kTaken);
+      ASSERT_EQ(SentRts(1 + i, shm::kRunBytes), progress::Delivery::Result::kTaken);
       if (drains) {
         Drain(false);
       }
@@ -109,9 +109,9 @@ class DeliveryTest : public testing::Test {
   shm::LaneConsumer rank_;
 };
 
-TEST_F(DeliveryTest, LandsTheDataOfAnOffer) {
-  EXPECT_EQ(Offer(5, 20'000), progress::Delivery::Result::kTaken);
-  EXPECT_EQ(Offer(6, 8), progress::Delivery::Result::kTaken);
+TEST_F(DeliveryTest, LandsTheDataOfAnRts) {
+  EXPECT_EQ(SentRts(5, 20'000), progress::Delivery::Result::kTaken);
+  EXPECT_EQ(SentRts(6, 8), progress::Delivery::Result::kTaken);
   EXPECT_EQ(Landed(), (std::vector<uint32_t>{5, 6}));
   EXPECT_TRUE(Landed().empty());
   const shm::Descriptor first = Drain(false);
@@ -126,15 +126,15 @@ TEST_F(DeliveryTest, LandsTheDataOfAnOffer) {
 TEST_F(DeliveryTest, GathersAnswersWhileMoreComesForARankThatWaits) {
   shm::Wake wake(&reinterpret_cast<shm::InboxLayout*>(map_.base())->wake);
   EXPECT_FALSE(delivery_.MustReport(false));  // nothing has landed
-  Offer(5, 20'000);
+  SentRts(5, 20'000);
   EXPECT_TRUE(
       delivery_.MustReport(true));  // the rank computes: it may be long until it says anything
   wake.Enter();
   EXPECT_FALSE(delivery_.MustReport(true));
   EXPECT_TRUE(delivery_.MustReport(false));
-  Offer(6, shm::kRunBytes);
+  SentRts(6, shm::kRunBytes);
   EXPECT_FALSE(delivery_.MustReport(true));
-  Offer(7, shm::kRunBytes);  // the senders may be waiting to send more
+  SentRts(7, shm::kRunBytes);  // the senders may be waiting to send more
   EXPECT_TRUE(delivery_.MustReport(true));
   EXPECT_EQ(Landed(), (std::vector<uint32_t>{5, 6, 7}));
   EXPECT_FALSE(delivery_.has_landed());
@@ -143,7 +143,7 @@ TEST_F(DeliveryTest, GathersAnswersWhileMoreComesForARankThatWaits) {
 TEST_F(DeliveryTest, AnswersInTheEndThoughMoreAndMoreComes) {
   shm::Wake(&reinterpret_cast<shm::InboxLayout*>(map_.base())->wake).Enter();
   for (uint32_t round = 0; round < 2; ++round) {
-    Offer(5 + round, 8);
+    SentRts(5 + round, 8);
     uint32_t turns = 1;
     while (!delivery_.MustReport(true)) {
       ASSERT_LT(++turns, 100U);
@@ -154,9 +154,9 @@ TEST_F(DeliveryTest, AnswersInTheEndThoughMoreAndMoreComes) {
 }
 
 TEST_F(DeliveryTest, WaitsForARunOfCellsThatTheRankGivesBack) {
-  ASSERT_NO_FATAL_FAILURE(OfferAllRuns());
+  ASSERT_NO_FATAL_FAILURE(RtsAllRuns());
   EXPECT_EQ(Landed().size(), shm::kLaneCells / shm::kRunCells);
-  EXPECT_EQ(Offer(99, shm::kRunBytes), progress::Delivery::Result::kTaken);
+  EXPECT_EQ(SentRts(99, shm::kRunBytes), progress::Delivery::Result::kTaken);
   EXPECT_EQ(Send(7, 8), progress::Delivery::Result::kTaken);  // behind it
   EXPECT_TRUE(Landed().empty());
   EXPECT_FALSE(delivery_.empty());
@@ -167,15 +167,15 @@ TEST_F(DeliveryTest, WaitsForARunOfCellsThatTheRankGivesBack) {
 }
 
 // The data stays with its sender, which will be asked for it.
-TEST_F(DeliveryTest, DropsTheDataOfAnOfferWhoseCellsTheRankHolds) {
-  ASSERT_NO_FATAL_FAILURE(OfferAllRuns(/*drains=*/true));
+TEST_F(DeliveryTest, DropsTheDataOfAnRtsWhoseCellsTheRankHolds) {
+  ASSERT_NO_FATAL_FAILURE(RtsAllRuns(/*drains=*/true));
   (void)Landed();
-  EXPECT_EQ(Offer(99, shm::kRunBytes), progress::Delivery::Result::kTaken);
+  EXPECT_EQ(SentRts(99, shm::kRunBytes), progress::Delivery::Result::kTaken);
   EXPECT_TRUE(delivery_.empty());
   EXPECT_TRUE(Landed().empty());
-  const shm::Descriptor offer = Drain(false);
-  EXPECT_EQ(offer.kind, static_cast<uint8_t>(shm::DescriptorKind::kRemoteRts));
-  const progress::Incoming* incoming = delivery_.Find(progress::IncomingId{RtsOf(offer).key});
+  const shm::Descriptor announced = Drain(false);
+  EXPECT_EQ(announced.kind, static_cast<uint8_t>(shm::DescriptorKind::kRemoteRts));
+  const progress::Incoming* incoming = delivery_.Find(progress::IncomingId{RtsOf(announced).key});
   ASSERT_NE(incoming, nullptr);
   EXPECT_EQ(incoming->kind, progress::Incoming::Kind::kHeap);
   EXPECT_EQ(incoming->send_request, 99U);
@@ -183,7 +183,7 @@ TEST_F(DeliveryTest, DropsTheDataOfAnOfferWhoseCellsTheRankHolds) {
 }
 
 TEST_F(DeliveryTest, AsksOnceForWhatItsSourceRetracts) {
-  ASSERT_EQ(Offer(5, 100'000, false), progress::Delivery::Result::kTaken);
+  ASSERT_EQ(SentRts(5, 100'000, false), progress::Delivery::Result::kTaken);
   const uint64_t key = RtsOf(Drain(true)).key;
   EXPECT_EQ(Retract(5, 4), progress::Delivery::Result::kTaken);  // of another rank
   EXPECT_EQ(Retract(6), progress::Delivery::Result::kTaken);
@@ -196,20 +196,20 @@ TEST_F(DeliveryTest, AsksOnceForWhatItsSourceRetracts) {
   EXPECT_EQ(RtsOf(asked).key, key);
   EXPECT_EQ(rank_.Peek(), nullptr);
   delivery_.Forget(progress::IncomingId{key});
-  ASSERT_EQ(Offer(5, 100'000, false), progress::Delivery::Result::kTaken);
+  ASSERT_EQ(SentRts(5, 100'000, false), progress::Delivery::Result::kTaken);
   const uint64_t next = RtsOf(Drain(true)).key;
   EXPECT_EQ(Retract(5), progress::Delivery::Result::kTaken);
   EXPECT_EQ(RtsOf(Drain(true)).key, next);
-  delivery_.ForgetOffersOf(3);
+  delivery_.ForgetRtsOf(3);
   EXPECT_EQ(Retract(5), progress::Delivery::Result::kTaken);
   EXPECT_EQ(rank_.Peek(), nullptr);
 }
 
-// The offer's data waits for cells, and lands or is dropped; only then is it clear what to ask for.
-TEST_F(DeliveryTest, ARetractionWaitsBehindItsOffer) {
+// The RTS's data waits for cells, and lands or is dropped; only then is it clear what to ask for.
+TEST_F(DeliveryTest, ARetractionWaitsBehindItsRts) {
   for (const bool lands : {true, false}) {
-    ASSERT_NO_FATAL_FAILURE(OfferAllRuns());
-    EXPECT_EQ(Offer(99, shm::kRunBytes), progress::Delivery::Result::kTaken);
+    ASSERT_NO_FATAL_FAILURE(RtsAllRuns());
+    EXPECT_EQ(SentRts(99, shm::kRunBytes), progress::Delivery::Result::kTaken);
     EXPECT_EQ(Retract(99), progress::Delivery::Result::kTaken);
     EXPECT_EQ(Retract(99), progress::Delivery::Result::kTaken)
         << "there are two at most, for two offers";
@@ -220,21 +220,21 @@ TEST_F(DeliveryTest, ARetractionWaitsBehindItsOffer) {
     delivery_.Flush();
     EXPECT_TRUE(delivery_.empty());
     EXPECT_EQ(Landed().size(), lands ? 1U : 0U);
-    const shm::Descriptor offer = Drain(true);
+    const shm::Descriptor announced = Drain(true);
     if (!lands) {
-      EXPECT_EQ(RtsOf(Drain(true)).key, RtsOf(offer).key);
+      EXPECT_EQ(RtsOf(Drain(true)).key, RtsOf(announced).key);
     }
     EXPECT_EQ(rank_.Peek(), nullptr);
   }
 }
 
-TEST_F(DeliveryTest, NoMoreRetractionsWaitThanThereAreOffers) {
+TEST_F(DeliveryTest, NoMoreRetractionsWaitThanThereAreRts) {
   ASSERT_NO_FATAL_FAILURE(SendMany(shm::kLaneSlots, 8));
   for (uint32_t i = 0; i < 1000; ++i) {
     ASSERT_EQ(Retract(7), progress::Delivery::Result::kTaken);
   }
   EXPECT_TRUE(delivery_.empty());
-  ASSERT_EQ(Offer(7, 100'000, false), progress::Delivery::Result::kTaken);
+  ASSERT_EQ(SentRts(7, 100'000, false), progress::Delivery::Result::kTaken);
   for (uint32_t i = 0; i < 1000; ++i) {
     ASSERT_EQ(Retract(7), progress::Delivery::Result::kTaken);
   }
@@ -290,7 +290,7 @@ TEST_F(DeliveryTest, ParksWhatFindsNoCellBecauseAllAreUnexpected) {
   EXPECT_EQ(incoming->kind, progress::Incoming::Kind::kParked);
   EXPECT_EQ(incoming->source, 3U);
   EXPECT_EQ(BytesOf(incoming->parked), std::vector<std::byte>(5000, std::byte(99)));
-  delivery_.ForgetOffersOf(3);  // its sender dies: the message is here all the same
+  delivery_.ForgetRtsOf(3);  // its sender dies: the message is here all the same
   ASSERT_NE(delivery_.Find(id), nullptr);
   // Small messages need no cell.
   Send(7, 8);
@@ -312,16 +312,16 @@ TEST_F(DeliveryTest, WhatWaitsCountsLikeWhatIsParked) {
 }
 
 // The rank drains all, and asks for nothing.
-TEST_F(DeliveryTest, NotesOfOffersCountLikeWhatIsParked) {
+TEST_F(DeliveryTest, NotesOfRtsCountLikeWhatIsParked) {
   constexpr uint64_t kMost = kMaxNotes + kMaxParked / progress::Delivery::kNoteBytes;
   std::vector<progress::IncomingId> notes;
   for (uint32_t request = 1; request <= kMost; ++request) {
-    ASSERT_EQ(Offer(request, 1 << 20, false), progress::Delivery::Result::kTaken) << request;
+    ASSERT_EQ(SentRts(request, 1 << 20, false), progress::Delivery::Result::kTaken) << request;
     notes.push_back(progress::IncomingId{RtsOf(Drain(false)).key});
   }
-  EXPECT_EQ(Offer(kMost + 1, 1 << 20, false), progress::Delivery::Result::kQuota);
+  EXPECT_EQ(SentRts(kMost + 1, 1 << 20, false), progress::Delivery::Result::kQuota);
   delivery_.Forget(notes.front());
-  EXPECT_EQ(Offer(kMost + 1, 1 << 20, false), progress::Delivery::Result::kTaken);
+  EXPECT_EQ(SentRts(kMost + 1, 1 << 20, false), progress::Delivery::Result::kTaken);
 }
 
 TEST_F(DeliveryTest, TheRanksOfAJobShareABudget) {
@@ -334,9 +334,9 @@ TEST_F(DeliveryTest, TheRanksOfAJobShareABudget) {
         other->Deliver(Make(shm::DescriptorKind::kRemoteRts, 1, 1 << 20, {request, 1, 1, {}})),
         progress::Delivery::Result::kTaken);
   }
-  EXPECT_EQ(Offer(3, 1 << 20, false), progress::Delivery::Result::kQuota);
+  EXPECT_EQ(SentRts(3, 1 << 20, false), progress::Delivery::Result::kQuota);
   other.reset();  // that rank has left
-  EXPECT_EQ(Offer(3, 1 << 20, false), progress::Delivery::Result::kTaken);
+  EXPECT_EQ(SentRts(3, 1 << 20, false), progress::Delivery::Result::kTaken);
 }
 
 TEST_F(DeliveryTest, ParksUpToItsQuota) {
@@ -367,7 +367,7 @@ TEST_F(DeliveryTest, GivesTheRankANumberInPlaceOfTheKey) {
   EXPECT_EQ(incoming->kind, progress::Incoming::Kind::kHeap);
   EXPECT_EQ(incoming->key, rts.key);
   EXPECT_EQ(incoming->address, 0x7000U);
-  delivery_.ForgetOffersOf(3);
+  delivery_.ForgetRtsOf(3);
   EXPECT_EQ(delivery_.Find(id), nullptr);
 }
 
@@ -382,10 +382,10 @@ TEST_F(DeliveryTest, DropsAnswersBeyondWhatACorrectRankLeavesUnread) {
 
 // ---- Pushed messages
 
-TEST_F(DeliveryTest, APushedMessageIsAnOfferThatStaysHere) {
-  shm::Descriptor offer = Make(shm::DescriptorKind::kRemoteRts, 4, 5000, {12, 2, 0, {}});
-  offer.flags = shm::kFlagPushed;
-  EXPECT_EQ(delivery_.DeliverPushed(offer, std::vector<std::byte>(5000, std::byte{9})),
+TEST_F(DeliveryTest, APushedMessageIsAnRtsThatStaysHere) {
+  shm::Descriptor announced = Make(shm::DescriptorKind::kRemoteRts, 4, 5000, {12, 2, 0, {}});
+  announced.flags = shm::kFlagPushed;
+  EXPECT_EQ(delivery_.DeliverPushed(announced, std::vector<std::byte>(5000, std::byte{9})),
             progress::Delivery::Result::kTaken);
   EXPECT_FALSE(delivery_.has_landed()) << "nobody waits for an answer";
   const shm::Descriptor seen = Drain(false);
@@ -393,7 +393,7 @@ TEST_F(DeliveryTest, APushedMessageIsAnOfferThatStaysHere) {
   EXPECT_EQ(seen.flags, shm::kFlagPushed) << "the rank has to count it";
   EXPECT_EQ(seen.size_bytes, 5000U);
   const progress::IncomingId id{RtsOf(seen).key};
-  delivery_.ForgetOffersOf(3);  // it has all of it
+  delivery_.ForgetRtsOf(3);  // it has all of it
   const progress::Incoming* incoming = delivery_.Find(id);
   ASSERT_NE(incoming, nullptr);
   EXPECT_EQ(incoming->kind, progress::Incoming::Kind::kParked);
@@ -402,29 +402,29 @@ TEST_F(DeliveryTest, APushedMessageIsAnOfferThatStaysHere) {
 }
 
 TEST_F(DeliveryTest, PushedMessagesCountAgainstTheQuotaUntilTheyAreTaken) {
-  const shm::Descriptor offer = Make(shm::DescriptorKind::kRemoteRts, 4, kMaxParked / 2);
+  const shm::Descriptor announced = Make(shm::DescriptorKind::kRemoteRts, 4, kMaxParked / 2);
   const std::vector<std::byte> data(kMaxParked / 2);
-  EXPECT_EQ(delivery_.DeliverPushed(offer, data), progress::Delivery::Result::kTaken);
-  EXPECT_EQ(delivery_.DeliverPushed(offer, data), progress::Delivery::Result::kTaken);
+  EXPECT_EQ(delivery_.DeliverPushed(announced, data), progress::Delivery::Result::kTaken);
+  EXPECT_EQ(delivery_.DeliverPushed(announced, data), progress::Delivery::Result::kTaken);
   progress::IncomingId arriving{};
-  EXPECT_EQ(delivery_.DeliverArriving(offer, &arriving), progress::Delivery::Result::kTaken);
+  EXPECT_EQ(delivery_.DeliverArriving(announced, &arriving), progress::Delivery::Result::kTaken);
   EXPECT_EQ(delivery_.TryHold(arriving), nullptr);
   delivery_.Forget(progress::IncomingId{RtsOf(Drain(false)).key});
   EXPECT_NE(delivery_.TryHold(arriving), nullptr);
-  EXPECT_EQ(delivery_.DeliverPushed(offer, data), progress::Delivery::Result::kQuota);
+  EXPECT_EQ(delivery_.DeliverPushed(announced, data), progress::Delivery::Result::kQuota);
 }
 
 TEST_F(DeliveryTest, ACutForgetsPushedMessagesOfWhichTheRankHasNotHeard) {
   SendMany(shm::kLaneSlots, 8);
-  shm::Descriptor offer = Make(shm::DescriptorKind::kRemoteRts, 4, kMaxParked);
-  offer.flags = shm::kFlagPushed;
+  shm::Descriptor announced = Make(shm::DescriptorKind::kRemoteRts, 4, kMaxParked);
+  announced.flags = shm::kFlagPushed;
   const std::vector<std::byte> data(kMaxParked);
-  EXPECT_EQ(delivery_.DeliverPushed(offer, data), progress::Delivery::Result::kTaken);
+  EXPECT_EQ(delivery_.DeliverPushed(announced, data), progress::Delivery::Result::kTaken);
   EXPECT_EQ(delivery_.waiting(), 1U);
   delivery_.DropWaitingOf(3);
   EXPECT_TRUE(delivery_.empty());
   Drain(false);
-  EXPECT_EQ(delivery_.DeliverPushed(offer, data), progress::Delivery::Result::kTaken)
+  EXPECT_EQ(delivery_.DeliverPushed(announced, data), progress::Delivery::Result::kTaken)
       << "its bytes count still";
 }
 

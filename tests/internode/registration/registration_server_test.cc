@@ -79,15 +79,15 @@ class SlowNicTest : public ::testing::Test {
   // ----
 
   // The rank sends from its region to the other rank of its job, so that the NIC must know it.
-  void OfferRegion(size_t index) {
-    shm::Descriptor offer{};
-    offer.kind = static_cast<uint8_t>(shm::DescriptorKind::kRemoteRts);
-    offer.source = static_cast<uint32_t>(index % 2);
-    offer.destination = 1 - offer.source;
-    offer.size_bytes = kRegionBytes;
+  void AnnounceRegion(size_t index) {
+    shm::Descriptor announced{};
+    announced.kind = static_cast<uint8_t>(shm::DescriptorKind::kRemoteRts);
+    announced.source = static_cast<uint32_t>(index % 2);
+    announced.destination = 1 - announced.source;
+    announced.size_bytes = kRegionBytes;
     const shm::RemoteRts rts{1, 1, 0, {kRegion, 0, 0}};
-    std::memcpy(offer.payload, &rts, sizeof(rts));
-    Tell(index, offer);
+    std::memcpy(announced.payload, &rts, sizeof(rts));
+    Tell(index, announced);
   }
   void Tell(size_t index, const shm::Descriptor& command) {
     shm::LaneProducer lane(&Layout(index)->to_daemon);
@@ -99,30 +99,30 @@ class SlowNicTest : public ::testing::Test {
   }
   // Rank 0 of a job, the `index`th rank, has the region of rank 1 read into its own, after a call
   // of `stop`: from then on nothing arrives.
-  void PullFromTheOther(size_t index, const std::function<void()>& stop) {
+  void RndvGetFromTheOther(size_t index, const std::function<void()>& stop) {
     shm::Lease lease(&Layout(index)->lease);
     ASSERT_TRUE(
         Eventually([&] { return lease.TryAcquire(99); }));  // never released: no worker matches
-    ASSERT_NO_FATAL_FAILURE(OfferRegion(index + 1));
+    ASSERT_NO_FATAL_FAILURE(AnnounceRegion(index + 1));
     std::byte* const inbox = inboxes_[index].base();
     shm::LaneConsumer lane(
         reinterpret_cast<shm::LaneLayout*>(inbox + shm::InboxLaneOffset(shm::DaemonLane(1))));
     ASSERT_TRUE(Eventually([&] { return lane.Peek() != nullptr; }));
-    shm::RemoteRts offer;
-    std::memcpy(&offer, lane.Peek()->payload, sizeof(offer));
+    shm::RemoteRts announced;
+    std::memcpy(&announced, lane.Peek()->payload, sizeof(announced));
     stop();
     auto& transfer = reinterpret_cast<shm::TransferLayout*>(inbox + shm::InboxTransferOffset(1))[1];
     transfer.generation = 1;
     transfer.destination = {kRegion, 0, 0};
     transfer.size_bytes = kRegionBytes;
     transfer.source_rank = 1;
-    transfer.remote_key = offer.key;
+    transfer.remote_key = announced.key;
     shm::StoreRelease(transfer.state, static_cast<uint32_t>(shm::TransferState::kMatched));
-    shm::Descriptor pull{};
-    pull.kind = static_cast<uint8_t>(shm::DescriptorKind::kPull);
-    const shm::PullCommand command{1, 1, {}};
-    std::memcpy(pull.payload, &command, sizeof(command));
-    ASSERT_NO_FATAL_FAILURE(Tell(index, pull));
+    shm::Descriptor rndv_get{};
+    rndv_get.kind = static_cast<uint8_t>(shm::DescriptorKind::kRndvGet);
+    const shm::RndvGetCommand command{1, 1, {}};
+    std::memcpy(rndv_get.payload, &command, sizeof(command));
+    ASSERT_NO_FATAL_FAILURE(Tell(index, rndv_get));
   }
   shm::SessionLayout* Layout(size_t index) {
     return reinterpret_cast<shm::SessionLayout*>(sessions_[index].base());
@@ -187,7 +187,7 @@ class RegistrationServerTest : public SlowNicTest {
   void SetUp() override {
     ASSERT_NO_FATAL_FAILURE(SlowNicTest::SetUp());
     a_.gate->pins_slowly = true;
-    ASSERT_NO_FATAL_FAILURE(OfferRegion(0));
+    ASSERT_NO_FATAL_FAILURE(AnnounceRegion(0));
     a_.gate->pinning.wait(0);
   }
 };
@@ -228,7 +228,7 @@ class SlowReadTest : public SlowNicTest {
   void SetUp() override {
     ASSERT_NO_FATAL_FAILURE(SlowNicTest::SetUp());
     ASSERT_EQ(second_.SendRegion(kRegion, kRegionBytes).code(), ErrorCode::kOk);
-    ASSERT_NO_FATAL_FAILURE(PullFromTheOther(0, [this] { a_.gate->closed = true; }));
+    ASSERT_NO_FATAL_FAILURE(RndvGetFromTheOther(0, [this] { a_.gate->closed = true; }));
     ASSERT_TRUE(Eventually([&] { return a_.gate->held > 0; }));
   }
 };
@@ -281,7 +281,7 @@ class StoppedPeerTest : public SlowNicTest {
 };
 
 TEST_F(StoppedPeerTest, ARankThatReadsFromItEndsAndTheOtherLinkStaysUp) {
-  ASSERT_NO_FATAL_FAILURE(PullFromTheOther(2, [this] { tests::Stop(peer_.pid()); }));
+  ASSERT_NO_FATAL_FAILURE(RndvGetFromTheOther(2, [this] { tests::Stop(peer_.pid()); }));
   ASSERT_TRUE(Eventually([this] {  // the read is under way
     control::NicsReply nics;
     return a_.Ask(&AdminStub::Nics, {}, &nics).ok() && nics.nics(0).outstanding() > 0;

@@ -292,37 +292,38 @@ TEST_F(RegistrationsTest, PeersNeverTakeTheRoomThatTransfersNeed) {
   Start({4, 0});
   const progress::ClaimableRegion regions[] = {MakeRegion(1), MakeRegion(2), MakeRegion(3),
                                                MakeRegion(4)};
-  progress::Claim offers[3], transfers[2];
+  progress::Claim sent_rts[3], transfers[2];
   for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(Ask(regions[i], &offers[i], 0, 100, progress::UseFor::kPeer), ErrorCode::kWouldBlock);
+    EXPECT_EQ(Ask(regions[i], &sent_rts[i], 0, 100, progress::UseFor::kPeer),
+              ErrorCode::kWouldBlock);
   }
   Collect();
-  EXPECT_TRUE(offers[0].held() && offers[1].held());
-  EXPECT_TRUE(offers[2].waiting()) << "more than half";
+  EXPECT_TRUE(sent_rts[0].held() && sent_rts[1].held());
+  EXPECT_TRUE(sent_rts[2].waiting()) << "more than half";
   Hold(regions[2], &transfers[0]);  // does not wait behind it
   Hold(regions[3], &transfers[1]);
-  EXPECT_EQ(Ask(regions[2], &offers[2], 0, 100, progress::UseFor::kPeer), ErrorCode::kWouldBlock)
+  EXPECT_EQ(Ask(regions[2], &sent_rts[2], 0, 100, progress::UseFor::kPeer), ErrorCode::kWouldBlock)
       << "registered, but the share is used up";
   progress::Claim again;
   EXPECT_EQ(Ask(regions[0], &again, 200, 100, progress::UseFor::kPeer), ErrorCode::kOk);
-  offers[0].Drop();
-  EXPECT_EQ(Ask(regions[2], &offers[2], 0, 100, progress::UseFor::kPeer), ErrorCode::kWouldBlock);
+  sent_rts[0].Drop();
+  EXPECT_EQ(Ask(regions[2], &sent_rts[2], 0, 100, progress::UseFor::kPeer), ErrorCode::kWouldBlock);
   again.Drop();
-  EXPECT_EQ(Ask(regions[2], &offers[2], 0, 100, progress::UseFor::kPeer), ErrorCode::kOk);
+  EXPECT_EQ(Ask(regions[2], &sent_rts[2], 0, 100, progress::UseFor::kPeer), ErrorCode::kOk);
 }
 
 TEST_F(RegistrationsTest, NorTheBytes) {
   Start({0, 2 * kRegionBytes});
   const progress::ClaimableRegion first = MakeRegion(1), second = MakeRegion(2);
-  progress::Claim offer, other, transfer;
-  EXPECT_EQ(Ask(first, &offer, 0, kRegionBytes, progress::UseFor::kPeer), ErrorCode::kWouldBlock);
+  progress::Claim rts, other, transfer;
+  EXPECT_EQ(Ask(first, &rts, 0, kRegionBytes, progress::UseFor::kPeer), ErrorCode::kWouldBlock);
   EXPECT_EQ(Ask(second, &other, 0, 1, progress::UseFor::kPeer), ErrorCode::kWouldBlock);
   Collect();
-  EXPECT_TRUE(offer.held());
+  EXPECT_TRUE(rts.held());
   EXPECT_FALSE(other.held());
   Hold(second, &transfer, 0, kRegionBytes);
   transfer.Drop();
-  offer.Drop();
+  rts.Drop();
   EXPECT_EQ(Ask(second, &other, 0, 1, progress::UseFor::kPeer), ErrorCode::kOk);
 }
 

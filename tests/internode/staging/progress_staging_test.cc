@@ -97,7 +97,7 @@ TEST_F(StagingPoolTest, LendsCellsThatTheNetworkDoesNotKnow) {
     EXPECT_TRUE(cells.insert(cell).second);
     cell[shm::kCellBytes - 1] = std::byte{1};
   }
-  EXPECT_EQ(cells.size() + 2, pool->pieces());
+  EXPECT_EQ(cells.size() + 2, pool->fragments());
   pool->Return(*cells.begin());
   EXPECT_EQ(pool->TakeCell(), *cells.begin());
 }
@@ -547,7 +547,7 @@ TEST_P(CopyPoolTest, ReportsWhatFails) {
 }
 
 TEST_P(CopyPoolTest, TakesNoMoreThanItsCapacityAndStaysInOrderOfUse) {
-  const uint32_t capacity = staging_->pieces();
+  const uint32_t capacity = staging_->fragments();
   CopyPool pool(GetParam(), [] {});
   pool.Open(*staging_);
   std::vector<progress::CopyTask> done;

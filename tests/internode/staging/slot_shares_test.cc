@@ -43,7 +43,7 @@ TEST(SlotSharesTest, EachOfManyHasTheLeast) {
   }
 }
 
-// Pieces end one after the other on both sides, and each has more to do.
+// Fragments end one after the other on both sides, and each has more to do.
 TEST(SlotSharesTest, TwoThatWantMoreThanThereIsComeToHaveTheSame) {
   SlotShares shares(64);
   SlotFlow first;

@@ -125,14 +125,14 @@ INSTANTIATE_TEST_SUITE_P(
                 "this one in shmem_b(arrier|roadcast32 of 12)"}),
     NameOf);
 
-class FarCheckingTest : public testing::TestWithParam<Mistake> {};
+class RemoteCheckingTest : public testing::TestWithParam<Mistake> {};
 
-TEST_P(FarCheckingTest, FindsTheMistakeBetweenNodes) {
+TEST_P(RemoteCheckingTest, FindsTheMistakeBetweenNodes) {
   ExpectFound({.nodes = 2, .variables = Checked()}, GetParam());
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    , FarCheckingTest,
+    , RemoteCheckingTest,
     testing::Values(Mistake{"freed", "put", "shmem_long_put: 16 bytes from 0x.*memory" FREED},
                     Mistake{"freed", "amo", "shmem_long_atomic_inc: 8 bytes from 0x"},
                     Mistake{"differ", "size", "shmem_int_sum_reduce of (8|16) elements, this one"},
@@ -177,7 +177,7 @@ INSTANTIATE_TEST_SUITE_P(, RightProgramTest,
                                          "statics", "teams", "threads", "waits"),
                          [](const auto& info) { return std::string(info.param); });
 
-TEST(RightFarProgramTest, RunsCheckedBetweenNodes) {
+TEST(RightRemoteProgramTest, RunsCheckedBetweenNodes) {
   ExpectAllOk({.nodes = 2, .variables = Checked()}, {"puts"});
   ExpectAllOk({.nodes = 2, .variables = Checked()}, {"collectives"});
 }

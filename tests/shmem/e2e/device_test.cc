@@ -195,9 +195,9 @@ INSTANTIATE_TEST_SUITE_P(, DeviceNodesDeathTest,
                          [](const auto& info) { return std::string(info.param); });
 
 // PE 0 dies, and one of the others is on another node.
-class DeviceFarDeathTest : public testing::TestWithParam<const char*> {};
+class DeviceRemoteDeathTest : public testing::TestWithParam<const char*> {};
 
-TEST_P(DeviceFarDeathTest, EndsWhatKernelsAskFor) {
+TEST_P(DeviceRemoteDeathTest, EndsWhatKernelsAskFor) {
   const e2e::CommandResult result =
       RunJob({.pes = 3, .nodes = 2, .flags = {"--keep-going"}, .variables = kTwoDevices},
              {"device_life", "dies_far_in", GetParam()});
@@ -205,7 +205,7 @@ TEST_P(DeviceFarDeathTest, EndsWhatKernelsAskFor) {
       << result.err;
 }
 
-INSTANTIATE_TEST_SUITE_P(, DeviceFarDeathTest, testing::Values("get", "fetch", "quiet"),
+INSTANTIATE_TEST_SUITE_P(, DeviceRemoteDeathTest, testing::Values("get", "fetch", "quiet"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST(DeviceLeaveTest, EndsWhatKernelsWaitFor) {

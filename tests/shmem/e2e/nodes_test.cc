@@ -53,7 +53,7 @@ struct Wait {
 };
 void PrintTo(const Wait& wait, std::ostream* out) { *out << wait.what; }
 
-class FarDeathTest : public testing::TestWithParam<Wait> {
+class RemoteDeathTest : public testing::TestWithParam<Wait> {
  protected:
   // The PEs 1 and 2 wait, one of them on the node of PE 0, which dies.
   static void DieInJob(const std::vector<std::string>& variables) {
@@ -65,12 +65,14 @@ class FarDeathTest : public testing::TestWithParam<Wait> {
   }
 };
 
-TEST_P(FarDeathTest, EndsWhatWaitsForIt) { DieInJob({}); }
+TEST_P(RemoteDeathTest, EndsWhatWaitsForIt) { DieInJob({}); }
 
-TEST_P(FarDeathTest, EndsWhatWaitsForItByADirectLink) { DieInJob({"FERRY_DIRECT_LINKS=always"}); }
+TEST_P(RemoteDeathTest, EndsWhatWaitsForItByADirectLink) {
+  DieInJob({"FERRY_DIRECT_LINKS=always"});
+}
 
 INSTANTIATE_TEST_SUITE_P(
-    , FarDeathTest,
+    , RemoteDeathTest,
     testing::Values(Wait{"wait", "shmem_long_wait_until: PE 0 has died"},
                     Wait{"barrier", "shmem_barrier_all: PE 0 has died"},
                     Wait{"reduce", "shmem_long_sum_reduce: PE 0 has died"},
@@ -80,14 +82,14 @@ INSTANTIATE_TEST_SUITE_P(
                     Wait{"far_lock", "PE 0 has died"}),
     [](const auto& info) { return std::string(info.param.what); });
 
-TEST(DeadFarPeTest, DoesNotHoldUpFinalize) {
+TEST(DeadRemotePeTest, DoesNotHoldUpFinalize) {
   const e2e::CommandResult result =
       RunJob({.pes = 3, .nodes = 2, .flags = {"--keep-going"}}, {"life", "dies_in", "finalize"});
   EXPECT_THAT(e2e::SortedLines(result.out), testing::ElementsAre("PE 1: ok", "PE 2: ok"))
       << result.err;
 }
 
-TEST(DeadFarPeTest, PassesALockOn) {
+TEST(DeadRemotePeTest, PassesALockOn) {
   const e2e::CommandResult result =
       RunJob({.pes = 3, .nodes = 2, .flags = {"--keep-going"}}, {"life", "dies_in", "lock"});
   EXPECT_THAT(e2e::SortedLines(result.out),

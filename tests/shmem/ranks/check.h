@@ -28,7 +28,7 @@ static inline void note_place(void) {
 }
 
 /* Whether loads and stores reach that PE's memory: it is on this one's node. */
-static inline int is_near(int pe) {
+static inline int is_local(int pe) {
   return shmem_team_translate_pe(SHMEM_TEAM_WORLD, pe, SHMEM_TEAM_SHARED) >= 0;
 }
 

@@ -149,7 +149,7 @@ int Dies(std::string_view where) {
     shmem_long_wait_until(words, SHMEM_CMP_EQ, pes - 1);  // all others are about to wait
     kill(getpid(), SIGKILL);
   }
-  const bool is_near_it = is_near(0);
+  const bool is_local_it = is_local(0);
   shmem_long_atomic_inc(words, 0);
   ferry::device::Launch({1, 3}, [&] {
     const shmemx_device_t d = shmemx_device_open(all);
@@ -177,7 +177,7 @@ int Dies(std::string_view where) {
     for (int i = 0; i < 10; ++i) {
       CHECK(shmemx_device_sync_work_group(rest) == 0);
     }
-    if (is_near_it) {
+    if (is_local_it) {
       CHECK(shmemx_device_ptr(d, words, 0) != nullptr);
       (void)shmemx_device_long_g(d, words, 0);  // its memory stays
       CHECK(shmemx_device_quiet(d) == 0);
@@ -193,7 +193,7 @@ int Dies(std::string_view where) {
 }
 
 // PE 0 dies while kernels of another node ask for its memory.
-int DiesFar(std::string_view where) {
+int DiesRemote(std::string_view where) {
   begin();
   void* const all = shmemx_device_prepare(SHMEM_TEAM_WORLD, 0);
   auto* const words = Symmetric<long>(8);
@@ -201,10 +201,10 @@ int DiesFar(std::string_view where) {
     shmem_long_wait_until(words, SHMEM_CMP_EQ, pes - 1);  // all others are about to ask
     kill(getpid(), SIGKILL);
   }
-  const bool is_far = shmem_ptr(words, 0) == nullptr;
+  const bool is_remote = shmem_ptr(words, 0) == nullptr;
   shmem_long_atomic_inc(words, 0);
   shmem_quiet();
-  if (is_far) {
+  if (is_remote) {
     ferry::device::Launch({2, 3}, [&] {
       const shmemx_device_t d = shmemx_device_open(all);
       int status = 0;
@@ -272,7 +272,7 @@ int main(int argc, char** argv) {
     return Dies(how);
   }
   if (what == "dies_far_in") {
-    return DiesFar(how);
+    return DiesRemote(how);
   }
   return Leaves();
 }

@@ -7,7 +7,7 @@
 namespace {
 
 constexpr int kCount = 5;
-constexpr int kFar = 8;  // between the arrays of one test
+constexpr int kRemote = 8;  // between the arrays of one test
 
 template <typename T>
 T ValueOf(int pe, int i) {
@@ -36,8 +36,8 @@ template <typename T>
 void TestForm(const Table& table, Arena* arena, ferry_device_u32 kind, const Moves<T>& moves) {
   auto* const dest = reinterpret_cast<T*>(arena->dest);
   auto* const source = reinterpret_cast<T*>(arena->source);
-  T got[2 * kFar] = {};
-  std::memset(arena->dest, 0, sizeof(T) * 4 * kFar);
+  T got[2 * kRemote] = {};
+  std::memset(arena->dest, 0, sizeof(T) * 4 * kRemote);
   for (int i = 0; i < kCount; ++i) {
     source[i] = ValueOf<T>(me, i);
   }
@@ -49,23 +49,23 @@ void TestForm(const Table& table, Arena* arena, ferry_device_u32 kind, const Mov
       return;
     }
     CHECK(moves.put(d, dest, source, kCount, after) == 0);
-    CHECK(moves.put_nbi(d, dest + kFar, source, kCount, after) == 0);
-    CHECK(moves.put_signal(d, dest + 2 * kFar, source, kCount, arena->signal, 1, SHMEM_SIGNAL_ADD,
-                           after) == 0);
-    CHECK(moves.put_signal_nbi(d, dest + 3 * kFar, source, kCount, arena->signal, 2,
+    CHECK(moves.put_nbi(d, dest + kRemote, source, kCount, after) == 0);
+    CHECK(moves.put_signal(d, dest + 2 * kRemote, source, kCount, arena->signal, 1,
+                           SHMEM_SIGNAL_ADD, after) == 0);
+    CHECK(moves.put_signal_nbi(d, dest + 3 * kRemote, source, kCount, arena->signal, 2,
                                SHMEM_SIGNAL_ADD, after) == 0);
     CHECK(moves.get(d, got, source, kCount, after) == 0);
-    CHECK(moves.get_nbi(d, got + kFar, source, kCount, after) == 0);
+    CHECK(moves.get_nbi(d, got + kRemote, source, kCount, after) == 0);
     CHECK(shmemx_device_quiet(d) == 0);
     CHECK(shmemx_device_signal_wait_until(d, arena->signal, SHMEM_CMP_EQ, arena->signals) == 0);
     CHECK(shmemx_device_signal_fetch(d, arena->signal) == arena->signals);
   });
-  for (int i = 0; i < kFar; ++i) {
+  for (int i = 0; i < kRemote; ++i) {
     for (int part = 0; part < 4; ++part) {
-      CHECK(dest[part * kFar + i] == (i < kCount ? ValueOf<T>(before, i) : T{}));
+      CHECK(dest[part * kRemote + i] == (i < kCount ? ValueOf<T>(before, i) : T{}));
     }
     for (int part = 0; part < 2; ++part) {
-      CHECK(got[part * kFar + i] == (i < kCount ? ValueOf<T>(after, i) : T{}));
+      CHECK(got[part * kRemote + i] == (i < kCount ? ValueOf<T>(after, i) : T{}));
     }
   }
   shmem_barrier_all();

@@ -10,7 +10,7 @@ static void check_alike(char* place) {
   *mine = place;
   char* const theirs = (char*)shmem_ptr(place, after);
   char* const* const told = shmem_ptr(mine, after);
-  CHECK((theirs != NULL) == is_near(after) && (told != NULL) == is_near(after));
+  CHECK((theirs != NULL) == is_local(after) && (told != NULL) == is_local(after));
   /* The neighbour writes a byte there by its own address, and this PE reads it by its mapping. */
   place[0] = (char)(me + 1);
   shmem_barrier_all();
@@ -40,7 +40,7 @@ static void check_alignments(void) {
     char* const next = shmem_align(alignment, 10);
     for (int pe = 0; pe < pes; ++pe) {
       const uintptr_t seen = (uintptr_t)shmem_ptr(aligned, pe) | (uintptr_t)shmem_ptr(next, pe);
-      CHECK((seen != 0) == is_near(pe) && seen % alignment == 0);
+      CHECK((seen != 0) == is_local(pe) && seen % alignment == 0);
     }
     CHECK(aligned != next && (uintptr_t)aligned % alignment == 0);
     check_alike(aligned);

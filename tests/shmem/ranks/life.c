@@ -218,7 +218,7 @@ static int dies_in(const char* what) {
   if (is(what, "malloc")) shmem_malloc(10);
   if (is(what, "split")) shmem_team_split_strided(team, 0, 1, 1, NULL, 0, &team);
   if (is(what, "finalize")) return end_well();
-  /* With PE 0 on another node; near ones have no part in these. */
+  /* With PE 0 on another node; local ones have no part in these. */
   while (is(what, "quiet")) {
     shmem_long_p(words + 1, 1, 0);
     shmem_quiet();

@@ -184,7 +184,7 @@ void Words(const OwnHeap& heap) {
   shmem_long_p(words + 2, me + 1, after);
   shmem_long_wait_until(words + 2, SHMEM_CMP_EQ, before + 1);
   auto* const there = static_cast<long*>(shmem_ptr(words + 2, after));
-  CHECK((there != nullptr) == (is_near(after) != 0));
+  CHECK((there != nullptr) == (is_local(after) != 0));
   CHECK(there == nullptr || *there == me + 1);
   shmem_barrier_all();
 }

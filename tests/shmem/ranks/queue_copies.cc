@@ -81,9 +81,9 @@ int Collectives(std::string_view where) {
   }
   auto* const own = Symmetric<long>(1);
   auto* const sums = Symmetric<long>(kCalls);
-  const bool is_near_to_all = shmem_team_n_pes(SHMEM_TEAM_SHARED) == pes;
+  const bool is_local_to_all = shmem_team_n_pes(SHMEM_TEAM_SHARED) == pes;
   const auto is_left_out = [&](const Collective& collective) {
-    return collective.has_blocks && !is_near_to_all && pes > 2;
+    return collective.has_blocks && !is_local_to_all && pes > 2;
   };
   long round = 0;
   for (const size_t count : {size_t{50}, kMost}) {

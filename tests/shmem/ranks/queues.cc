@@ -243,7 +243,7 @@ int Dies(std::string_view where) {
   } else if (where == "signal") {
     ENQUEUE(shmemx_signal_wait_until_on_queue(reinterpret_cast<uint64_t*>(words + 1), SHMEM_CMP_NE,
                                               0, line.queue));
-  } else if (where == "barrier" || is_near(0)) {
+  } else if (where == "barrier" || is_local(0)) {
     ENQUEUE(shmemx_barrier_all_on_queue(line.queue));
   } else if (where == "reduce") {
     ENQUEUE(shmemx_long_sum_reduce_on_queue(SHMEM_TEAM_WORLD, words + 2, words + 3, 1, line.queue));

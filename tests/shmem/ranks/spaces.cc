@@ -244,7 +244,8 @@ int Moves() {
     shmem_double_p(reinterpret_cast<double*>(device), 0.5 + me, after);
     shmem_barrier_all();
     CHECK(shmem_double_g(reinterpret_cast<double*>(device), after) == 0.5 + me);
-    CHECK((shmem_ptr(device, after) != nullptr) == (is_near(after) && space.Info().cpu_reach == 1));
+    CHECK((shmem_ptr(device, after) != nullptr) ==
+          (is_local(after) && space.Info().cpu_reach == 1));
     // Device memory of libferry's is a source like any other.
     void* plain = nullptr;
     CHECK(ferry_alloc(1000, FERRY_MEMORY_DEVICE, 0, &plain) == FERRY_SUCCESS);
@@ -265,7 +266,7 @@ int Words() {
     const Space space(1 << 16);
     CHECK(space.Info().cpu_reach == 1);
     auto* const words = space.Make<long>(8);
-    CHECK(!is_near(after) || shmem_ptr(words, after) != nullptr);
+    CHECK(!is_local(after) || shmem_ptr(words, after) != nullptr);
     for (int i = 0; i < 100; ++i) {
       shmem_long_atomic_inc(words, i % pes);
     }
@@ -464,7 +465,7 @@ int Dies(std::string_view where) {
   if (where == "create") (void)shmemx_space_create(0, 4096);
   if (where == "destroy") shmemx_space_destroy(space);
   if (where == "broadcast") (void)shmem_long_broadcast(SHMEM_TEAM_WORLD, words, words + 1, 1, 0);
-  while (where == "put" && !is_near(0)) {
+  while (where == "put" && !is_local(0)) {
     shmem_long_put(words, words + 1, 1, 0);
     shmem_quiet();
   }

@@ -10,15 +10,15 @@ static long sum_over(shmem_team_t team, long* from, long* to) {
 
 static void check_predefined(const long* words) {
   CHECK(shmem_team_my_pe(SHMEM_TEAM_WORLD) == me && shmem_team_n_pes(SHMEM_TEAM_WORLD) == pes);
-  int near = 0, near_before = 0; /* PEs of this node */
+  int local = 0, local_before = 0; /* PEs of this node */
   for (int pe = 0; pe < pes; ++pe) {
     if (shmem_ptr(words, pe) == NULL) continue;
-    CHECK(shmem_team_translate_pe(SHMEM_TEAM_WORLD, pe, SHMEM_TEAM_SHARED) == near);
-    near_before += pe < me;
-    ++near;
+    CHECK(shmem_team_translate_pe(SHMEM_TEAM_WORLD, pe, SHMEM_TEAM_SHARED) == local);
+    local_before += pe < me;
+    ++local;
   }
-  CHECK(shmem_team_my_pe(SHMEM_TEAM_SHARED) == near_before);
-  CHECK(shmem_team_n_pes(SHMEM_TEAM_SHARED) == near);
+  CHECK(shmem_team_my_pe(SHMEM_TEAM_SHARED) == local_before);
+  CHECK(shmem_team_n_pes(SHMEM_TEAM_SHARED) == local);
   CHECK(shmem_team_my_pe(SHMEM_TEAM_INVALID) == -1 && shmem_team_n_pes(SHMEM_TEAM_INVALID) == -1);
   CHECK(shmem_team_translate_pe(SHMEM_TEAM_WORLD, 0, SHMEM_TEAM_INVALID) == -1);
   CHECK(shmem_team_translate_pe(SHMEM_TEAM_WORLD, pes, SHMEM_TEAM_SHARED) == -1);

@@ -15,10 +15,10 @@ static double cpu_seconds(void) {
          1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
-/* By a pointer, as the language has it, if the PE is near: no call of OpenSHMEM tells anybody. */
+/* By a pointer, as the language has it, if the PE is local: no call of OpenSHMEM tells anybody. */
 static void store(int* word, int value, int pe) {
   int* const theirs = shmem_ptr(word, pe);
-  CHECK((theirs != NULL) == is_near(pe));
+  CHECK((theirs != NULL) == is_local(pe));
   if (theirs != NULL) {
     *theirs = value;
   } else {

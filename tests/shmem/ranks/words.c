@@ -24,7 +24,7 @@ static int other;
 
 /* Long ones between nodes may land by copies of the kernel, packet by packet (docs/one_sided.md).
  */
-static int comes_whole(size_t bytes) { return bytes <= 8192 || is_near(other); }
+static int comes_whole(size_t bytes) { return bytes <= 8192 || is_local(other); }
 
 /* ---- The calls that store a word ---- */
 

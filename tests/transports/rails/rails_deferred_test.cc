@@ -102,7 +102,7 @@ TEST_F(RailsDeferredTest, AWriteGoesByTheNicThatItIsArmedOn) {
   b_.work(1).CloseCounter(arrived);
 }
 
-// Writes of one NIC itself, and reads of the whole that both NICs carry in pieces.
+// Writes of one NIC itself, and reads of the whole that both NICs carry in stripes.
 TEST_F(RailsDeferredTest, WritesOfANicAndStripedReadsDoNotMixUpTheirEnds) {
   ASSERT_TRUE(PollUntil([&] { return a_.transport->Reaches(b_of_a_, 1) == ErrorCode::kOk; }));
   constexpr uint64_t kEach = 12;

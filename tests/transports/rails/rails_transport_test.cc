@@ -310,26 +310,26 @@ TEST_F(RailsTransportTest, AttachmentsOfTheFirstRailLandWhereTheUserSays) {
 
 // ---- Striping
 
-TEST_F(RailsTransportTest, ALongReadGoesByBothRailsInPieces) {
+TEST_F(RailsTransportTest, ALongReadGoesByBothRailsInPostedStripes) {
   LearnKeys();
   const Statistics before = a->transport->statistics();
   Read(10 * kStripe + 1, 1);
   EXPECT_THAT(Posted(), ElementsAre(2, 2));
-  std::vector<std::pair<uint64_t, uint64_t>> pieces;  // offset, bytes
+  std::vector<std::pair<uint64_t, uint64_t>> posted_stripes;  // offset, bytes
   while (a->results.codes.empty()) {
     for (ScriptedRail* nic : a->nics) {
       for (; !nic->posted.empty(); nic->End(ErrorCode::kOk)) {
         const RmaRequest& request = nic->posted.front().request;
-        pieces.emplace_back(request.remote_address - 0x10000, request.bytes);
-        EXPECT_EQ(request.local, a->memory.data() + pieces.back().first);
+        posted_stripes.emplace_back(request.remote_address - 0x10000, request.bytes);
+        EXPECT_EQ(request.local, a->memory.data() + posted_stripes.back().first);
       }
     }
     a->Poll();
   }
-  std::ranges::sort(pieces);
-  ASSERT_EQ(pieces.size(), 11U);
+  std::ranges::sort(posted_stripes);
+  ASSERT_EQ(posted_stripes.size(), 11U);
   for (uint64_t i = 0; i < 11; i++) {
-    EXPECT_EQ(pieces[i], std::pair(i * kStripe, i < 10 ? kStripe : 1));
+    EXPECT_EQ(posted_stripes[i], std::pair(i * kStripe, i < 10 ? kStripe : 1));
   }
   EXPECT_EQ(a->results.codes[1], ErrorCode::kOk);
   EXPECT_EQ(a->transport->statistics().reads, before.reads + 1);
@@ -397,7 +397,7 @@ TEST_F(RailsTransportTest, MessagesGoByTheFirstRailInOrder) {
 
 // ---- Failures
 
-TEST_F(RailsTransportTest, AReadsPieceThatARailCannotCarryGoesByAnother) {
+TEST_F(RailsTransportTest, AReadsPostedStripeThatARailCannotCarryGoesByAnother) {
   LearnKeys();
   Read(4 * kStripe, 1);
   ASSERT_THAT(Posted(), ElementsAre(2, 2));
@@ -420,7 +420,7 @@ TEST_F(RailsTransportTest, AReadsPieceThatARailCannotCarryGoesByAnother) {
   EXPECT_THAT(Posted(), ElementsAre(1, 1));
 }
 
-TEST_F(RailsTransportTest, AReadFailsWhenTheOnlyRailThatIsUpHasFailedAPiece) {
+TEST_F(RailsTransportTest, AReadFailsWhenTheOnlyRailThatIsUpHasFailedAPostedStripe) {
   LearnKeys();
   Read(2 * kStripe, 1);
   ASSERT_THAT(Posted(), ElementsAre(1, 1));
@@ -431,7 +431,7 @@ TEST_F(RailsTransportTest, AReadFailsWhenTheOnlyRailThatIsUpHasFailedAPiece) {
   EXPECT_EQ(a->results.codes[1], ErrorCode::kNodeUnreachable);
 }
 
-TEST_F(RailsTransportTest, AReadFailsWhenEachRailHasFailedAPiece) {
+TEST_F(RailsTransportTest, AReadFailsWhenEachRailHasFailedAPostedStripe) {
   LearnKeys();
   Read(8, 1);
   a->nics[0]->End(ErrorCode::kNodeUnreachable);
@@ -442,7 +442,7 @@ TEST_F(RailsTransportTest, AReadFailsWhenEachRailHasFailedAPiece) {
   EXPECT_EQ(a->results.codes[1], ErrorCode::kNodeUnreachable);
 }
 
-TEST_F(RailsTransportTest, AWriteIsNotRepeatedAndEndsWithItsLastPiece) {
+TEST_F(RailsTransportTest, AWriteIsNotRepeatedAndEndsWithItsLastPostedStripe) {
   LearnKeys();
   ASSERT_EQ(a->transport->Write(Request(0, 8 * kStripe, 1), Placement::kRemote, 1), ErrorCode::kOk);
   ASSERT_THAT(Posted(), ElementsAre(2, 2));
@@ -582,7 +582,7 @@ TEST_F(RailsTransportTest, WhatIsPostedToANicItselfEndsInThePollOfAll) {
   RmaRequest direct;
   direct.peer = a->transport->PeerOn(b_of_a, 1);
   direct.bytes = 8;
-  // As the indices that the rails have of the transport's own operations and pieces, with the bit.
+  // As the indices that the rails have of the transport's own operations and stripes, with the bit.
   for (uint64_t i = 0; i < 4; i++) {
     direct.context = kDirectContext | i;
     ASSERT_EQ(a->transport->Rails()[1]->Write(direct, Placement::kLocal, 1), ErrorCode::kOk);

@@ -24,9 +24,9 @@
 #include "client/memory/memory.h"
 #include "client/memory/peer_memory.h"
 #include "client/p2p/request_pool.h"
-#include "client/triggered/channel.h"
-#include "client/triggered/channel_blocks.h"
 #include "client/triggered/counter_pages.h"
+#include "client/triggered/pair.h"
+#include "client/triggered/pair_blocks.h"
 #include "client/triggered/shared_starts.h"
 #include "common/status.h"
 #include "engine/peer_table.h"
@@ -34,7 +34,7 @@
 
 namespace ferry::client {
 
-class Channels {
+class Pairs {
  public:
   // The objects it works with; all outlive it.
   struct Parts {
@@ -44,14 +44,14 @@ class Channels {
     Memory* memory;
     PeerMemory* peer_memory;
     AttachConnection* attach;
-    std::function<void()> ring_daemon;  // call it after `armed` of a channel has changed
+    std::function<void()> ring_daemon;  // call it after `armed` of a pair has changed
     std::function<ErrorCode()> poison;
     shm::Statistics statistics;
     uint64_t cell_max_bytes;  // receives of at most this size have cells
     uint32_t cell_count;
   };
-  explicit Channels(Parts parts);
-  ~Channels();
+  explicit Pairs(Parts parts);
+  ~Pairs();
 
   // Notes that a persistent request was made, and its place in the order of its kind. `in_place`:
   // as Message::in_place.
@@ -60,18 +60,18 @@ class Channels {
   // All or none. Blocks on the daemon. kInvalidRequest, kOutOfMemory, and the daemon's errors.
   Status Offer(std::span<const uint32_t> requests);
   // Checks the outcome of an offer: kOk, kWouldBlock, or why it failed.
-  ErrorCode Settle(Channel& channel);
+  ErrorCode Settle(Pair& pair);
   // The bytes that the request sends, or has room for.
-  uint64_t OwnBytes(const Channel& channel) const {
-    return parts_.requests->Slot(channel.request).size_bytes;
+  uint64_t OwnBytes(const Pair& pair) const {
+    return parts_.requests->Slot(pair.request).size_bytes;
   }
   // Null if it was never offered.
-  Channel* Find(uint32_t request) const { return by_request_[request].get(); }
+  Pair* Find(uint32_t request) const { return by_request_[request].get(); }
   template <typename Visit>
   void ForEach(Visit&& visit) {
-    for (const auto& channel : by_request_) {
-      if (channel != nullptr) {
-        visit(*channel);
+    for (const auto& pair : by_request_) {
+      if (pair != nullptr) {
+        visit(*pair);
       }
     }
   }
@@ -80,18 +80,18 @@ class Channels {
 
   // Starts an idle matched request for the rank itself. If both ends have now started, moves the
   // bytes.
-  ErrorCode Start(Channel& channel);
+  ErrorCode Start(Pair& pair);
   // Before the first start of a matched send to another node: each of its messages follows those of
-  // the receives (shm::FollowWords). kInternal: one of them is not such a channel.
-  ErrorCode Follow(const Channel& send, std::span<Channel* const> receives);
+  // the receives (shm::FollowWords). kInternal: one of them is not such a pair.
+  ErrorCode Follow(const Pair& send, std::span<Pair* const> receives);
   // Arm prepares a start that a device makes through a ring; nothing moves before that. Call
   // CheckArm first: kUnsupported for pairs inside a node, and receives into cells; kInvalidBuffer
   // where the window is not the buffer itself.
-  static Status CheckArm(const Channel& channel);
-  void Arm(Channel& channel);
+  static Status CheckArm(const Pair& pair);
+  void Arm(Pair& pair);
   // Whether the message of the last start is over; *error then says how. A received message is in
   // the buffer.
-  bool IsOver(Channel& channel, ErrorCode* error);
+  bool IsOver(Pair& pair, ErrorCode* error);
   // Whether any start by the rank is under way. Call NoteOver once IsOver has returned true.
   bool any_started() const { return started_.load(std::memory_order_relaxed) != 0; }
   void NoteOver() { started_.fetch_sub(1, std::memory_order_relaxed); }
@@ -106,50 +106,50 @@ class Channels {
   void FailAll(ErrorCode error);
   // Takes the request back from the daemon, which tells the other end. No start has an effect any
   // more. kOk: the daemon no longer looks at this end, either.
-  Status Withdraw(Channel& channel);
+  Status Withdraw(Pair& pair);
   // Separates the two ends; the daemon tells the other one.
-  void Abandon(Channel& channel, ErrorCode error);
+  void Abandon(Pair& pair, ErrorCode error);
   void RingDaemon() const { parts_.ring_daemon(); }
   // Counts a start inside the node.
-  void Count(const Channel& channel, shm::Statistic mover) {
-    if (channel.is_send) {
+  void Count(const Pair& pair, shm::Statistic mover) {
+    if (pair.is_send) {
       parts_.statistics.AddShared(mover);
     }
   }
   SharedStarts& shared_starts() { return shared_starts_; }
-  // Where that start of a channel between nodes, its next one, is made by a store of 1; null: by
+  // Where that start of a pair between nodes, its next one, is made by a store of 1; null: by
   // its doorbell. Call it before `armed` says that it was made.
-  uint64_t* PageFor(Channel& channel, uint64_t start) {
-    if (channel.page == nullptr && channel.may_have_page()) {
-      shared_starts_.Leave(channel);
-      channel.page = pages_.Take(channel.end, start);
-      channel.has_no_page = channel.page == nullptr;
+  uint64_t* PageFor(Pair& pair, uint64_t start) {
+    if (pair.page == nullptr && pair.may_have_page()) {
+      shared_starts_.Leave(pair);
+      pair.page = pages_.Take(pair.end, start);
+      pair.has_no_page = pair.page == nullptr;
     }
-    return channel.page;
+    return pair.page;
   }
   // Call it before a stream starts a message inside the node, so that its device may move it alone.
-  void LetDevicesReach(Channel& channel);
+  void LetDevicesReach(Pair& pair);
   // Call it before a start: fills what the other end will read.
-  ErrorCode Fill(Channel& channel);
+  ErrorCode Fill(Pair& pair);
 
  private:
   using Kind = std::tuple<bool, uint32_t, int32_t, int32_t>;  // send, context, peer, tag
 
-  StatusOr<std::unique_ptr<Channel>> Make(uint32_t request);
+  StatusOr<std::unique_ptr<Pair>> Make(uint32_t request);
   // Its window and cells.
-  Status MakeWindow(Channel& channel);
+  Status MakeWindow(Pair& pair);
   // Channel::nic_region, as far as the rank knows.
-  uint32_t FindNicRegion(const Channel& channel);
-  Status StandIn(std::span<Channel* const> channels);
-  Status OfferInPieces(std::span<Channel* const> order);
-  Status OfferTogether(std::span<Channel* const> channels);
-  void FreeBlocks(const Channel& channel, const Keep& keep);
-  ErrorCode MapPeer(Channel& channel);
-  ErrorCode Copy(const ChannelMemory& to, const ChannelMemory& from, uint64_t bytes) const;
-  ErrorCode StartInNode(Channel& channel);
-  ErrorCode Move(Channel& channel);
-  bool Help(Channel& channel) const;
-  void WakePeer(const Channel& channel) const;
+  uint32_t FindNicRegion(const Pair& pair);
+  Status StandIn(std::span<Pair* const> pairs);
+  Status OfferInPieces(std::span<Pair* const> order);
+  Status OfferTogether(std::span<Pair* const> pairs);
+  void FreeBlocks(const Pair& pair, const Keep& keep);
+  ErrorCode MapPeer(Pair& pair);
+  ErrorCode Copy(const PairMemory& to, const PairMemory& from, uint64_t bytes) const;
+  ErrorCode StartInNode(Pair& pair);
+  ErrorCode Move(Pair& pair);
+  bool Help(Pair& pair) const;
+  void WakePeer(const Pair& pair) const;
   bool IsInPlace(uint32_t request) {
     std::lock_guard lock(mutex_);
     return in_place_[request];
@@ -161,10 +161,10 @@ class Channels {
   std::map<Kind, uint64_t> made_;
   std::vector<uint64_t> ordinals_;  // by request
   std::vector<bool> in_place_;      // likewise
-  std::vector<std::unique_ptr<Channel>> by_request_;
+  std::vector<std::unique_ptr<Pair>> by_request_;
   std::set<uint32_t> not_by_nic_;     // regions of device memory that the network card refused
   std::atomic<uint32_t> started_{0};  // starts by the rank that are not over
-  ChannelBlocks blocks_;
+  PairBlocks blocks_;
   SharedStarts shared_starts_;
   CounterPages pages_;
 };

@@ -6,11 +6,11 @@
 #include "daemon/jobs/job_registry.h"
 
 namespace ferry::daemon {
-MatchBook& JobRegistry::MatchesOf(JobRecord& job) {
+PairBook& JobRegistry::MatchesOf(JobRecord& job) {
   if (job.matches == nullptr) {
-    job.matches = std::make_unique<MatchBook>(
+    job.matches = std::make_unique<PairBook>(
         job.plan, data_plane_, last_pair_,
-        [this, id = job.spec.id](uint32_t node, const control::MatchNews& news) {
+        [this, id = job.spec.id](uint32_t node, const control::PairNews& news) {
           TellNews(id, node, news);
         });
     for (uint32_t rank = 0; rank < job.size(); ++rank) {
@@ -23,10 +23,10 @@ MatchBook& JobRegistry::MatchesOf(JobRecord& job) {
   return *job.matches;
 }
 
-void JobRegistry::OfferMatches(const std::shared_ptr<Session>& session, bool sends,
-                               std::span<const attach::MatchOffer> offers,
-                               std::function<void(const Status&)> done) {
-  StatusOr<MatchBook*> book = MatchesFor(*session);
+void JobRegistry::OfferPairs(const std::shared_ptr<Session>& session, bool sends,
+                             std::span<const attach::PairOffer> offers,
+                             std::function<void(const Status&)> done) {
+  StatusOr<PairBook*> book = MatchesFor(*session);
   if (!book.ok()) {
     return done(book.status());
   }
@@ -36,21 +36,21 @@ void JobRegistry::OfferMatches(const std::shared_ptr<Session>& session, bool sen
   }
   data_plane_.ReachWindows(
       session->job_id, session->rank, std::move(windows),
-      [this, session, sends, kept = std::vector<attach::MatchOffer>(offers.begin(), offers.end()),
+      [this, session, sends, kept = std::vector<attach::PairOffer>(offers.begin(), offers.end()),
        done = std::move(done)](const Status& status) mutable {
         boost::asio::post(context_, [this, session = std::move(session), sends,
                                      kept = std::move(kept), done = std::move(done), status] {
           if (!status.ok()) {
             return done(status);
           }
-          StatusOr<MatchBook*> still = MatchesFor(*session);
+          StatusOr<PairBook*> still = MatchesFor(*session);
           done(still.ok() ? (*still)->Offer(session, sends, kept) : still.status());
         });
       });
 }
 
 // Why it may not offer: it has ended, or its job.
-StatusOr<MatchBook*> JobRegistry::MatchesFor(const Session& session) {
+StatusOr<PairBook*> JobRegistry::MatchesFor(const Session& session) {
   FERRY_RETURN_IF_ERROR(CheckServed(session));
   JobRecord* job = nullptr;
   (void)FindRank(session, &job);
@@ -60,24 +60,24 @@ StatusOr<MatchBook*> JobRegistry::MatchesFor(const Session& session) {
   return &MatchesOf(*job);
 }
 
-void JobRegistry::WithdrawMatch(const Session& session, const attach::WithdrawRequest& request) {
+void JobRegistry::WithdrawPair(const Session& session, const attach::WithdrawRequest& request) {
   JobRecord* job = nullptr;
   if (FindRank(session, &job) != nullptr) {
     MatchesOf(*job).Withdraw(session, request);
   }
 }
 
-Status JobRegistry::NodeMatches(const control::MatchNewsRequest& request, const std::string& caller,
-                                control::NewsReply* reply) {
-  return TakeNews<control::MatchNews>(request, caller, reply);
+Status JobRegistry::NodePairs(const control::PairNewsRequest& request, const std::string& caller,
+                              control::NewsReply* reply) {
+  return TakeNews<control::PairNews>(request, caller, reply);
 }
 
-Status JobRegistry::TakeMatchNews(JobRecord& job, uint32_t index, const control::MatchNews& news) {
+Status JobRegistry::TakePairNews(JobRecord& job, uint32_t index, const control::PairNews& news) {
   return MatchesOf(job).OnNews(index, news);
 }
 
-void JobRegistry::OnMatchTold(JobRecord& job, uint32_t index, const control::MatchNews& news,
-                              const Status& status) {
+void JobRegistry::OnPairTold(JobRecord& job, uint32_t index, const control::PairNews& news,
+                             const Status& status) {
   job.matches->OnTold(index, news, status);
 }
 

@@ -10,35 +10,35 @@
 #include "proto/attach_protocol.h"
 #include "shm/atomic.h"
 #include "shm/counter.h"
-#include "shm/layout/channel_layout.h"
+#include "shm/layout/pair_layout.h"
 #include "shm/pair_move.h"
 
 namespace ferry::client {
 
 // Memory of either end, and whether only streams reach it.
-struct ChannelMemory {
+struct PairMemory {
   std::byte* address = nullptr;
   bool by_stream = false;
 };
 
 struct SharedStart;  // shared_starts.h
 
-struct Channel {
+struct Pair {
   enum class Stage { kOffered, kMatched, kFailed };
 
   uint32_t request = 0;  // its slot
   bool is_send = false;
   uint32_t peer = 0;
-  attach::MatchKey key{};
+  attach::PairKey key{};
   Stage stage = Stage::kOffered;
   ErrorCode error = ErrorCode::kOk;  // kFailed: why
 
   // This end's own memory. The other end, or the network, reaches the window: the buffer itself, or
   // a block of the heap that stands in for it. Device memory that only streams reach is the window
   // where both ends are here, or the network card reaches it.
-  shm::ChannelLayout* end = nullptr;
-  ChannelMemory buffer;
-  ChannelMemory window;
+  shm::PairLayout* end = nullptr;
+  PairMemory buffer;
+  PairMemory window;
   // Not 0: the other end is on another node, and the window is device memory of this region, which
   // the network card takes as it is.
   uint32_t nic_region = 0;
@@ -54,9 +54,9 @@ struct Channel {
   bool local = false;                    // both ends are on this node
   std::shared_ptr<void> peer_memory[2];  // keep these two mapped
   bool devices_reach = false;            // what can be done to make devices reach it has been done
-  shm::ChannelLayout* peer_end = nullptr;
+  shm::PairLayout* peer_end = nullptr;
   uint32_t peer_life = 0;  // the life of the block `peer_end`
-  ChannelMemory peer_window;
+  PairMemory peer_window;
 
   uint64_t starts = 0;            // made or enqueued
   bool in_place = false;          // receive: the last message went into the buffer itself

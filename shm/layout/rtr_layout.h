@@ -1,6 +1,6 @@
 // The words that a rank keeps for each peer on another node, so that messages can be written
 // straight into waiting receives (receiver-first rendezvous; the rules are in
-// engine/rendezvous/advert.h).
+// engine/rendezvous/rtr.h).
 #pragma once
 
 #include <cstdint>
@@ -10,21 +10,21 @@
 namespace ferry::shm {
 
 // A receive that its rank lets the source of its message write into.
-struct Advert {
+struct Rtr {
   uint32_t context;
   int32_t tag;
   uint32_t receive;  // the receiver's request, and which use of it
   uint32_t generation;
   uint64_t seen;  // messages of the peer that the receiver had taken in order before
 };
-FERRY_ASSERT_LAYOUT(Advert, 24);
-FERRY_ASSERT_OFFSET(Advert, context, 0);
-FERRY_ASSERT_OFFSET(Advert, tag, 4);
-FERRY_ASSERT_OFFSET(Advert, receive, 8);
-FERRY_ASSERT_OFFSET(Advert, generation, 12);
-FERRY_ASSERT_OFFSET(Advert, seen, 16);
+FERRY_ASSERT_LAYOUT(Rtr, 24);
+FERRY_ASSERT_OFFSET(Rtr, context, 0);
+FERRY_ASSERT_OFFSET(Rtr, tag, 4);
+FERRY_ASSERT_OFFSET(Rtr, receive, 8);
+FERRY_ASSERT_OFFSET(Rtr, generation, 12);
+FERRY_ASSERT_OFFSET(Rtr, seen, 16);
 
-inline constexpr uint32_t kHeldAdverts = 4;
+inline constexpr uint32_t kHeldRtrs = 4;
 inline constexpr uint32_t kEnvelopeHistory = 8;
 
 // The envelope of a message that was sent.
@@ -34,32 +34,32 @@ struct SentEnvelope {
 };
 FERRY_ASSERT_LAYOUT(SentEnvelope, 8);
 
-// The words for one peer: the adverts that came from it, and the messages that either has sent to
+// The words for one peer: the RTRs that came from it, and the messages that either has sent to
 // the other. Counts begin anew with each life of the link.
-struct alignas(64) AdvertBook {
+struct alignas(64) RtrBook {
   uint64_t sent;                           // messages to the peer
   uint64_t taken;                          // messages of the peer, in order
   SentEnvelope history[kEnvelopeHistory];  // of message n at n % kEnvelopeHistory
-  Advert adverts[kHeldAdverts];            // the first `held`, oldest first
+  Rtr rtrs[kHeldRtrs];                     // the first `held`, oldest first
   uint32_t held;
   uint32_t cuts;          // times the link was cut (written by the daemon, before PeerWords::dead)
   uint32_t cuts_applied;  // the last of them that the counts have begun anew for
   uint32_t reserved0;
 };
-FERRY_ASSERT_LAYOUT(AdvertBook, 192);
-FERRY_ASSERT_OFFSET(AdvertBook, sent, 0);
-FERRY_ASSERT_OFFSET(AdvertBook, taken, 8);
-FERRY_ASSERT_OFFSET(AdvertBook, history, 16);
-FERRY_ASSERT_OFFSET(AdvertBook, adverts, 80);
-FERRY_ASSERT_OFFSET(AdvertBook, held, 176);
-FERRY_ASSERT_OFFSET(AdvertBook, cuts, 180);
-FERRY_ASSERT_OFFSET(AdvertBook, cuts_applied, 184);
+FERRY_ASSERT_LAYOUT(RtrBook, 192);
+FERRY_ASSERT_OFFSET(RtrBook, sent, 0);
+FERRY_ASSERT_OFFSET(RtrBook, taken, 8);
+FERRY_ASSERT_OFFSET(RtrBook, history, 16);
+FERRY_ASSERT_OFFSET(RtrBook, rtrs, 80);
+FERRY_ASSERT_OFFSET(RtrBook, held, 176);
+FERRY_ASSERT_OFFSET(RtrBook, cuts, 180);
+FERRY_ASSERT_OFFSET(RtrBook, cuts_applied, 184);
 
-// RequestLayout::advert: of a receive; or, without kOut, of a send that is being cancelled.
-enum class AdvertState : uint32_t {
-  kQuiet = 0,        // not advertised, or matched since
+// RequestLayout::RTR: of a receive; or, without kOut, of a send that is being cancelled.
+enum class RtrState : uint32_t {
+  kQuiet = 0,        // not announced by an RTR, or matched since
   kOut = 1,          // its source may write into it
-  kToWithdraw = 2,   // the daemon is to be asked for the advert, or the offer, back
+  kToWithdraw = 2,   // the daemon is to be asked for the RTR, or the RTS, back
   kWithdrawing = 3,  // it was asked
 };
 

@@ -1,6 +1,6 @@
 // How persistent requests find their partners: the books of two daemons of one job, whose news
 // travel when the test lets them.
-#include "daemon/jobs/match_book.h"
+#include "daemon/jobs/pair_book.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,8 +18,8 @@
 namespace ferry::daemon {
 namespace {
 
-using control::MatchKey;
-using control::MatchNews;
+using control::PairKey;
+using control::PairNews;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -67,8 +67,8 @@ struct RankForTest {
     auto fd = shm::CreateSegment("test", shm::RoundUpToPage(bytes));
     return std::move(*shm::MapSegment(fd->get(), 0));
   }
-  shm::ChannelLayout& end(uint64_t place) const {
-    return *reinterpret_cast<shm::ChannelLayout*>(base + place * 1024);
+  shm::PairLayout& end(uint64_t place) const {
+    return *reinterpret_cast<shm::PairLayout*>(base + place * 1024);
   }
   shm::PairState state(uint64_t place) const {
     return static_cast<shm::PairState>(end(place).pair.state);
@@ -80,8 +80,8 @@ struct RankForTest {
   std::byte* base = nullptr;
 };
 
-MatchKey KeyOf(uint32_t source, uint32_t destination, uint64_t ordinal, uint32_t context = 0) {
-  MatchKey key;
+PairKey KeyOf(uint32_t source, uint32_t destination, uint64_t ordinal, uint32_t context = 0) {
+  PairKey key;
   key.set_context(context);
   key.set_source(source);
   key.set_destination(destination);
@@ -90,18 +90,18 @@ MatchKey KeyOf(uint32_t source, uint32_t destination, uint64_t ordinal, uint32_t
   return key;
 }
 
-attach::MatchKey SaidKey(const MatchKey& key) {
+attach::PairKey SaidKey(const PairKey& key) {
   return {key.context(), key.source(), key.destination(), key.tag(), key.ordinal()};
 }
 
 // Requests that a rank offers at once.
 struct Offers {
   bool sends = false;
-  std::vector<attach::MatchOffer> offers;
+  std::vector<attach::PairOffer> offers;
 };
 
-Offers OfferOf(const MatchKey& key, bool send, uint64_t place, uint64_t bytes = 64) {
-  attach::MatchOffer offer{};
+Offers OfferOf(const PairKey& key, bool send, uint64_t place, uint64_t bytes = 64) {
+  attach::PairOffer offer{};
   offer.key = SaidKey(key);
   offer.size_bytes = bytes;
   offer.end = {kHeap, 0, place * 1024};
@@ -109,11 +109,11 @@ Offers OfferOf(const MatchKey& key, bool send, uint64_t place, uint64_t bytes = 
   return {send, {offer}};
 }
 
-Status Offer(MatchBook& book, const std::shared_ptr<Session>& session, const Offers& offered) {
+Status Offer(PairBook& book, const std::shared_ptr<Session>& session, const Offers& offered) {
   return book.Offer(session, offered.sends, offered.offers);
 }
 
-attach::WithdrawRequest WithdrawalOf(const MatchKey& key, bool send, uint64_t rounds = 0) {
+attach::WithdrawRequest WithdrawalOf(const PairKey& key, bool send, uint64_t rounds = 0) {
   attach::WithdrawRequest request{};
   request.key = SaidKey(key);
   request.send = send ? 1 : 0;
@@ -121,22 +121,22 @@ attach::WithdrawRequest WithdrawalOf(const MatchKey& key, bool send, uint64_t ro
   return request;
 }
 
-class MatchBookTest : public testing::Test {
+class PairBookTest : public testing::Test {
  protected:
   struct Node {
-    explicit Node(MatchBookTest* test, uint32_t index)
+    explicit Node(PairBookTest* test, uint32_t index)
         : plan(PlanOf(index)),
-          book(plan, data_plane, last_channel, [test, index](uint32_t to, const MatchNews& news) {
+          book(plan, data_plane, last_channel, [test, index](uint32_t to, const PairNews& news) {
             test->under_way_.push_back({index, to, news});
           }) {}
     const JobPlan plan;
     FakeDataPlane data_plane;
     uint64_t last_channel = 0;
-    MatchBook book;
+    PairBook book;
   };
   struct Letter {
     uint32_t from, to;
-    MatchNews news;
+    PairNews news;
   };
 
   // Delivers the news under way, and what follows from it.
@@ -148,7 +148,7 @@ class MatchBookTest : public testing::Test {
       nodes_[letter.from]->book.OnTold(letter.to, letter.news, status);
     }
   }
-  MatchBook& book(uint32_t node) { return nodes_[node]->book; }
+  PairBook& book(uint32_t node) { return nodes_[node]->book; }
   // The calls of the node's data plane since the last time.
   std::vector<std::string> Calls(uint32_t node) {
     std::vector<std::string> calls = nodes_[node]->data_plane.calls();
@@ -169,7 +169,7 @@ class MatchBookTest : public testing::Test {
   RankForTest a_{0}, b_{1}, c_{2};  // c is on the other node
 };
 
-TEST_F(MatchBookTest, InsideTheNodeBothLearnWhereTheOtherIs) {
+TEST_F(PairBookTest, InsideTheNodeBothLearnWhereTheOtherIs) {
   ASSERT_TRUE(Offer(book(0), a_.session, OfferOf(KeyOf(0, 1, 0), true, 1, 48)).ok());
   EXPECT_EQ(a_.state(1), shm::PairState::kOffered);
   ASSERT_TRUE(Offer(book(0), b_.session, OfferOf(KeyOf(0, 1, 0), false, 2, 64)).ok());
@@ -185,7 +185,7 @@ TEST_F(MatchBookTest, InsideTheNodeBothLearnWhereTheOtherIs) {
 }
 
 // Two communicators over the same ranks, with the same tag, matched crosswise.
-TEST_F(MatchBookTest, ContextsAndOrdinalsDoNotMix) {
+TEST_F(PairBookTest, ContextsAndOrdinalsDoNotMix) {
   ASSERT_TRUE(Offer(book(0), a_.session, OfferOf(KeyOf(0, 1, 0, 4), true, 1)).ok());
   ASSERT_TRUE(Offer(book(0), a_.session, OfferOf(KeyOf(0, 1, 0, 5), true, 2)).ok());
   ASSERT_TRUE(Offer(book(0), a_.session, OfferOf(KeyOf(0, 1, 1, 5), true, 3)).ok());
@@ -196,7 +196,7 @@ TEST_F(MatchBookTest, ContextsAndOrdinalsDoNotMix) {
   EXPECT_EQ(a_.state(2), shm::PairState::kOffered);
 }
 
-TEST_F(MatchBookTest, BetweenNodesTheReceiverIsMatchedLast) {
+TEST_F(PairBookTest, BetweenNodesTheReceiverIsMatchedLast) {
   ASSERT_TRUE(Offer(book(0), a_.session, OfferOf(KeyOf(0, 2, 0), true, 1)).ok());
   auto receive = OfferOf(KeyOf(0, 2, 0), false, 2);
   receive.offers[0].cell_count = 3;
@@ -222,10 +222,10 @@ TEST_F(MatchBookTest, BetweenNodesTheReceiverIsMatchedLast) {
 }
 
 // A sender sends and frees its request before its daemon's answer is here.
-TEST_F(MatchBookTest, WhatWasSentBeforeTheAnswerCameIsReceived) {
+TEST_F(PairBookTest, WhatWasSentBeforeTheAnswerCameIsReceived) {
   for (const uint64_t rounds : {2, 0}) {
     const uint64_t place = rounds + 1;
-    const MatchKey key = KeyOf(0, 2, rounds);
+    const PairKey key = KeyOf(0, 2, rounds);
     ASSERT_TRUE(Offer(book(0), a_.session, OfferOf(key, true, place)).ok());
     ASSERT_TRUE(Offer(book(1), c_.session, OfferOf(key, false, place)).ok());
     ASSERT_TRUE(book(1).OnNews(0, under_way_.front().news).ok());
@@ -249,7 +249,7 @@ TEST_F(MatchBookTest, WhatWasSentBeforeTheAnswerCameIsReceived) {
 
 // Between nodes the network card has to have it first. Packets bring short messages, so a receive
 // has a cell for them.
-TEST_F(MatchBookTest, DeviceMemoryBetweenNodesIsForLongMessages) {
+TEST_F(PairBookTest, DeviceMemoryBetweenNodesIsForLongMessages) {
   const auto offer = [](uint32_t destination, bool send, uint64_t ordinal, uint64_t bytes,
                         uint32_t cells) {
     Offers offered = OfferOf(KeyOf(0, destination, ordinal), send, 1 + ordinal, bytes);
@@ -282,7 +282,7 @@ TEST_F(MatchBookTest, DeviceMemoryBetweenNodesIsForLongMessages) {
   EXPECT_EQ(c_.state(1), shm::PairState::kMatched);
 }
 
-TEST_F(MatchBookTest, WhatDoesNotFitFailsOnBothSides) {
+TEST_F(PairBookTest, WhatDoesNotFitFailsOnBothSides) {
   ASSERT_TRUE(Offer(book(0), a_.session, OfferOf(KeyOf(0, 1, 0), true, 1, 65)).ok());
   ASSERT_TRUE(Offer(book(0), b_.session, OfferOf(KeyOf(0, 1, 0), false, 2, 64)).ok());
   EXPECT_EQ(a_.error(1), ErrorCode::kTruncated);
@@ -294,7 +294,7 @@ TEST_F(MatchBookTest, WhatDoesNotFitFailsOnBothSides) {
   EXPECT_EQ(c_.error(4), ErrorCode::kTruncated);
 }
 
-TEST_F(MatchBookTest, WhoFreesEndsTheOther) {
+TEST_F(PairBookTest, WhoFreesEndsTheOther) {
   // The ends are not matched yet, inside the node and between nodes, before and after the other
   // side came.
   ASSERT_TRUE(Offer(book(0), a_.session, OfferOf(KeyOf(0, 1, 0), true, 1)).ok());
@@ -319,7 +319,7 @@ TEST_F(MatchBookTest, WhoFreesEndsTheOther) {
   EXPECT_EQ(book(1).size(), 0U);
 }
 
-TEST_F(MatchBookTest, InsideTheNodeWhoFreesFailsTheCounter) {
+TEST_F(PairBookTest, InsideTheNodeWhoFreesFailsTheCounter) {
   ASSERT_TRUE(Offer(book(0), a_.session, OfferOf(KeyOf(0, 1, 0), true, 1)).ok());
   ASSERT_TRUE(Offer(book(0), b_.session, OfferOf(KeyOf(0, 1, 0), false, 2)).ok());
   shm::Counter(&b_.end(2).done).Add(3);
@@ -329,7 +329,7 @@ TEST_F(MatchBookTest, InsideTheNodeWhoFreesFailsTheCounter) {
   EXPECT_EQ(a_.failure(1), ErrorCode::kOk);
 }
 
-TEST_F(MatchBookTest, DeathsEndPairsAndOffers) {
+TEST_F(PairBookTest, DeathsEndPairsAndOffers) {
   ASSERT_TRUE(Offer(book(0), a_.session, OfferOf(KeyOf(0, 1, 0), true, 1)).ok());
   ASSERT_TRUE(Offer(book(0), b_.session, OfferOf(KeyOf(0, 1, 0), false, 2)).ok());
   ASSERT_TRUE(Offer(book(0), a_.session, OfferOf(KeyOf(0, 1, 1), true, 3)).ok());
@@ -340,7 +340,7 @@ TEST_F(MatchBookTest, DeathsEndPairsAndOffers) {
   EXPECT_EQ(a_.error(4), ErrorCode::kPeerDied) << "offered too late";
 }
 
-TEST_F(MatchBookTest, AnAbortEndsAll) {
+TEST_F(PairBookTest, AnAbortEndsAll) {
   ASSERT_TRUE(Offer(book(0), a_.session, OfferOf(KeyOf(0, 1, 0), true, 1)).ok());
   ASSERT_TRUE(Offer(book(0), b_.session, OfferOf(KeyOf(0, 1, 0), false, 2)).ok());
   book(0).FailAll(ErrorCode::kAborted);
@@ -349,7 +349,7 @@ TEST_F(MatchBookTest, AnAbortEndsAll) {
 }
 
 // A refused request takes nothing.
-TEST_F(MatchBookTest, RefusesWhatIsNotTheRanks) {
+TEST_F(PairBookTest, RefusesWhatIsNotTheRanks) {
   const auto refused = [&](const Offers& request, ErrorCode code, const char* text) {
     const Status status = Offer(book(0), a_.session, request);
     EXPECT_EQ(status.code(), code) << status.message();
@@ -394,9 +394,9 @@ TEST_F(MatchBookTest, RefusesWhatIsNotTheRanks) {
 // Whatever a rank offers and takes back while the other node cannot be told, the waiting news is
 // bounded by the rank's requests; the rank may go on once the news is told, or the other rank is
 // gone.
-TEST_F(MatchBookTest, WhatTheOtherNodeHasNotHeardOfIsBounded) {
+TEST_F(PairBookTest, WhatTheOtherNodeHasNotHeardOfIsBounded) {
   const auto offer_and_withdraw = [&](uint64_t ordinal) {
-    const MatchKey key = KeyOf(0, 2, ordinal);
+    const PairKey key = KeyOf(0, 2, ordinal);
     const Status status = Offer(book(0), a_.session, OfferOf(key, true, 1));
     book(0).Withdraw(*a_.session, WithdrawalOf(key, true));
     return status;
@@ -423,7 +423,7 @@ TEST_F(MatchBookTest, WhatTheOtherNodeHasNotHeardOfIsBounded) {
 }
 
 // The same inside the node, where the other rank has to come before it can be told.
-TEST_F(MatchBookTest, WhatAnotherRankHasNotComeForIsBounded) {
+TEST_F(PairBookTest, WhatAnotherRankHasNotComeForIsBounded) {
   const auto key = [](uint64_t ordinal) { return KeyOf(0, 1, ordinal); };
   Status status;
   uint64_t rounds = 0;
@@ -442,15 +442,15 @@ TEST_F(MatchBookTest, WhatAnotherRankHasNotComeForIsBounded) {
   EXPECT_TRUE(Offer(book(0), a_.session, OfferOf(key(rounds), true, 1)).ok());
 }
 
-TEST_F(MatchBookTest, WhatARankElsewhereOffersAndNobodyWantsIsBounded) {
-  MatchNews news;
+TEST_F(PairBookTest, WhatARankElsewhereOffersAndNobodyWantsIsBounded) {
+  PairNews news;
   Status status;
   uint64_t offers = 0;
   for (; offers < 1'000'000 && status.ok(); ++offers) {
-    news.set_kind(MatchNews::SEND_OFFERED);
+    news.set_kind(PairNews::SEND_OFFERED);
     *news.mutable_key() = KeyOf(0, 2, offers);
     status = book(1).OnNews(0, news);
-    news.set_kind(MatchNews::ENDED);  // taken back: the other rank is told when it comes
+    news.set_kind(PairNews::ENDED);  // taken back: the other rank is told when it comes
     (void)book(1).OnNews(0, news);
   }
   EXPECT_EQ(status.code(), ErrorCode::kLimitExceeded);
@@ -459,18 +459,18 @@ TEST_F(MatchBookTest, WhatARankElsewhereOffersAndNobodyWantsIsBounded) {
   ASSERT_TRUE(Offer(book(1), c_.session, OfferOf(KeyOf(0, 2, 0), false, 2)).ok());
   EXPECT_EQ(c_.error(2), ErrorCode::kInvalidRequest);
   book(1).Withdraw(*c_.session, WithdrawalOf(KeyOf(0, 2, 0), false));
-  news.set_kind(MatchNews::SEND_OFFERED);
+  news.set_kind(PairNews::SEND_OFFERED);
   EXPECT_TRUE(book(1).OnNews(0, news).ok()) << "there is room for another one";
 }
 
-TEST_F(MatchBookTest, RefusesNewsOfOthersPairs) {
-  MatchNews news;
-  news.set_kind(MatchNews::SEND_OFFERED);
+TEST_F(PairBookTest, RefusesNewsOfOthersPairs) {
+  PairNews news;
+  news.set_kind(PairNews::SEND_OFFERED);
   *news.mutable_key() = KeyOf(0, 1, 0);
   EXPECT_EQ(book(0).OnNews(1, news).code(), ErrorCode::kInvalidArgument);
   *news.mutable_key() = KeyOf(99, 1, 0);
   EXPECT_EQ(book(0).OnNews(1, news).code(), ErrorCode::kInvalidArgument);
-  news.set_kind(MatchNews::PAIRED);
+  news.set_kind(PairNews::PAIRED);
   *news.mutable_key() = KeyOf(0, 2, 0);
   EXPECT_TRUE(book(0).OnNews(1, news).ok()) << "of a send that was taken back meanwhile";
   EXPECT_EQ(book(0).size(), 0U);

@@ -1,4 +1,4 @@
-#include "daemon/jobs/match_book.h"
+#include "daemon/jobs/pair_book.h"
 
 #include <algorithm>
 #include <string>
@@ -14,7 +14,7 @@ namespace {
 constexpr uint64_t kCellAlignment = 64;
 constexpr uint32_t kMostForeign = 1 << 16;  // of one rank elsewhere
 
-std::string KeyText(const control::MatchKey& key) {
+std::string KeyText(const control::PairKey& key) {
   return "the pair " + std::to_string(key.source()) + " to " + std::to_string(key.destination()) +
          ", tag " + std::to_string(key.tag()) + ", number " + std::to_string(key.ordinal());
 }
@@ -50,8 +50,8 @@ StatusOr<RegionPlace> Find(const Session& session, const attach::MemoryPlace& pl
 }
 
 // As daemons tell it to each other.
-control::MatchKey NewsKey(const attach::MatchKey& key) {
-  control::MatchKey news;
+control::PairKey NewsKey(const attach::PairKey& key) {
+  control::PairKey news;
   news.set_context(key.context);
   news.set_source(key.source);
   news.set_destination(key.destination);
@@ -67,24 +67,24 @@ shm::Location LocationOf(const RegionPlace& place) {
 
 // A window that the NIC alone reaches, between nodes. Short messages come by packets, which a CPU
 // copies: a send of them lies elsewhere, and a receive, which may get some, has a cell for them.
-bool MayBeNicWindow(const attach::MatchOffer& offer, bool is_send) {
+bool MayBeNicWindow(const attach::PairOffer& offer, bool is_send) {
   return offer.size_bytes > shm::kCellBytes && (is_send || offer.cell_count == 1);
 }
 
 }  // namespace
 
-MatchBook::MatchBook(const JobPlan& plan, DataPlane& data_plane, uint64_t& last_pair, Tell tell)
+PairBook::PairBook(const JobPlan& plan, DataPlane& data_plane, uint64_t& last_pair, Tell tell)
     : plan_(plan), data_plane_(data_plane), last_pair_(last_pair), tell_(std::move(tell)) {}
 
-MatchBook::Key MatchBook::KeyOf(const control::MatchKey& key) {
+PairBook::Key PairBook::KeyOf(const control::PairKey& key) {
   return {key.context(), key.source(), key.destination(), key.tag(), key.ordinal()};
 }
 
 // ---- Offers of ranks here -----------------------------------------------------------------------
 
-Status MatchBook::Check(const Session& session, const attach::MatchOffer& offer, bool is_send,
-                        Half* half) const {
-  const control::MatchKey key = NewsKey(offer.key);
+Status PairBook::Check(const Session& session, const attach::PairOffer& offer, bool is_send,
+                       Half* half) const {
+  const control::PairKey key = NewsKey(offer.key);
   const uint32_t own = is_send ? key.source() : key.destination();
   const uint32_t other = is_send ? key.destination() : key.source();
   if (own != session.rank || other >= plan_.size()) {
@@ -100,7 +100,7 @@ Status MatchBook::Check(const Session& session, const attach::MatchOffer& offer,
       return {ErrorCode::kAlreadyExists, KeyText(key) + " has had this side before"};
     }
   }
-  auto end = Find(session, offer.end, sizeof(shm::ChannelLayout), Reach::kHeap);
+  auto end = Find(session, offer.end, sizeof(shm::PairLayout), Reach::kHeap);
   FERRY_RETURN_IF_ERROR(end.status());
   half->end = *end;
   if (offer.size_bytes != 0) {
@@ -127,10 +127,10 @@ Status MatchBook::Check(const Session& session, const attach::MatchOffer& offer,
   return {};
 }
 
-std::vector<NicWindow> MatchBook::NicWindows(const Session& session, bool sends,
-                                             std::span<const attach::MatchOffer> offers) const {
+std::vector<NicWindow> PairBook::NicWindows(const Session& session, bool sends,
+                                            std::span<const attach::PairOffer> offers) const {
   std::vector<NicWindow> windows;
-  for (const attach::MatchOffer& offer : offers) {
+  for (const attach::PairOffer& offer : offers) {
     const uint32_t other = sends ? offer.key.destination : offer.key.source;
     const std::shared_ptr<const Region> region =
         other < plan_.size() && !IsLocal(other) && offer.size_bytes != 0
@@ -143,8 +143,8 @@ std::vector<NicWindow> MatchBook::NicWindows(const Session& session, bool sends,
   return windows;
 }
 
-Status MatchBook::Offer(const std::shared_ptr<Session>& session, bool sends,
-                        std::span<const attach::MatchOffer> offers) {
+Status PairBook::Offer(const std::shared_ptr<Session>& session, bool sends,
+                       std::span<const attach::PairOffer> offers) {
   uint32_t& offered = offered_[session->rank];
   const auto count = static_cast<uint32_t>(offers.size());
   if (count > session->request_limit || offered > session->request_limit - count) {
@@ -157,9 +157,9 @@ Status MatchBook::Offer(const std::shared_ptr<Session>& session, bool sends,
                 std::to_string(left_[session->rank]) +
                 " offers of which the other ranks have not heard, or which they have not made yet"};
   }
-  std::vector<std::pair<control::MatchKey, Half>> halves;
+  std::vector<std::pair<control::PairKey, Half>> halves;
   std::vector<Key> keys;
-  for (const attach::MatchOffer& offer : offers) {
+  for (const attach::PairOffer& offer : offers) {
     Half half;
     half.session = session;
     FERRY_RETURN_IF_ERROR(Check(*session, offer, sends, &half));
@@ -187,8 +187,8 @@ Status MatchBook::Offer(const std::shared_ptr<Session>& session, bool sends,
     if (match.ended != ErrorCode::kOk) {
       EndHalf(match, is_send, {match.ended, 0});
     } else if (is_send && !IsLocal(other)) {
-      control::MatchNews news;
-      news.set_kind(control::MatchNews::SEND_OFFERED);
+      control::PairNews news;
+      news.set_kind(control::PairNews::SEND_OFFERED);
       *news.mutable_key() = key;
       news.set_size_bytes(match.send->size_bytes);
       news.set_mode(static_cast<uint32_t>(match.send->mode));
@@ -203,7 +203,7 @@ Status MatchBook::Offer(const std::shared_ptr<Session>& session, bool sends,
 
 // ---- Pairing: where the receiver lives ----------------------------------------------------------
 
-void MatchBook::TryPair(Match& match) {
+void PairBook::TryPair(Match& match) {
   if (!match.send || !match.receive) {
     return;
   }
@@ -219,8 +219,8 @@ void MatchBook::TryPair(Match& match) {
   if (const Status status = Install(match, false); !status.ok()) {
     return EndBoth(match, status.code());
   }
-  control::MatchNews news;
-  news.set_kind(control::MatchNews::PAIRED);
+  control::PairNews news;
+  news.set_kind(control::PairNews::PAIRED);
   *news.mutable_key() = match.key;
   news.set_channel(match.receive->number);
   news.set_cells(match.receive->cell_count);
@@ -228,7 +228,7 @@ void MatchBook::TryPair(Match& match) {
 }
 
 // Has the data plane serve an end whose other one is elsewhere.
-Status MatchBook::Install(Match& match, bool is_send) {
+Status PairBook::Install(Match& match, bool is_send) {
   Half& half = *match.half(is_send);
   const std::optional<Half>& other = match.half(!is_send);
   PairPlan plan;
@@ -249,14 +249,14 @@ Status MatchBook::Install(Match& match, bool is_send) {
 }
 
 // `state` last: whoever sees it sees the rest.
-void MatchBook::Publish(const Half& half, shm::PairState state, ErrorCode error) {
+void PairBook::Publish(const Half& half, shm::PairState state, ErrorCode error) {
   shm::PairWords& words = half.layout()->pair;
   words.error = static_cast<int32_t>(error);
   shm::StoreRelease(words.state, static_cast<uint32_t>(state));
   shm::Wake(&half.session->inbox()->wake).Publish();
 }
 
-void MatchBook::MarkMatched(Match& match, bool is_send) {
+void PairBook::MarkMatched(Match& match, bool is_send) {
   Half& half = *match.half(is_send);
   const std::optional<Half>& other = match.half(!is_send);
   shm::PairWords& words = half.layout()->pair;
@@ -273,10 +273,10 @@ void MatchBook::MarkMatched(Match& match, bool is_send) {
 
 // ---- News of other nodes ------------------------------------------------------------------------
 
-Status MatchBook::OnNews(uint32_t node, const control::MatchNews& news) {
-  const control::MatchKey& key = news.key();
-  const bool from_send = news.kind() == control::MatchNews::SEND_OFFERED ||
-                         (news.kind() == control::MatchNews::ENDED && key.source() < plan_.size() &&
+Status PairBook::OnNews(uint32_t node, const control::PairNews& news) {
+  const control::PairKey& key = news.key();
+  const bool from_send = news.kind() == control::PairNews::SEND_OFFERED ||
+                         (news.kind() == control::PairNews::ENDED && key.source() < plan_.size() &&
                           plan_.node_of_rank[key.source()] == node);
   const uint32_t theirs = from_send ? key.source() : key.destination();
   const uint32_t ours = from_send ? key.destination() : key.source();
@@ -285,7 +285,7 @@ Status MatchBook::OnNews(uint32_t node, const control::MatchNews& news) {
     return {ErrorCode::kInvalidArgument,
             KeyText(key) + " is none of node " + std::to_string(node) + " with this one"};
   }
-  if (news.kind() == control::MatchNews::PAIRED && !matches_.contains(KeyOf(key))) {
+  if (news.kind() == control::PairNews::PAIRED && !matches_.contains(KeyOf(key))) {
     return {};  // its send was taken back meanwhile
   }
   const auto [found, is_new] = matches_.try_emplace(KeyOf(key));
@@ -301,7 +301,7 @@ Status MatchBook::OnNews(uint32_t node, const control::MatchNews& news) {
     }
   }
   switch (news.kind()) {
-    case control::MatchNews::SEND_OFFERED:
+    case control::PairNews::SEND_OFFERED:
       if (match.send || match.send_gone) {
         return {};  // said again
       }
@@ -318,7 +318,7 @@ Status MatchBook::OnNews(uint32_t node, const control::MatchNews& news) {
         TryPair(match);
       }
       return {};
-    case control::MatchNews::PAIRED:
+    case control::PairNews::PAIRED:
       if (match.send && !match.send->matched) {
         match.receive = Half();
         match.receive->number = news.channel();
@@ -330,7 +330,7 @@ Status MatchBook::OnNews(uint32_t node, const control::MatchNews& news) {
         }
       }
       break;
-    case control::MatchNews::ENDED:
+    case control::PairNews::ENDED:
       // A sender that has been told of its partner may send, and free its request, before its
       // daemon's answer to that is here: what it has sent is received.
       if (from_send && news.rounds() > 0 && match.send && match.receive &&
@@ -348,8 +348,8 @@ Status MatchBook::OnNews(uint32_t node, const control::MatchNews& news) {
   return {};
 }
 
-void MatchBook::OnTold(uint32_t /*node*/, const control::MatchNews& news, const Status& status) {
-  if (news.kind() == control::MatchNews::ENDED) {
+void PairBook::OnTold(uint32_t /*node*/, const control::PairNews& news, const Status& status) {
+  if (news.kind() == control::PairNews::ENDED) {
     if (const auto told = untold_.find(KeyOf(news.key())); told != untold_.end()) {
       --left_[RankHere(*told)];
       untold_.erase(told);
@@ -361,10 +361,10 @@ void MatchBook::OnTold(uint32_t /*node*/, const control::MatchNews& news, const 
   }
   Match& match = found->second;
   if (!status.ok()) {
-    if (news.kind() != control::MatchNews::ENDED) {
+    if (news.kind() != control::PairNews::ENDED) {
       EndBoth(match, status.code());
     }
-  } else if (news.kind() == control::MatchNews::PAIRED && match.receive && match.send &&
+  } else if (news.kind() == control::PairNews::PAIRED && match.receive && match.send &&
              !match.receive->matched) {
     MarkMatched(match, false);
   }
@@ -372,7 +372,7 @@ void MatchBook::OnTold(uint32_t /*node*/, const control::MatchNews& news, const 
 
 // ---- Ends ---------------------------------------------------------------------------------------
 
-void MatchBook::Drop(std::optional<Half>& half) {
+void PairBook::Drop(std::optional<Half>& half) {
   if (half && half->is_here()) {
     --offered_[half->session->rank];
   }
@@ -381,7 +381,7 @@ void MatchBook::Drop(std::optional<Half>& half) {
 
 // Lets a side here know that it has lost its partner. It stays in the book until its rank takes it
 // back, and is not touched again.
-void MatchBook::EndHalf(const Match& match, bool is_send, const Ending& ending) {
+void PairBook::EndHalf(const Match& match, bool is_send, const Ending& ending) {
   const std::optional<Half>& half = match.half(is_send);
   if (!half->matched) {
     if (half->in_data_plane) {
@@ -397,9 +397,9 @@ void MatchBook::EndHalf(const Match& match, bool is_send, const Ending& ending) 
   shm::Wake(&half->session->inbox()->wake).Publish();
 }
 
-void MatchBook::TellEnd(const Match& match, bool to_send, const Ending& ending) {
-  control::MatchNews news;
-  news.set_kind(control::MatchNews::ENDED);
+void PairBook::TellEnd(const Match& match, bool to_send, const Ending& ending) {
+  control::PairNews news;
+  news.set_kind(control::PairNews::ENDED);
   *news.mutable_key() = match.key;
   news.set_error(static_cast<int32_t>(ending.error));
   news.set_rounds(ending.rounds);
@@ -407,7 +407,7 @@ void MatchBook::TellEnd(const Match& match, bool to_send, const Ending& ending) 
 }
 
 // One side leaves; the other one hears of it, or will when it comes.
-void MatchBook::Leave(Match& match, bool is_send, const Ending& ending) {
+void PairBook::Leave(Match& match, bool is_send, const Ending& ending) {
   std::optional<Half>& half = match.half(is_send);
   if (match.gone(is_send)) {
     return;
@@ -439,7 +439,7 @@ void MatchBook::Leave(Match& match, bool is_send, const Ending& ending) {
 }
 
 // It does not come about, or cannot go on, for a reason that is neither side's.
-void MatchBook::EndBoth(Match& match, ErrorCode error) {
+void PairBook::EndBoth(Match& match, ErrorCode error) {
   if (match.ended != ErrorCode::kOk) {
     return;
   }
@@ -455,14 +455,14 @@ void MatchBook::EndBoth(Match& match, ErrorCode error) {
   }
 }
 
-void MatchBook::EraseIfOver(const control::MatchKey& key) {
+void PairBook::EraseIfOver(const control::PairKey& key) {
   const auto found = matches_.find(KeyOf(key));
   if (found != matches_.end() && found->second.send_gone && found->second.receive_gone) {
     Erase(found);
   }
 }
 
-void MatchBook::Erase(std::map<Key, Match>::iterator found) {
+void PairBook::Erase(std::map<Key, Match>::iterator found) {
   Match& match = found->second;
   for (const bool is_send : {true, false}) {
     left_[match.rank(is_send)] -= match.left(is_send) ? 1 : 0;
@@ -474,13 +474,13 @@ void MatchBook::Erase(std::map<Key, Match>::iterator found) {
 }
 
 // Finds the rank of this node in a pair between nodes.
-uint32_t MatchBook::RankHere(const Key& key) const {
+uint32_t PairBook::RankHere(const Key& key) const {
   const uint32_t source = std::get<1>(key);
   return IsLocal(source) ? source : std::get<2>(key);
 }
 
 // Nobody waits to hear of those any more.
-void MatchBook::ForgetUntoldOf(uint32_t rank) {
+void PairBook::ForgetUntoldOf(uint32_t rank) {
   std::erase_if(untold_, [&](const Key& key) {
     const bool concerns_it = std::get<1>(key) == rank || std::get<2>(key) == rank;
     left_[RankHere(key)] -= concerns_it ? 1 : 0;
@@ -488,8 +488,8 @@ void MatchBook::ForgetUntoldOf(uint32_t rank) {
   });
 }
 
-void MatchBook::Withdraw(const Session& session, const attach::WithdrawRequest& request) {
-  const control::MatchKey key = NewsKey(request.key);
+void PairBook::Withdraw(const Session& session, const attach::WithdrawRequest& request) {
+  const control::PairKey key = NewsKey(request.key);
   const bool is_send = request.send != 0;
   const auto found = matches_.find(KeyOf(key));
   if (found == matches_.end()) {
@@ -506,7 +506,7 @@ void MatchBook::Withdraw(const Session& session, const attach::WithdrawRequest& 
   EraseIfOver(key);
 }
 
-void MatchBook::OnRankEnded(uint32_t rank, ErrorCode error) {
+void PairBook::OnRankEnded(uint32_t rank, ErrorCode error) {
   ended_ranks_[rank] = error;
   ForgetUntoldOf(rank);
   for (auto next = matches_.begin(); next != matches_.end();) {
@@ -518,11 +518,11 @@ void MatchBook::OnRankEnded(uint32_t rank, ErrorCode error) {
         Leave(match, is_send, {error, 0});
       }
     }
-    EraseIfOver(control::MatchKey(match.key));
+    EraseIfOver(control::PairKey(match.key));
   }
 }
 
-void MatchBook::FailAll(ErrorCode error) {
+void PairBook::FailAll(ErrorCode error) {
   for (auto& [key, match] : matches_) {
     if (match.ended == ErrorCode::kOk) {
       match.ended = error;

@@ -37,33 +37,33 @@
 
 namespace ferry::daemon {
 
-class MatchBook {
+class PairBook {
  public:
   // Hands news on to another node of the job; OnTold follows once it has been taken.
-  using Tell = std::function<void(uint32_t node, const control::MatchNews& news)>;
+  using Tell = std::function<void(uint32_t node, const control::PairNews& news)>;
 
   // `plan` and the data plane outlive it, and the number of the last pair of any job.
-  MatchBook(const JobPlan& plan, DataPlane& data_plane, uint64_t& last_pair, Tell tell);
+  PairBook(const JobPlan& plan, DataPlane& data_plane, uint64_t& last_pair, Tell tell);
 
   // A rank here offers requests. All are taken or, with an error, none: kInvalidArgument,
   // kInvalidRank, kInvalidBuffer (a place is not in its memory), kAlreadyExists (a key),
   // kLimitExceeded (more than it has requests, or it has taken back as many before the other sides
   // could hear of them).
   Status Offer(const std::shared_ptr<Session>& session, bool sends,
-               std::span<const attach::MatchOffer> offers);
+               std::span<const attach::PairOffer> offers);
   // Of these offers, the windows in device memory for ranks of other nodes. Before they are offered
   // the NIC has to have them (DataPlane::ReachWindows).
   std::vector<NicWindow> NicWindows(const Session& session, bool sends,
-                                    std::span<const attach::MatchOffer> offers) const;
+                                    std::span<const attach::PairOffer> offers) const;
   // A rank here takes one back; its end is not touched any more. Unknown ones are ignored.
   // Messages that were complete at its end still become so at the other.
   void Withdraw(const Session& session, const attach::WithdrawRequest& request);
 
   // Takes another node's news. kInvalidArgument: it makes no sense; kLimitExceeded: one of its
   // ranks has offered too much that no rank here wanted.
-  Status OnNews(uint32_t node, const control::MatchNews& news);
+  Status OnNews(uint32_t node, const control::PairNews& news);
   // The node has taken it (ok), or never will.
-  void OnTold(uint32_t node, const control::MatchNews& news, const Status& status);
+  void OnTold(uint32_t node, const control::PairNews& news, const Status& status);
   // A rank, anywhere, is gone: what it had a part in ends with `error`.
   void OnRankEnded(uint32_t rank, ErrorCode error);
   void FailAll(ErrorCode error);
@@ -86,12 +86,10 @@ class MatchBook {
     bool matched = false;
 
     bool is_here() const { return session != nullptr; }
-    shm::ChannelLayout* layout() const {
-      return reinterpret_cast<shm::ChannelLayout*>(end.address());
-    }
+    shm::PairLayout* layout() const { return reinterpret_cast<shm::PairLayout*>(end.address()); }
   };
   struct Match {
-    control::MatchKey key;
+    control::PairKey key;
     std::optional<Half> send;
     std::optional<Half> receive;
     ErrorCode ended = ErrorCode::kOk;  // why the side that comes, or is left, has no partner
@@ -109,9 +107,9 @@ class MatchBook {
     uint32_t rank(bool is_send) const { return is_send ? key.source() : key.destination(); }
   };
 
-  static Key KeyOf(const control::MatchKey& key);
+  static Key KeyOf(const control::PairKey& key);
   bool IsLocal(uint32_t rank) const { return plan_.node_of_rank[rank] == plan_.node; }
-  Status Check(const Session& session, const attach::MatchOffer& offer, bool is_send,
+  Status Check(const Session& session, const attach::PairOffer& offer, bool is_send,
                Half* half) const;
   void TryPair(Match& match);
   Status Install(Match& match, bool is_send);
@@ -126,7 +124,7 @@ class MatchBook {
   void Drop(std::optional<Half>& half);
   void Leave(Match& match, bool is_send, const Ending& ending);
   void TellEnd(const Match& match, bool to_send, const Ending& ending);
-  void EraseIfOver(const control::MatchKey& key);
+  void EraseIfOver(const control::PairKey& key);
   void Erase(std::map<Key, Match>::iterator found);
   uint32_t RankHere(const Key& key) const;
   void ForgetUntoldOf(uint32_t rank);

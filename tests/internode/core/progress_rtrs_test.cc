@@ -1,5 +1,5 @@
-// Messages between nodes that are written into advertised receives: which ones, and who may ask for
-// them. Early ends are in progress_adverts_end_test.cc.
+// Messages between nodes that are written into receives that RTRs name: which ones, and who may ask
+// for them. Early ends are in progress_rtrs_end_test.cc.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include "internode/wire/wire.h"
 #include "shm/atomic.h"
 #include "tests/internode/core/forged_packets.h"
-#include "tests/internode/core/progress_adverts_fixture.h"
+#include "tests/internode/core/progress_rtrs_fixture.h"
 
 namespace ferry::daemon {
 namespace {
@@ -18,7 +18,7 @@ using testing::HasSubstr;
 
 // ---- Messages that pass
 
-TEST_F(ProgressAdvertsTest, WritesMessagesOfAllSizes) {
+TEST_F(ProgressRtrsTest, WritesMessagesOfAllSizes) {
   ASSERT_NO_FATAL_FAILURE(StartOpen());
   const uint64_t reads = plane(1).Nic().reads;
   for (const uint64_t size_bytes : {uint64_t{65'537}, uint64_t{1} << 20, (uint64_t{1} << 20) + 1,
@@ -35,7 +35,7 @@ TEST_F(ProgressAdvertsTest, WritesMessagesOfAllSizes) {
   ExpectNoHarm();
 }
 
-TEST_F(ProgressAdvertsTest, CutsToTheReceiversBuffer) {
+TEST_F(ProgressRtrsTest, CutsToTheReceiversBuffer) {
   ASSERT_NO_FATAL_FAILURE(StartOpen());
   const uint64_t before = writes(0);
   ASSERT_NO_FATAL_FAILURE(Post(kBytes - 1));
@@ -49,7 +49,7 @@ TEST_F(ProgressAdvertsTest, CutsToTheReceiversBuffer) {
   EXPECT_EQ(receiver().MessageBytes(receive_), kBytes);
 }
 
-TEST_F(ProgressAdvertsTest, ShorterAndOtherMessagesFitToo) {
+TEST_F(ProgressRtrsTest, ShorterAndOtherMessagesFitToo) {
   ASSERT_NO_FATAL_FAILURE(StartOpen());
   const uint64_t before = writes(0);
   ASSERT_NO_FATAL_FAILURE(Post());
@@ -57,7 +57,7 @@ TEST_F(ProgressAdvertsTest, ShorterAndOtherMessagesFitToo) {
   ExpectEnds();
   EXPECT_EQ(writes(0), before + 1);
   for (const uint64_t size_bytes :
-       {uint64_t{4}, uint64_t{20'000}}) {  // as a packet, and with an offer
+       {uint64_t{4}, uint64_t{20'000}}) {  // as a packet, and with an RTS
     ASSERT_NO_FATAL_FAILURE(Post());
     Send(size_bytes);
     ExpectEnds();
@@ -73,12 +73,12 @@ TEST_F(ProgressAdvertsTest, ShorterAndOtherMessagesFitToo) {
   ExpectNoHarm();
 }
 
-// The offer left before the advert came: it is read, and the advert is dropped.
-TEST_F(ProgressAdvertsTest, WhenBothAreOnTheirWayTheReadWins) {
+// The RTS left before the RTR came: it is read, and the RTR is dropped.
+TEST_F(ProgressRtrsTest, WhenBothAreOnTheirWayTheReadWins) {
   GiveFaults(1, "send.advert:1:stall");
   ASSERT_NO_FATAL_FAILURE(Start({1, 1}));
-  // The first receives only open the window; the advert that is sent stalls on its way. The
-  // receives come one after the other, so that the last one's advert is the one that is sent.
+  // The first receives only open the window; the RTR that is sent stalls on its way. The
+  // receives come one after the other, so that the last one's RTR is the one that is sent.
   std::deque<uint32_t> receives;
   const uint32_t pinned = gate(1).pinned;
   ASSERT_TRUE(Eventually([&] {
@@ -90,12 +90,12 @@ TEST_F(ProgressAdvertsTest, WhenBothAreOnTheirWayTheReadWins) {
   }));
   Send(kBytes, static_cast<int32_t>(receives.size()) - 1);
   EXPECT_EQ(WaitTogether(1, receive_),
-            ErrorCode::kOk);  // the sender learns of its end behind the advert
+            ErrorCode::kOk);  // the sender learns of its end behind the RTR
   plane(1).Faults(true);
   EXPECT_EQ(WaitTogether(0, send_), ErrorCode::kOk);
   ExpectArrived();
   EXPECT_EQ(writes(0), 0U);
-  EXPECT_FALSE(HoldsAdvert());
+  EXPECT_FALSE(HoldsRtr());
   receives.pop_back();
   for (const uint32_t receive : receives) {
     EXPECT_TRUE(receiver().Cancel(receive));
@@ -105,21 +105,21 @@ TEST_F(ProgressAdvertsTest, WhenBothAreOnTheirWayTheReadWins) {
   ExpectWritten();
 }
 
-// A message is held while its memory is being pinned. It holds up the advert behind it, but not the
-// pull behind that: by then the advert is for a receive that is over.
-TEST_F(ProgressAdvertsTest, AnAdvertThatAPullHasOvertakenGoesForNothing) {
+// A message is held while its memory is being pinned. It holds up the RTR behind it, but not the
+// rendezvous get behind that: by then the RTR is for a receive that is over.
+TEST_F(ProgressRtrsTest, AnRtrThatARndvGetHasOvertakenGoesForNothing) {
   if (in_own_home) {
     GTEST_SKIP() << "nothing is pinned there";
   }
   constexpr uint32_t kRegion = 9;
-  GiveFaults(1, "send.advert:1000000:stall");  // which counts the adverts
+  GiveFaults(1, "send.advert:1000000:stall");  // which counts the RTRs
   ASSERT_NO_FATAL_FAILURE(StartOpen());
-  const auto adverts = [this] { return plane(1).Faults(false)[0].passed; };
+  const auto rtrs = [this] { return plane(1).Faults(false)[0].passed; };
   ASSERT_TRUE(plane(1).AddRegion(kJob, 1, MakeRegion(kRegion, kBytes)).ok());
   gate(1).pins_slowly = true;
   const uint32_t held = receiver().SendFrom(0, kTag, {kRegion, 0, 0}, kBytes);
   ASSERT_TRUE(Eventually([this] { return gate(1).pinning == 1; }));
-  const uint64_t before = adverts();
+  const uint64_t before = rtrs();
   receive_ = receiver().Receive(0, kTag, InHeap(kInto), kBytes);
   Send();
   ExpectPassed();
@@ -127,15 +127,15 @@ TEST_F(ProgressAdvertsTest, AnAdvertThatAPullHasOvertakenGoesForNothing) {
   std::vector<std::byte> answer(kBytes);
   const uint32_t receive = sender().Receive(1, kTag, Private(answer.data()), kBytes);
   ExpectEnd({1, 0, held, receive});
-  EXPECT_EQ(adverts(), before);
+  EXPECT_EQ(rtrs(), before);
   ExpectWritten();
-  EXPECT_EQ(adverts(), before + 1);
+  EXPECT_EQ(rtrs(), before + 1);
   ExpectNoHarm();
 }
 
 // ---- Cancelling --------------------------------------------------------------------------------
 
-TEST_F(ProgressAdvertsTest, ACancelledReceiveIsNotWritten) {
+TEST_F(ProgressRtrsTest, ACancelledReceiveIsNotWritten) {
   ASSERT_NO_FATAL_FAILURE(StartOpen());
   const uint64_t before = writes(0);
   ASSERT_NO_FATAL_FAILURE(Post());
@@ -149,8 +149,8 @@ TEST_F(ProgressAdvertsTest, ACancelledReceiveIsNotWritten) {
   ExpectNoHarm();
 }
 
-// The rank has used the advert that its daemon has given back already, so the message is offered.
-TEST_F(ProgressAdvertsTest, AnAdvertThatIsGoneMakesTheMessageAnOffer) {
+// The rank has used the RTR that its daemon has given back already, so the message is announced.
+TEST_F(ProgressRtrsTest, AnRtrThatIsGoneMakesTheMessageAnRts) {
   ASSERT_NO_FATAL_FAILURE(StartOpen());
   const uint64_t before = writes(0);
   sent_ = Pattern(kBytes, 5);
@@ -174,7 +174,7 @@ TEST_F(ProgressAdvertsTest, AnAdvertThatIsGoneMakesTheMessageAnOffer) {
   EXPECT_EQ(writes(0), before);
 }
 
-TEST_F(ProgressAdvertsTest, AReceiveThatIsBeingWrittenIsNotCancelled) {
+TEST_F(ProgressRtrsTest, AReceiveThatIsBeingWrittenIsNotCancelled) {
   ASSERT_NO_FATAL_FAILURE(StartHeld());
   EXPECT_FALSE(receiver().Cancel(receive_));
   gate(0).closed = false;
@@ -187,13 +187,13 @@ TEST_F(ProgressAdvertsTest, AReceiveThatIsBeingWrittenIsNotCancelled) {
 struct WrongCommand {
   const char* name;
   shm::DescriptorKind kind;
-  shm::AdvertWords advert;
+  shm::RtrWords rtr;
   shm::PutCommand put;
   int32_t tag;
   uint32_t destination;
 };
 
-class WrongCommandTest : public ProgressAdvertsTest,
+class WrongCommandTest : public ProgressRtrsTest,
                          public testing::WithParamInterface<WrongCommand> {};
 
 TEST_P(WrongCommandTest, EndsItsWriterAndNobodyElse) {
@@ -201,7 +201,7 @@ TEST_P(WrongCommandTest, EndsItsWriterAndNobodyElse) {
   const WrongCommand& wrong = GetParam();
   shm::Descriptor descriptor = wrong.kind == shm::DescriptorKind::kPut
                                    ? MakeCommand(wrong.kind, wrong.put)
-                                   : MakeCommand(wrong.kind, wrong.advert);
+                                   : MakeCommand(wrong.kind, wrong.rtr);
   descriptor.destination = wrong.destination;
   descriptor.tag = wrong.tag;
   descriptor.size_bytes = kBytes;
@@ -211,17 +211,17 @@ TEST_P(WrongCommandTest, EndsItsWriterAndNobodyElse) {
   EXPECT_EQ(receiver().wake().poison(), ErrorCode::kOk);
 }
 
-constexpr auto kAdvert = shm::DescriptorKind::kAdvert;
+constexpr auto kRtr = shm::DescriptorKind::kRtr;
 constexpr auto kWithdraw = shm::DescriptorKind::kWithdraw;
 constexpr auto kPut = shm::DescriptorKind::kPut;
 constexpr shm::Location kHeap{kHeapRegion, 0, 0};
 INSTANTIATE_TEST_SUITE_P(
     All, WrongCommandTest,
-    testing::Values(WrongCommand{"NoRequest", kAdvert, {0, 1, 0, kHeap}, {}, 1, 1},
-                    WrongCommand{"NoSuchRequest", kAdvert, {1 << 20, 1, 0, kHeap}, {}, 1, 1},
-                    WrongCommand{"AnyTag", kAdvert, {1, 1, 0, kHeap}, {}, -1, 1},
-                    WrongCommand{"PrivateMemory", kAdvert, {1, 1, 0, {}}, {}, 1, 1},
-                    WrongCommand{"AdvertToItself", kAdvert, {1, 1, 0, kHeap}, {}, 1, 0},
+    testing::Values(WrongCommand{"NoRequest", kRtr, {0, 1, 0, kHeap}, {}, 1, 1},
+                    WrongCommand{"NoSuchRequest", kRtr, {1 << 20, 1, 0, kHeap}, {}, 1, 1},
+                    WrongCommand{"AnyTag", kRtr, {1, 1, 0, kHeap}, {}, -1, 1},
+                    WrongCommand{"PrivateMemory", kRtr, {1, 1, 0, {}}, {}, 1, 1},
+                    WrongCommand{"AdvertToItself", kRtr, {1, 1, 0, kHeap}, {}, 1, 0},
                     WrongCommand{"WithdrawsNothing", kWithdraw, {0, 1, 0, {}}, {}, 1, 1},
                     WrongCommand{"WithdrawsNoRequest", kWithdraw, {1 << 20, 1, 0, {}}, {}, 1, 1},
                     WrongCommand{"NoSend", kPut, {}, {0, 1, 1, 1, kHeap}, 1, 1},
@@ -231,13 +231,13 @@ INSTANTIATE_TEST_SUITE_P(
                     WrongCommand{"PutToNobody", kPut, {}, {1, 1, 1, 1, kHeap}, 1, 77}),
     [](const auto& info) { return info.param.name; });
 
-// The message will report it; an advert need not end the rank.
-TEST_F(ProgressAdvertsTest, AReceiveBeyondItsRegionIsNotAdvertised) {
+// The message will report it; an RTR need not end the rank.
+TEST_F(ProgressRtrsTest, AReceiveBeyondItsRegionIsNotAnnounced) {
   ASSERT_NO_FATAL_FAILURE(StartOpen());
   for (const shm::Location& where :
        {shm::Location{77, 0, 0}, InHeap(kHeapBytes - 10), InHeap(~uint64_t{0} - 10)}) {
     receive_ = receiver().Receive(0, kTag, where, kBytes);
-    EXPECT_FALSE(HoldsAdvert());
+    EXPECT_FALSE(HoldsRtr());
     Send();
     ExpectEnds(ErrorCode::kInvalidBuffer);
   }
@@ -247,7 +247,7 @@ TEST_F(ProgressAdvertsTest, AReceiveBeyondItsRegionIsNotAdvertised) {
 
 // ---- What daemons may not say
 
-class WrongPacketTest : public ProgressAdvertsTest {
+class WrongPacketTest : public ProgressRtrsTest {
  protected:
   // Speaks as node 0 to the receiver's node.
   template <typename Body>
@@ -266,14 +266,14 @@ TEST_F(WrongPacketTest, OfAnotherSizeIsDropped) {
   ASSERT_NO_FATAL_FAILURE(StartOpen());
   uint64_t errors = plane(1).Nic().errors;
   for (const progress::PacketKind kind :
-       {progress::PacketKind::kAdvert, progress::PacketKind::kWithdraw,
+       {progress::PacketKind::kRtr, progress::PacketKind::kWithdraw,
         progress::PacketKind::kWithdrawn, progress::PacketKind::kPut,
         progress::PacketKind::kPutDone, progress::PacketKind::kRetract,
         progress::PacketKind::kEnded}) {
     Say(kind, uint32_t{7});
     EXPECT_EQ(plane(1).Nic().errors, ++errors) << static_cast<int>(kind);
   }
-  Say(progress::PacketKind::kAdvert, progress::WireAdvert{{1, 1}, 0, 1, 1}, /*tag=*/-1);
+  Say(progress::PacketKind::kRtr, progress::WireRtr{{1, 1}, 0, 1, 1}, /*tag=*/-1);
   EXPECT_EQ(plane(1).Nic().errors, ++errors);
   Say(progress::PacketKind::kPut, progress::WirePut{{1, 1}, 1, 1}, /*tag=*/-1);
   EXPECT_EQ(plane(1).Nic().errors, ++errors);
@@ -293,16 +293,16 @@ TEST_F(WrongPacketTest, AboutNothingChangesNothing) {
         progress::WireReceive{~0U, 1}, progress::WireReceive{receive_, generation}}) {
     Say(progress::PacketKind::kPutDone,
         progress::WirePutDone{what, 0, 1});       // for a message that was not announced
-    Say(progress::PacketKind::kWithdrawn, what);  // for an advert that was not asked for
+    Say(progress::PacketKind::kWithdrawn, what);  // for an RTR that was not asked for
     Say(progress::PacketKind::kRetract,
-        progress::WireSend{what.request | 1, what.generation});  // nothing was offered
+        progress::WireSend{what.request | 1, what.generation});  // nothing was announced
   }
   Send();
   ExpectPassed();
   ExpectNoHarm();
 }
 
-TEST_F(WrongPacketTest, AMessageIntoAReceiveThatIsNotAdvertisedFailsTheJob) {
+TEST_F(WrongPacketTest, AMessageIntoAReceiveThatIsNotAnnouncedFailsTheJob) {
   ASSERT_NO_FATAL_FAILURE(StartOpen());
   Say(progress::PacketKind::kPut, progress::WirePut{{17, 1}, 1, 1});
   EXPECT_TRUE(Eventually([&] { return told_.Get(&Told::failed_jobs).size() == 1; }));

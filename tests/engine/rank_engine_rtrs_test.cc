@@ -1,5 +1,5 @@
-// Receives that are advertised to their source, and sends that use adverts, one rank at a time: the
-// test is its daemon.
+// Receives that are announced by an RTR to their source, and sends that use RTRs, one rank at a
+// time: the test is its daemon.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -11,10 +11,10 @@
 namespace ferry::engine {
 namespace {
 
-using shm::AdvertState;
 using shm::Descriptor;
 using shm::DescriptorKind;
 using shm::RequestState;
+using shm::RtrState;
 
 constexpr uint32_t kFar = 1;    // elsewhere, as
 constexpr uint32_t kOther = 2;  // this one
@@ -27,7 +27,7 @@ EngineOptions ReceiverFirst() {
   return options;
 }
 
-// Only such receives are advertised.
+// Only such receives are announced by an RTR.
 uint32_t ReceiveInHeap(TestRank& rank, int32_t source, int32_t tag, uint64_t size_bytes = kLarge) {
   const uint32_t request =
       rank.NewRequest(shm::RequestKind::kReceive, source, tag, 0, std::string(size_bytes, '\0'));
@@ -38,13 +38,11 @@ uint32_t ReceiveInHeap(TestRank& rank, int32_t source, int32_t tag, uint64_t siz
   return request;
 }
 
-class RankEngineAdvertsTest : public testing::Test {
+class RankEngineRtrsTest : public testing::Test {
  protected:
   TestRank& rank() { return node_[0]; }
-  shm::AdvertBook& book() { return node_.view(0).layout->adverts[kFar]; }
-  AdvertState advert(uint32_t request) {
-    return static_cast<AdvertState>(rank().slot(request).advert);
-  }
+  shm::RtrBook& book() { return node_.view(0).layout->rtrs[kFar]; }
+  RtrState rtr(uint32_t request) { return static_cast<RtrState>(rank().slot(request).rtr); }
 
   uint32_t Receive(int32_t source, int32_t tag, uint64_t size_bytes = kLarge) {
     return ReceiveInHeap(rank(), source, tag, size_bytes);
@@ -60,9 +58,9 @@ class RankEngineAdvertsTest : public testing::Test {
   }
 
   // The peer, or its daemon, says:
-  void PeerAdvertises(uint32_t receive, int32_t tag, uint64_t seen, uint32_t generation = 1) {
-    ASSERT_TRUE(daemon_.Push(DescriptorKind::kAdvert, kFar, tag, kLarge,
-                             shm::AdvertWords{receive, generation, seen, {}}));
+  void PeerAnnounces(uint32_t receive, int32_t tag, uint64_t seen, uint32_t generation = 1) {
+    ASSERT_TRUE(daemon_.Push(DescriptorKind::kRtr, kFar, tag, kLarge,
+                             shm::RtrWords{receive, generation, seen, {}}));
   }
   void PeerPuts(uint32_t receive, int32_t tag, uint64_t size_bytes, uint32_t generation) {
     ASSERT_TRUE(daemon_.Push(DescriptorKind::kPut, kFar, tag, size_bytes,
@@ -72,8 +70,8 @@ class RankEngineAdvertsTest : public testing::Test {
     PeerPuts(receive, kTag, size_bytes, rank().slot(receive).generation);
   }
   void PutIsDone(uint32_t receive, ErrorCode error = ErrorCode::kOk) {
-    ASSERT_TRUE(
-        daemon_.Result(DescriptorKind::kPullDone, receive, rank().slot(receive).generation, error));
+    ASSERT_TRUE(daemon_.Result(DescriptorKind::kRndvGetDone, receive,
+                               rank().slot(receive).generation, error));
     rank().Progress();
   }
   void IsWithdrawn(uint32_t receive) {
@@ -87,55 +85,55 @@ class RankEngineAdvertsTest : public testing::Test {
 
 // ---- Which receives --------------------------------------------------------------------------
 
-TEST_F(RankEngineAdvertsTest, AdvertisesAReceiveThatIsWaiting) {
+TEST_F(RankEngineRtrsTest, AnnouncesAReceiveThatIsWaiting) {
   ASSERT_TRUE(daemon_.Eager(kFar, 1, "a"));
   ASSERT_TRUE(daemon_.Eager(kFar, 1, "b"));
   rank().Progress();
   const uint32_t receive = Receive(kFar, kTag);
   EXPECT_TRUE(rank().rang_daemon);
-  const std::vector<Descriptor> said = daemon_.TakeOf(DescriptorKind::kAdvert);
+  const std::vector<Descriptor> said = daemon_.TakeOf(DescriptorKind::kRtr);
   ASSERT_EQ(said.size(), 1U);
   EXPECT_EQ(said[0].source, 0U);
   EXPECT_EQ(said[0].destination, kFar);
   EXPECT_EQ(said[0].tag, kTag);
   EXPECT_EQ(said[0].size_bytes, kLarge);
-  const auto words = PayloadOf<shm::AdvertWords>(said[0]);
+  const auto words = PayloadOf<shm::RtrWords>(said[0]);
   EXPECT_EQ(words.receive, receive);
   EXPECT_EQ(words.generation, rank().slot(receive).generation);
   EXPECT_EQ(words.seen, 2U);
   EXPECT_EQ(words.where.region, 3U);
   EXPECT_EQ(words.where.address, rank().slot(receive).buffer.address);
-  EXPECT_EQ(advert(receive), AdvertState::kOut);
+  EXPECT_EQ(rtr(receive), RtrState::kOut);
 }
 
-TEST_F(RankEngineAdvertsTest, SaysNothingOfOthers) {
+TEST_F(RankEngineRtrsTest, SaysNothingOfOthers) {
   Receive(shm::kAnySource, kTag);
   Receive(kFar, shm::kAnyTag);
   Receive(kFar, kTag);  // behind both of them
   Receive(kOther, 1, kLarge - 1);
   const uint32_t in_private = rank().Irecv(kOther, 2, kLarge);
-  EXPECT_EQ(advert(in_private), AdvertState::kQuiet);
+  EXPECT_EQ(rtr(in_private), RtrState::kQuiet);
   ASSERT_TRUE(daemon_.RemoteRts(kOther, 3, kLarge));
   rank().Progress();
   Receive(kOther, 3);  // its message is there
-  EXPECT_TRUE(daemon_.TakeOf(DescriptorKind::kAdvert).empty());
+  EXPECT_TRUE(daemon_.TakeOf(DescriptorKind::kRtr).empty());
   Receive(kOther, 4);
-  EXPECT_EQ(daemon_.TakeOf(DescriptorKind::kAdvert).size(), 1U);
+  EXPECT_EQ(daemon_.TakeOf(DescriptorKind::kRtr).size(), 1U);
   Receive(kOther, 4);  // behind that one
-  EXPECT_TRUE(daemon_.TakeOf(DescriptorKind::kAdvert).empty());
+  EXPECT_TRUE(daemon_.TakeOf(DescriptorKind::kRtr).empty());
 }
 
-TEST_F(RankEngineAdvertsTest, SaysNothingUnlessAskedTo) {
+TEST_F(RankEngineRtrsTest, SaysNothingUnlessAskedTo) {
   TestNode node(NodeOptions{.local_ranks = 1, .remote_ranks = 1});
   FakeDaemon daemon(node.view(0));
   ReceiveInHeap(node[0], kFar, kTag);
   EXPECT_TRUE(daemon.Take().empty());
 }
 
-TEST_F(RankEngineAdvertsTest, AFullLaneCostsTheAdvertAndNothingElse) {
+TEST_F(RankEngineRtrsTest, AFullLaneCostsTheRtrAndNothingElse) {
   daemon_.FillLane();
   const uint32_t receive = Receive(kFar, kTag);
-  EXPECT_EQ(advert(receive), AdvertState::kQuiet);
+  EXPECT_EQ(rtr(receive), RtrState::kQuiet);
   EXPECT_EQ(rank().state(receive), RequestState::kPosted);
   EXPECT_TRUE(rank().Cancel(receive));
   EXPECT_EQ(rank().Finish(receive).error, ErrorCode::kCancelled);
@@ -143,13 +141,13 @@ TEST_F(RankEngineAdvertsTest, AFullLaneCostsTheAdvertAndNothingElse) {
 
 // ---- Being written ---------------------------------------------------------------------------
 
-TEST_F(RankEngineAdvertsTest, AMessageThatIsWrittenCompletesWithTheDaemonsWord) {
+TEST_F(RankEngineRtrsTest, AMessageThatIsWrittenCompletesWithTheDaemonsWord) {
   const uint32_t receive = Receive(kFar, kTag);
   PeerPuts(receive, kLarge - 1);
   rank().Progress();
   EXPECT_EQ(rank().state(receive), RequestState::kRemoteWait);
   EXPECT_EQ(book().taken, 1U);
-  EXPECT_TRUE(daemon_.TakeOf(DescriptorKind::kPull).empty());
+  EXPECT_TRUE(daemon_.TakeOf(DescriptorKind::kRndvGet).empty());
   PutIsDone(receive);
   const Outcome outcome = rank().Finish(receive);
   EXPECT_EQ(outcome.error, ErrorCode::kOk);
@@ -157,13 +155,13 @@ TEST_F(RankEngineAdvertsTest, AMessageThatIsWrittenCompletesWithTheDaemonsWord) 
   EXPECT_EQ(outcome.tag, kTag);
   EXPECT_EQ(outcome.message_bytes, kLarge - 1);
   const shm::Statistics statistics(node_.view(0).layout->counters);
-  EXPECT_EQ(statistics.Read(shm::Statistic::kAdverts), 1U);
+  EXPECT_EQ(statistics.Read(shm::Statistic::kRtrs), 1U);
   EXPECT_EQ(statistics.Read(shm::Statistic::kWrittenMessages), 1U);
   EXPECT_EQ(statistics.Read(shm::Statistic::kWrittenBytes), kLarge - 1);
   EXPECT_EQ(rank().poison(), ErrorCode::kOk);
 }
 
-TEST_F(RankEngineAdvertsTest, ALongerMessageIsTruncated) {
+TEST_F(RankEngineRtrsTest, ALongerMessageIsTruncated) {
   const uint32_t receive = Receive(kFar, kTag);
   PeerPuts(receive, kLarge + 1);
   rank().Progress();
@@ -174,7 +172,7 @@ TEST_F(RankEngineAdvertsTest, ALongerMessageIsTruncated) {
   EXPECT_EQ(outcome.data.size(), kLarge);
 }
 
-TEST_F(RankEngineAdvertsTest, AnErrorOfTheWriteIsTheReceives) {
+TEST_F(RankEngineRtrsTest, AnErrorOfTheWriteIsTheReceives) {
   const uint32_t receive = Receive(kFar, kTag);
   PeerPuts(receive);
   rank().Progress();
@@ -182,7 +180,7 @@ TEST_F(RankEngineAdvertsTest, AnErrorOfTheWriteIsTheReceives) {
   EXPECT_EQ(rank().Finish(receive).error, ErrorCode::kTimeout);
 }
 
-TEST_F(RankEngineAdvertsTest, AMessageOfAnotherWayEndsTheAdvert) {
+TEST_F(RankEngineRtrsTest, AMessageOfAnotherWayEndsTheRtr) {
   const uint32_t small = Receive(kFar, kTag);
   const uint32_t large = Receive(kFar, kTag + 1);
   (void)daemon_.Take();
@@ -190,16 +188,16 @@ TEST_F(RankEngineAdvertsTest, AMessageOfAnotherWayEndsTheAdvert) {
   ASSERT_TRUE(daemon_.RemoteRts(kFar, kTag + 1, kLarge));
   rank().Progress();
   EXPECT_EQ(rank().Wait(small).data, "small");
-  EXPECT_EQ(advert(large), AdvertState::kQuiet);
+  EXPECT_EQ(rtr(large), RtrState::kQuiet);
   const std::vector<Descriptor> said = daemon_.Take();
   ASSERT_EQ(said.size(), 2U);
   EXPECT_EQ(said[0].kind, static_cast<uint8_t>(DescriptorKind::kWithdraw));
   EXPECT_EQ(said[0].flags, shm::kFlagMatched);
-  EXPECT_EQ(said[1].kind, static_cast<uint8_t>(DescriptorKind::kPull)) << "says it by itself";
+  EXPECT_EQ(said[1].kind, static_cast<uint8_t>(DescriptorKind::kRndvGet)) << "says it by itself";
 }
 
 // The daemon lets no such packet through.
-TEST_F(RankEngineAdvertsTest, AWriteThatNobodyAskedForIsCorrupt) {
+TEST_F(RankEngineRtrsTest, AWriteThatNobodyAskedForIsCorrupt) {
   for (int what = 0; what < 6; ++what) {
     TestNode node(NodeOptions{.local_ranks = 1, .remote_ranks = 2}, ReceiverFirst());
     FakeDaemon daemon(node.view(0));
@@ -227,7 +225,7 @@ TEST_F(RankEngineAdvertsTest, AWriteThatNobodyAskedForIsCorrupt) {
 
 // ---- Cancelling ------------------------------------------------------------------------------
 
-TEST_F(RankEngineAdvertsTest, CancellingWaitsForTheSourcesAgreement) {
+TEST_F(RankEngineRtrsTest, CancellingWaitsForTheSourcesAgreement) {
   const uint32_t receive = Receive(kFar, kTag);
   (void)daemon_.Take();
   EXPECT_TRUE(rank().Cancel(receive));
@@ -237,13 +235,13 @@ TEST_F(RankEngineAdvertsTest, CancellingWaitsForTheSourcesAgreement) {
   ASSERT_EQ(said.size(), 1U);
   EXPECT_EQ(said[0].destination, kFar);
   EXPECT_EQ(said[0].flags, 0);
-  EXPECT_EQ(PayloadOf<shm::AdvertWords>(said[0]).receive, receive);
+  EXPECT_EQ(PayloadOf<shm::RtrWords>(said[0]).receive, receive);
   IsWithdrawn(receive);
   EXPECT_EQ(rank().Finish(receive).error, ErrorCode::kCancelled);
   EXPECT_EQ(node_.view(0).match()->posted_count, 0U);
 }
 
-TEST_F(RankEngineAdvertsTest, AMessageThatComesFirstWins) {
+TEST_F(RankEngineRtrsTest, AMessageThatComesFirstWins) {
   for (const bool put : {true, false}) {
     const uint32_t receive = Receive(kFar, kTag);
     EXPECT_TRUE(rank().Cancel(receive));
@@ -262,7 +260,7 @@ TEST_F(RankEngineAdvertsTest, AMessageThatComesFirstWins) {
   }
 }
 
-TEST_F(RankEngineAdvertsTest, AnAnswerForAnEarlierUseIsIgnored) {
+TEST_F(RankEngineRtrsTest, AnAnswerForAnEarlierUseIsIgnored) {
   const uint32_t receive = Receive(kFar, kTag);
   EXPECT_TRUE(rank().Cancel(receive));
   ASSERT_TRUE(
@@ -273,16 +271,16 @@ TEST_F(RankEngineAdvertsTest, AnAnswerForAnEarlierUseIsIgnored) {
   EXPECT_EQ(rank().state(receive), RequestState::kPosted);
 }
 
-TEST_F(RankEngineAdvertsTest, WithdrawsLaterWhenTheLaneIsFull) {
+TEST_F(RankEngineRtrsTest, WithdrawsLaterWhenTheLaneIsFull) {
   const uint32_t first = Receive(kFar, kTag);
   const uint32_t second = Receive(kFar, kTag + 1);
   daemon_.FillLane();
   EXPECT_TRUE(rank().Cancel(first));
   EXPECT_TRUE(rank().Cancel(second));
-  EXPECT_EQ(advert(first), AdvertState::kToWithdraw);
+  EXPECT_EQ(rtr(first), RtrState::kToWithdraw);
   EXPECT_TRUE(rank().engine().WaitsForRoom());
   rank().Progress();
-  EXPECT_EQ(advert(first), AdvertState::kToWithdraw);
+  EXPECT_EQ(rtr(first), RtrState::kToWithdraw);
   (void)daemon_.Take();
   // A message matches one of them meanwhile.
   ASSERT_TRUE(daemon_.Eager(kFar, kTag + 1, "first"));
@@ -291,16 +289,16 @@ TEST_F(RankEngineAdvertsTest, WithdrawsLaterWhenTheLaneIsFull) {
   const std::vector<Descriptor> said = daemon_.TakeOf(DescriptorKind::kWithdraw);
   ASSERT_EQ(said.size(), 2U);
   EXPECT_EQ(rank().Wait(second).data, "first");
-  EXPECT_EQ(advert(first), AdvertState::kWithdrawing);
+  EXPECT_EQ(rtr(first), RtrState::kWithdrawing);
   EXPECT_FALSE(rank().engine().WaitsForRoom());
   IsWithdrawn(first);
   EXPECT_EQ(rank().Finish(first).error, ErrorCode::kCancelled);
 }
 
-// ---- Sending by an advert --------------------------------------------------------------------
+// ---- Sending by an RTR --------------------------------------------------------------------
 
-TEST_F(RankEngineAdvertsTest, ALargeSendUsesTheAdvertForIt) {
-  PeerAdvertises(5, kTag, 0, 3);
+TEST_F(RankEngineRtrsTest, ALargeSendUsesTheRtrForIt) {
+  PeerAnnounces(5, kTag, 0, 3);
   const uint32_t send = Send(kTag);  // it looks into the lane first
   const std::vector<Descriptor> said = daemon_.Take();
   ASSERT_EQ(said.size(), 1U);
@@ -322,15 +320,15 @@ TEST_F(RankEngineAdvertsTest, ALargeSendUsesTheAdvertForIt) {
   EXPECT_EQ(rank().Finish(send).error, ErrorCode::kOk);
 }
 
-TEST_F(RankEngineAdvertsTest, OtherSendsGoTheirWayAndDropIt) {
-  PeerAdvertises(5, kTag, 0);
+TEST_F(RankEngineRtrsTest, OtherSendsGoTheirWayAndDropIt) {
+  PeerAnnounces(5, kTag, 0);
   Send(kTag + 1);
   EXPECT_EQ(daemon_.TakeOf(DescriptorKind::kRemoteRts).size(), 1U);
   EXPECT_EQ(book().held, 1U);
   Send(kTag, kLarge, /*region=*/0);  // only heap buffers are written
   EXPECT_EQ(daemon_.TakeOf(DescriptorKind::kRemoteRts).size(), 1U);
   EXPECT_EQ(book().held, 0U);
-  PeerAdvertises(5, kTag, 2);
+  PeerAnnounces(5, kTag, 2);
   rank().Progress();
   rank().Isend(kFar, kTag, "small");
   EXPECT_EQ(book().held, 0U);
@@ -339,46 +337,46 @@ TEST_F(RankEngineAdvertsTest, OtherSendsGoTheirWayAndDropIt) {
 }
 
 // Both happen at once: the read wins.
-TEST_F(RankEngineAdvertsTest, AnAdvertThatCrossesAnOfferIsDropped) {
+TEST_F(RankEngineRtrsTest, AnRtrThatCrossesAnRtsIsDropped) {
   Send(kTag);
-  PeerAdvertises(5, kTag, 0);
+  PeerAnnounces(5, kTag, 0);
   rank().Progress();
   EXPECT_EQ(book().held, 0U);
-  PeerAdvertises(6, kTag, 1);  // an advert that knows of it is not dropped
+  PeerAnnounces(6, kTag, 1);  // an RTR that knows of it is not dropped
   rank().Progress();
   EXPECT_EQ(book().held, 1U);
-  PeerAdvertises(7, kTag, 2);  // an advert that knows of more than was sent is
+  PeerAnnounces(7, kTag, 2);  // an RTR that knows of more than was sent is
   rank().Progress();
   EXPECT_EQ(book().held, 1U);
-  EXPECT_EQ(book().adverts[0].receive, 6U);
+  EXPECT_EQ(book().rtrs[0].receive, 6U);
 }
 
-TEST_F(RankEngineAdvertsTest, ALaterAdvertForTheSameMessagesTakesItsPlace) {
-  PeerAdvertises(5, kTag, 0);
-  PeerAdvertises(6, kTag, 0);
+TEST_F(RankEngineRtrsTest, ALaterRtrForTheSameMessagesTakesItsPlace) {
+  PeerAnnounces(5, kTag, 0);
+  PeerAnnounces(6, kTag, 0);
   rank().Progress();
   ASSERT_EQ(book().held, 1U);
-  EXPECT_EQ(book().adverts[0].receive, 6U);
+  EXPECT_EQ(book().rtrs[0].receive, 6U);
 }
 
-TEST_F(RankEngineAdvertsTest, WithoutRoomTheOldestGoes) {
-  for (uint32_t i = 0; i < shm::kHeldAdverts + 2; ++i) {
-    PeerAdvertises(10 + i, static_cast<int32_t>(i), 0);
+TEST_F(RankEngineRtrsTest, WithoutRoomTheOldestGoes) {
+  for (uint32_t i = 0; i < shm::kHeldRtrs + 2; ++i) {
+    PeerAnnounces(10 + i, static_cast<int32_t>(i), 0);
   }
   rank().Progress();
-  ASSERT_EQ(book().held, shm::kHeldAdverts);
-  EXPECT_EQ(book().adverts[0].receive, 12U);
+  ASSERT_EQ(book().held, shm::kHeldRtrs);
+  EXPECT_EQ(book().rtrs[0].receive, 12U);
 }
 
-TEST_F(RankEngineAdvertsTest, AWithdrawnAdvertIsNotUsed) {
-  PeerAdvertises(5, kTag, 0, 3);
-  ASSERT_TRUE(daemon_.Push(DescriptorKind::kWithdraw, kFar, 0, 0, shm::AdvertWords{5, 3, 0, {}}));
+TEST_F(RankEngineRtrsTest, AWithdrawnRtrIsNotUsed) {
+  PeerAnnounces(5, kTag, 0, 3);
+  ASSERT_TRUE(daemon_.Push(DescriptorKind::kWithdraw, kFar, 0, 0, shm::RtrWords{5, 3, 0, {}}));
   Send(kTag);
   EXPECT_EQ(daemon_.TakeOf(DescriptorKind::kRemoteRts).size(), 1U);
 }
 
-TEST_F(RankEngineAdvertsTest, ASendThatWaitedForRoomUsesItToo) {
-  PeerAdvertises(5, kTag, 0);
+TEST_F(RankEngineRtrsTest, ASendThatWaitedForRoomUsesItToo) {
+  PeerAnnounces(5, kTag, 0);
   rank().Progress();
   daemon_.FillLane();
   const uint32_t send = Send(kTag);
@@ -391,7 +389,7 @@ TEST_F(RankEngineAdvertsTest, ASendThatWaitedForRoomUsesItToo) {
   EXPECT_EQ(book().sent, 1U);
 }
 
-TEST_F(RankEngineAdvertsTest, ABookThatIsNotWhatItShouldBeLeadsNowhere) {
+TEST_F(RankEngineRtrsTest, ABookThatIsNotWhatItShouldBeLeadsNowhere) {
   book().held = 1000;
   Send(kTag);
   EXPECT_EQ(daemon_.TakeOf(DescriptorKind::kRemoteRts).size(), 1U);
@@ -400,7 +398,7 @@ TEST_F(RankEngineAdvertsTest, ABookThatIsNotWhatItShouldBeLeadsNowhere) {
 
 // ---- Deaths and cuts -------------------------------------------------------------------------
 
-TEST_F(RankEngineAdvertsTest, TheSourcesEndIsHeardOnceNobodyWrites) {
+TEST_F(RankEngineRtrsTest, TheSourcesEndIsHeardOnceNobodyWrites) {
   for (const ErrorCode error : {ErrorCode::kLinkDown, ErrorCode::kPeerDied}) {
     const uint32_t receive = Receive(kFar, kTag);
     (void)daemon_.Take();
@@ -416,7 +414,7 @@ TEST_F(RankEngineAdvertsTest, TheSourcesEndIsHeardOnceNobodyWrites) {
   }
 }
 
-TEST_F(RankEngineAdvertsTest, AWriteThatWasUnderWayAtTheSourcesEndCounts) {
+TEST_F(RankEngineRtrsTest, AWriteThatWasUnderWayAtTheSourcesEndCounts) {
   const uint32_t receive = Receive(kFar, kTag);
   node_.MarkDead(0, kFar);
   rank().Progress();
@@ -428,7 +426,7 @@ TEST_F(RankEngineAdvertsTest, AWriteThatWasUnderWayAtTheSourcesEndCounts) {
   EXPECT_EQ(rank().Finish(receive).error, ErrorCode::kOk);
 }
 
-TEST_F(RankEngineAdvertsTest, AWriteUnderWayEndsWithTheDaemonsWordAfterACut) {
+TEST_F(RankEngineRtrsTest, AWriteUnderWayEndsWithTheDaemonsWordAfterACut) {
   const uint32_t receive = Receive(kFar, kTag);
   PeerPuts(receive);
   rank().Progress();
@@ -441,7 +439,7 @@ TEST_F(RankEngineAdvertsTest, AWriteUnderWayEndsWithTheDaemonsWordAfterACut) {
 
 // The announcement was lost with the link: the daemon's notice, and its answer, come in either
 // order.
-TEST_F(RankEngineAdvertsTest, AWriteWhoseAnnouncementWasLostEndsOnce) {
+TEST_F(RankEngineRtrsTest, AWriteWhoseAnnouncementWasLostEndsOnce) {
   for (const bool first : {true, false}) {
     const uint32_t receive = Receive(kFar, kTag);
     node_.MarkDead(0, kFar, ErrorCode::kLinkDown);
@@ -459,12 +457,12 @@ TEST_F(RankEngineAdvertsTest, AWriteWhoseAnnouncementWasLostEndsOnce) {
   }
 }
 
-TEST_F(RankEngineAdvertsTest, WithdrawsAfterACutEvenWhenTheLaneIsFull) {
+TEST_F(RankEngineRtrsTest, WithdrawsAfterACutEvenWhenTheLaneIsFull) {
   const uint32_t receive = Receive(kFar, kTag);
   daemon_.FillLane();
   node_.MarkDead(0, kFar, ErrorCode::kLinkDown);
   rank().Progress();
-  EXPECT_EQ(advert(receive), AdvertState::kToWithdraw);
+  EXPECT_EQ(rtr(receive), RtrState::kToWithdraw);
   (void)daemon_.Take();
   rank().Progress();
   EXPECT_EQ(daemon_.TakeOf(DescriptorKind::kWithdraw).size(), 1U);
@@ -472,8 +470,8 @@ TEST_F(RankEngineAdvertsTest, WithdrawsAfterACutEvenWhenTheLaneIsFull) {
   EXPECT_EQ(rank().Finish(receive).error, ErrorCode::kLinkDown);
 }
 
-TEST_F(RankEngineAdvertsTest, ACutBeginsAllCountsAnewOnce) {
-  PeerAdvertises(5, kTag, 0);
+TEST_F(RankEngineRtrsTest, ACutBeginsAllCountsAnewOnce) {
+  PeerAnnounces(5, kTag, 0);
   rank().Isend(kFar, 1, "x");
   ASSERT_TRUE(daemon_.Eager(kFar, 1, "y"));
   rank().Progress();
@@ -497,16 +495,17 @@ TEST_F(RankEngineAdvertsTest, ACutBeginsAllCountsAnewOnce) {
 
 // ---- Another engine of the session goes on ----------------------------------------------------
 
-TEST_F(RankEngineAdvertsTest, TheWorkerTakesOver) {
+TEST_F(RankEngineRtrsTest, TheWorkerTakesOver) {
   TestRank worker(node_, 0, Runner::kWorker);
   const uint32_t receive = Receive(kFar, kTag);
   PeerPuts(receive);
-  PeerAdvertises(5, kTag, 0);
+  PeerAnnounces(5, kTag, 0);
   worker.Progress();
   EXPECT_EQ(rank().state(receive), RequestState::kRemoteWait);
   Send(kTag);
   EXPECT_EQ(daemon_.TakeOf(DescriptorKind::kPut).size(), 1U);
-  ASSERT_TRUE(daemon_.Result(DescriptorKind::kPullDone, receive, rank().slot(receive).generation));
+  ASSERT_TRUE(
+      daemon_.Result(DescriptorKind::kRndvGetDone, receive, rank().slot(receive).generation));
   worker.Progress();
   EXPECT_EQ(rank().Finish(receive).error, ErrorCode::kOk);
 }

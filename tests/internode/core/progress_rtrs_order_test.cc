@@ -1,5 +1,5 @@
 // Messages of four ranks on two nodes, many at once and both ways, into receives that are
-// advertised or not: each is received once, whole and in order.
+// announced by RTR or not: each is received once, whole and in order.
 #include <gtest/gtest.h>
 #include <sched.h>
 
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "common/clock.h"
-#include "tests/internode/core/progress_adverts_fixture.h"
+#include "tests/internode/core/progress_rtrs_fixture.h"
 #include "tests/support/patience.h"
 
 namespace ferry::daemon {
@@ -55,9 +55,9 @@ struct OneRank {
   uint32_t sent = 0, got = 0;
 };
 
-class ProgressAdvertsOrderTest : public ProgressAdvertsTest {
+class ProgressRtrsOrderTest : public ProgressRtrsTest {
  protected:
-  ProgressAdvertsOrderTest() {
+  ProgressRtrsOrderTest() {
     for (OneRank& one : all_) {
       for (uint32_t slot = 0; slot < kSlots; ++slot) {
         one.free_send.push_back(slot);
@@ -221,7 +221,7 @@ class ProgressAdvertsOrderTest : public ProgressAdvertsTest {
 };
 
 // Some receives have wildcards, some are cancelled.
-TEST_F(ProgressAdvertsOrderTest, EveryMessageIsReceivedOnceAndInOrder) {
+TEST_F(ProgressRtrsOrderTest, EveryMessageIsReceivedOnceAndInOrder) {
   ASSERT_NO_FATAL_FAILURE(StartOpen({2, 2}));
   const uint64_t end_ns = MonotonicNs() + tests::kPatienceNs;
   while ((sends_left_ > 0 || SumOf(&OneRank::got) < SumOf(&OneRank::sent)) &&

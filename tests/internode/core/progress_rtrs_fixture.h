@@ -1,4 +1,4 @@
-// The fixture for the tests of advertised receives: a sender and a receiver on two nodes, and
+// The fixture for the tests of receives that RTRs name: a sender and a receiver on two nodes, and
 // messages between them that are written.
 #pragma once
 
@@ -20,18 +20,18 @@ inline constexpr int32_t kTag = 7;
 inline constexpr uint64_t kFrom = 0;        // in the sender's heap
 inline constexpr uint64_t kInto = 4 << 20;  // in the receiver's
 
-class ProgressAdvertsTest : public PlaneTest {
+class ProgressRtrsTest : public PlaneTest {
  protected:
-  ProgressAdvertsTest() { engine_options_.receiver_first_min_bytes = 1; }
+  ProgressRtrsTest() { engine_options_.receiver_first_min_bytes = 1; }
 
   // Rank 0 is on one node, the last one on the other.
   PlaneRank& sender() { return rank(0); }
   PlaneRank& receiver() { return rank(receiver_); }
-  shm::AdvertBook& book() { return sender().view().layout->adverts[receiver_]; }
+  shm::RtrBook& book() { return sender().view().layout->rtrs[receiver_]; }
   uint64_t writes(uint32_t node) { return plane(node).Nic().writes; }
 
-  // Waits until the sender holds an advert, up to `patience_ns`.
-  bool HoldsAdvert(uint64_t patience_ns = 50'000'000) {
+  // Waits until the sender holds an RTR, up to `patience_ns`.
+  bool HoldsRtr(uint64_t patience_ns = 50'000'000) {
     const uint64_t end_ns = MonotonicNs() + patience_ns;
     while (shm::LoadAcquire(book().held) == 0 && MonotonicNs() < end_ns) {
       ProgressAll();
@@ -43,7 +43,7 @@ class ProgressAdvertsTest : public PlaneTest {
     const shm::LaneLayout& lane = rank.view().layout->to_daemon;
     return shm::LoadAcquire(lane.consumer.head) == lane.producer.tail;
   }
-  // The receiver's first adverts may only open its window.
+  // The receiver's first RTRs may only open its window.
   void StartOpen(const std::vector<uint32_t>& ranks_per_node = {1, 1},
                  const config::Options& options = FastOptions()) {
     ASSERT_NO_FATAL_FAILURE(Start(ranks_per_node, options));
@@ -54,7 +54,7 @@ class ProgressAdvertsTest : public PlaneTest {
     const uint64_t before = writes(0);
     ASSERT_TRUE(Eventually([&] {
       const uint32_t receive = receiver().Receive(0, 99, InHeap(kInto), kBytes);
-      HoldsAdvert();
+      HoldsRtr();
       const uint32_t send = sender().SendFrom(receiver_, 99, InHeap(kFrom), kBytes);
       ExpectEnd({0, receiver_, send, receive});
       return writes(0) > before;
@@ -65,7 +65,7 @@ class ProgressAdvertsTest : public PlaneTest {
   void Post(uint64_t capacity_bytes = kBytes, int32_t tag = kTag) {
     std::memset(receiver().heap() + kInto, 0, capacity_bytes);
     receive_ = receiver().Receive(0, tag, InHeap(kInto), capacity_bytes);
-    ASSERT_TRUE(HoldsAdvert(20'000'000'000));
+    ASSERT_TRUE(HoldsRtr(20'000'000'000));
   }
   void Send(uint64_t size_bytes = kBytes, int32_t tag = kTag) {
     sent_ = Pattern(size_bytes, seed_++);

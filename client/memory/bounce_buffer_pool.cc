@@ -1,10 +1,10 @@
-#include "client/memory/shadow_pool.h"
+#include "client/memory/bounce_buffer_pool.h"
 
 #include "shm/layout/session_layout.h"
 
 namespace ferry::client {
 
-void* ShadowPool::Take(uint64_t size_bytes) {
+void* BounceBufferPool::Take(uint64_t size_bytes) {
   const auto found = idle_.lower_bound(size_bytes);
   if (found == idle_.end() || found->first / 2 > shm::RoundUpToPage(size_bytes)) {
     return nullptr;
@@ -14,11 +14,11 @@ void* ShadowPool::Take(uint64_t size_bytes) {
   return block;
 }
 
-void ShadowPool::Add(void* block, uint64_t size_bytes) {
+void BounceBufferPool::Add(void* block, uint64_t size_bytes) {
   blocks_[block] = {size_bytes, idle_.end(), ages_.end()};
 }
 
-bool ShadowPool::Give(void* block) {
+bool BounceBufferPool::Give(void* block) {
   const auto found = blocks_.find(block);
   if (found == blocks_.end()) {
     return false;
@@ -30,7 +30,7 @@ bool ShadowPool::Give(void* block) {
   return true;
 }
 
-void* ShadowPool::Evict(uint64_t limit_bytes) {
+void* BounceBufferPool::Evict(uint64_t limit_bytes) {
   if (ages_.empty() || idle_bytes_ <= limit_bytes) {
     return nullptr;
   }
@@ -41,7 +41,7 @@ void* ShadowPool::Evict(uint64_t limit_bytes) {
   return block;
 }
 
-void ShadowPool::TakeOut(Block& block) {
+void BounceBufferPool::TakeOut(Block& block) {
   idle_bytes_ -= block.size_bytes;
   idle_.erase(block.by_size);
   ages_.erase(block.by_age);

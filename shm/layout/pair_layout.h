@@ -26,7 +26,7 @@ struct alignas(64) PairWords {
   uint32_t mode;   // SendMode, of the pair's send
   uint32_t reserved0;
   uint64_t size_bytes;  // of the messages: what the send has
-  // Only where both are of one node: where the other end's ChannelLayout and memory are.
+  // Only where both are of one node: where the other end's PairLayout and memory are.
   Location end;
   Location window;
 };
@@ -79,7 +79,7 @@ FERRY_ASSERT_OFFSET(FollowWords, ends, 8);
 
 enum class SendMode : uint32_t { kStandard = 0, kReady = 1, kSynchronous = 2 };
 
-struct alignas(64) ChannelLayout {
+struct alignas(64) PairLayout {
   CounterLayout start;  // by the stream, or the rank, that starts it: the number of starts
   CounterLayout done;   // by who moves the bytes: how many messages are complete at this end
   CounterLayout meet;   // of the send's end, on one node: the starts of both ends, of modes other
@@ -105,24 +105,24 @@ struct alignas(64) ChannelLayout {
   CounterPageWords page;
   FollowWords follows;
 };
-FERRY_ASSERT_LAYOUT(ChannelLayout, 448);
-FERRY_ASSERT_OFFSET(ChannelLayout, start, 0);
-FERRY_ASSERT_OFFSET(ChannelLayout, done, 64);
-FERRY_ASSERT_OFFSET(ChannelLayout, meet, 128);
-FERRY_ASSERT_OFFSET(ChannelLayout, pair, 192);
-FERRY_ASSERT_OFFSET(ChannelLayout, armed, 256);
-FERRY_ASSERT_OFFSET(ChannelLayout, gate, 264);
-FERRY_ASSERT_OFFSET(ChannelLayout, claim, 272);
-FERRY_ASSERT_OFFSET(ChannelLayout, moved, 280);
-FERRY_ASSERT_OFFSET(ChannelLayout, sleeps, 288);
-FERRY_ASSERT_OFFSET(ChannelLayout, shares, 292);
-FERRY_ASSERT_OFFSET(ChannelLayout, shared_start, 296);
-FERRY_ASSERT_OFFSET(ChannelLayout, shared_base, 304);
-FERRY_ASSERT_OFFSET(ChannelLayout, shared_until, 312);
-FERRY_ASSERT_OFFSET(ChannelLayout, page, 320);
-FERRY_ASSERT_OFFSET(ChannelLayout, follows, 384);
+FERRY_ASSERT_LAYOUT(PairLayout, 448);
+FERRY_ASSERT_OFFSET(PairLayout, start, 0);
+FERRY_ASSERT_OFFSET(PairLayout, done, 64);
+FERRY_ASSERT_OFFSET(PairLayout, meet, 128);
+FERRY_ASSERT_OFFSET(PairLayout, pair, 192);
+FERRY_ASSERT_OFFSET(PairLayout, armed, 256);
+FERRY_ASSERT_OFFSET(PairLayout, gate, 264);
+FERRY_ASSERT_OFFSET(PairLayout, claim, 272);
+FERRY_ASSERT_OFFSET(PairLayout, moved, 280);
+FERRY_ASSERT_OFFSET(PairLayout, sleeps, 288);
+FERRY_ASSERT_OFFSET(PairLayout, shares, 292);
+FERRY_ASSERT_OFFSET(PairLayout, shared_start, 296);
+FERRY_ASSERT_OFFSET(PairLayout, shared_base, 304);
+FERRY_ASSERT_OFFSET(PairLayout, shared_until, 312);
+FERRY_ASSERT_OFFSET(PairLayout, page, 320);
+FERRY_ASSERT_OFFSET(PairLayout, follows, 384);
 
 // Messages of two parts or more are moved in parts of so many bytes.
-inline constexpr uint64_t kMovePartBytes = 128 << 10;
+inline constexpr uint64_t kMoveChunkBytes = 128 << 10;
 
 }  // namespace ferry::shm

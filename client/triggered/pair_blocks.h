@@ -13,20 +13,20 @@
 
 #include "client/memory/memory.h"
 #include "common/status.h"
-#include "shm/layout/channel_layout.h"
+#include "shm/layout/pair_layout.h"
 
 namespace ferry::client {
 
-class ChannelBlocks {
+class PairBlocks {
  public:
   // `memory` outlives it.
-  explicit ChannelBlocks(Memory* memory) : memory_(*memory) {}
-  ChannelBlocks(const ChannelBlocks&) = delete;
-  ChannelBlocks& operator=(const ChannelBlocks&) = delete;
+  explicit PairBlocks(Memory* memory) : memory_(*memory) {}
+  PairBlocks(const PairBlocks&) = delete;
+  PairBlocks& operator=(const PairBlocks&) = delete;
 
   // A block of zeroes, except for its gate, which begins a new life. kOutOfMemory, and the errors
   // of making the heap. May block on the daemon.
-  StatusOr<shm::ChannelLayout*> Take();
+  StatusOr<shm::PairLayout*> Take();
   // Takes a block back that neither the daemon nor a stream of this rank looks at any more. False:
   // it is not one of these blocks.
   bool GiveBack(void* block);
@@ -35,7 +35,7 @@ class ChannelBlocks {
   Memory& memory_;
   std::mutex mutex_;
   std::set<const void*> all_;
-  std::vector<shm::ChannelLayout*> free_;
+  std::vector<shm::PairLayout*> free_;
 };
 
 }  // namespace ferry::client

@@ -1,8 +1,8 @@
-// Adverts: how a receiver lets its peer write into a receive that is waiting (receiver-first
+// RTRs: how a receiver lets its peer write into a receive that is waiting (receiver-first
 // rendezvous, RTR).
 //
 // After DCFA-MPI, section IV-B3, which pairs requests by a sequence id alone. MPI also has tags,
-// wildcards and cancel, so an advert says which messages may use it, and which messages its
+// wildcards and cancel, so an RTR says which messages may use it, and which messages its
 // receiver had seen when it was sent:
 //
 // - It is sent only for a receive that names its source and its tag, and only while no receive
@@ -12,15 +12,15 @@
 //   a message another way. The receiver then gets that message, which matches the receive: that is
 //   how it learns.
 // - Using one is announced, in the place of the message in the order of messages, before the data.
-// - To cancel the receive, the advert is withdrawn, and that is acknowledged; an announcement, or
+// - To cancel the receive, the RTR is withdrawn, and that is acknowledged; an announcement, or
 //   another message for the receive, that comes before the acknowledgement wins.
-// - A cut link ends all adverts of both sides.
+// - A cut link ends all RTRs of both sides.
 #pragma once
 
-#include "shm/layout/advert_layout.h"
+#include "shm/layout/rtr_layout.h"
 
 namespace ferry::engine {
 
-using shm::Advert;
+using shm::Rtr;
 
 }  // namespace ferry::engine

@@ -1,5 +1,5 @@
-// Shadows of device memory that are worth keeping from one message to the next: each is registered
-// with the GPU backend, which takes longer than to copy a message.
+// Bounce buffers of device memory that are worth keeping from one message to the next: each is
+// registered with the GPU backend, which takes longer than to copy a message.
 //
 // Only keeps the records: the caller makes and releases the blocks. Not thread-safe: the caller
 // locks.
@@ -11,7 +11,7 @@
 
 namespace ferry::client {
 
-class ShadowPool {
+class BounceBufferPool {
  public:
   // The shortest idle block of at least `size_bytes`; null if there is none, or only blocks more
   // than twice as long as the pages that these need. It is in use until Give.

@@ -1,4 +1,4 @@
-#include "shmem/rma/far.h"
+#include "shmem/rma/remote.h"
 
 #include <algorithm>
 #include <iterator>
@@ -20,7 +20,7 @@ using client::WhenDone;
 // What strided puts are packed into: as much as one message carries.
 constexpr size_t kPackBytes = 8192;
 
-client::OneSided& Far() { return *job.front_end->one_sided; }
+client::OneSided& Remote() { return *job.front_end->one_sided; }
 
 [[noreturn]] void FailWith(const char* call, int pe, ErrorCode error) {
   // The daemon of a PE that is gone lets go of its memory first.
@@ -32,22 +32,22 @@ client::OneSided& Far() { return *job.front_end->one_sided; }
   GiveUp(call, error, StateText(pe, error));
 }
 
-void Check(const char* call, const Target& target, ErrorCode error) {
+void Check(const char* call, const PeAddress& target, ErrorCode error) {
   if (error != ErrorCode::kOk) [[unlikely]] {
-    FailWith(call, target.far_pe(), error);
+    FailWith(call, target.remote_pe(), error);
   }
 }
 
 }  // namespace
 
-// What an OpenSHMEM context has begun with far PEs: libferry's context, and the words of 4 bytes
+// What an OpenSHMEM context has begun with remote PEs: libferry's context, and the words of 4 bytes
 // that it fetches. Libferry stores 8 bytes, for which there is no room where those are wanted.
-class FarContext {
+class RemoteContext {
  public:
-  FarContext() : context_(Far().MakeContext()) {}
-  ~FarContext() { Far().FreeContext(context_); }
-  FarContext(const FarContext&) = delete;
-  FarContext& operator=(const FarContext&) = delete;
+  RemoteContext() : context_(Remote().MakeContext()) {}
+  ~RemoteContext() { Remote().FreeContext(context_); }
+  RemoteContext(const RemoteContext&) = delete;
+  RemoteContext& operator=(const RemoteContext&) = delete;
 
   OneSidedContext* get() const { return context_; }
   // Where the old value of a word of that PE goes first.
@@ -59,14 +59,14 @@ class FarContext {
   ErrorCode Quiet(int* failed_pe) {
     std::list<Word> due = TakeWords([](const Word&) { return true; });
     uint32_t rank = 0;
-    const ErrorCode error = Far().Quiet(context_, &rank);
+    const ErrorCode error = Remote().Quiet(context_, &rank);
     *failed_pe = static_cast<int>(rank);
     Deliver(due);
     return error;
   }
   ErrorCode QuietWith(int pe) {
     std::list<Word> due = TakeWords([pe](const Word& word) { return word.pe == pe; });
-    const ErrorCode error = Far().QuietWith(context_, static_cast<uint32_t>(pe));
+    const ErrorCode error = Remote().QuietWith(context_, static_cast<uint32_t>(pe));
     Deliver(due);
     return error;
   }
@@ -105,23 +105,24 @@ class FarContext {
 
 namespace {
 
-FarContext* MakeFar(Context* context) {
+RemoteContext* MakeRemote(Context* context) {
   static std::mutex& mutex = *new std::mutex();
   std::lock_guard lock(mutex);
-  if (!context->has_far()) {
-    context->far.store(new FarContext(), std::memory_order_release);  // Pairs with FarOf.
+  if (!context->has_remote()) {
+    context->remote.store(new RemoteContext(), std::memory_order_release);  // Pairs with RemoteOf.
   }
-  return context->far.load(std::memory_order_relaxed);
+  return context->remote.load(std::memory_order_relaxed);
 }
 
-FarContext& FarContextOf(Context* context) {
-  FarContext* const made = context->far.load(std::memory_order_acquire);  // Pairs with MakeFar.
-  return made != nullptr ? *made : *MakeFar(context);
+RemoteContext& RemoteContextOf(Context* context) {
+  RemoteContext* const made =
+      context->remote.load(std::memory_order_acquire);  // Pairs with MakeRemote.
+  return made != nullptr ? *made : *MakeRemote(context);
 }
 
-OneSidedContext* FarOf(Context* context) { return FarContextOf(context).get(); }
+OneSidedContext* RemoteOf(Context* context) { return RemoteContextOf(context).get(); }
 
-client::AtomicCall CallOf(const Target& word, const FarAtomic& atomic) {
+client::AtomicCall CallOf(const PeAddress& word, const RemoteAtomic& atomic) {
   return {.place = word.place(),
           .operation = atomic.op,
           .width = atomic.width,
@@ -141,20 +142,21 @@ bool IsOnePiece(ptrdiff_t stride_bytes, const Stride& stride) {
 
 // ---- Puts and gets ------------------------------------------------------------------------------
 
-void PutFar(const char* call, Context* context, const Target& to, const void* source, size_t bytes,
-            Completion completion, const client::Signal& signal) {
-  Check(call, to, Far().Put(FarOf(context), to.place(), source, bytes, signal, WhenOf(completion)));
+void PutRemote(const char* call, Context* context, const PeAddress& to, const void* source,
+               size_t bytes, Completion completion, const client::Signal& signal) {
+  Check(call, to,
+        Remote().Put(RemoteOf(context), to.place(), source, bytes, signal, WhenOf(completion)));
 }
 
-void GetFar(const char* call, Context* context, void* dest, const Target& from, size_t bytes,
-            Completion completion) {
-  Check(call, from, Far().Get(FarOf(context), dest, from.place(), bytes, WhenOf(completion)));
+void GetRemote(const char* call, Context* context, void* dest, const PeAddress& from, size_t bytes,
+               Completion completion) {
+  Check(call, from, Remote().Get(RemoteOf(context), dest, from.place(), bytes, WhenOf(completion)));
 }
 
 namespace {
 
 // Into device memory, whose streams take one step for many blocks, and else one for each.
-void GetStridedByHost(const char* call, Context* context, std::byte* to, const Target& from,
+void GetStridedByHost(const char* call, Context* context, std::byte* to, const PeAddress& from,
                       const Stride& stride) {
   const size_t bytes = stride.block_bytes;
   const size_t most = std::min(kPassBytes / bytes, stride.blocks);
@@ -162,9 +164,9 @@ void GetStridedByHost(const char* call, Context* context, std::byte* to, const T
   for (size_t i = 0; i < stride.blocks; i += most) {
     const auto stride_bytes = static_cast<ptrdiff_t>(bytes);
     const size_t count = std::min(most, stride.blocks - i);
-    GetStridedFar(call, context, pass.get(),
-                  from.At(static_cast<uint64_t>(stride.source_stride_bytes) * i),
-                  {stride_bytes, stride.source_stride_bytes, bytes, count});
+    GetStridedRemote(call, context, pass.get(),
+                     from.At(static_cast<uint64_t>(stride.source_stride_bytes) * i),
+                     {stride_bytes, stride.source_stride_bytes, bytes, count});
     CopyBlocksByStream(call, to + stride.dest_stride_bytes * static_cast<ptrdiff_t>(i), true,
                        pass.get(), false, {stride.dest_stride_bytes, stride_bytes, bytes, count});
   }
@@ -175,8 +177,8 @@ void GetStridedByHost(const char* call, Context* context, std::byte* to, const T
 // Blocks that lie side by side at the target are packed, as many as a message carries. Others are a
 // put each, none of which waits for another; those of device memory are packed before, since its
 // streams take one step for all of them, and else one for each.
-void PutStridedFar(const char* call, Context* context, const Target& to, const void* source,
-                   const Stride& stride) {
+void PutStridedRemote(const char* call, Context* context, const PeAddress& to, const void* source,
+                      const Stride& stride) {
   const auto* from = static_cast<const std::byte*>(source);
   const size_t bytes = stride.block_bytes;
   const bool is_small = bytes != 0 && bytes <= kPackBytes / 2;
@@ -190,93 +192,96 @@ void PutStridedFar(const char* call, Context* context, const Target& to, const v
       return to.At(static_cast<uint64_t>(stride.dest_stride_bytes) * (i + block));
     };
     if (count == 1) {
-      PutFar(call, context, there(0), from, bytes, Completion::kBlocking);
+      PutRemote(call, context, there(0), from, bytes, Completion::kBlocking);
       from += stride.source_stride_bytes;
       continue;
     }
     PackBlocks(call, pack, from, is_by_stream, stride.source_stride_bytes, bytes, count);
     from += stride.source_stride_bytes * static_cast<ptrdiff_t>(count);
     if (is_one_message) {
-      PutFar(call, context, there(0), pack, count * bytes, Completion::kBlocking);
+      PutRemote(call, context, there(0), pack, count * bytes, Completion::kBlocking);
       continue;
     }
     for (size_t block = 0; block < count; ++block) {
-      PutFar(call, context, there(block), pack + block * bytes, bytes, Completion::kBlocking);
+      PutRemote(call, context, there(block), pack + block * bytes, bytes, Completion::kBlocking);
     }
   }
 }
 
 // All blocks are under way at a time.
-void GetStridedFar(const char* call, Context* context, void* dest, const Target& from,
-                   const Stride& stride) {
+void GetStridedRemote(const char* call, Context* context, void* dest, const PeAddress& from,
+                      const Stride& stride) {
   auto* const to = static_cast<std::byte*>(dest);
   const size_t bytes = stride.block_bytes;
   if (IsOnePiece(stride.dest_stride_bytes, stride) &&
       IsOnePiece(stride.source_stride_bytes, stride)) {
-    GetFar(call, context, to, from, bytes * stride.blocks, Completion::kBlocking);
+    GetRemote(call, context, to, from, bytes * stride.blocks, Completion::kBlocking);
     return;
   }
   if (bytes != 0 && bytes <= kPassBytes / 2 && IsByStream(dest)) {
     return GetStridedByHost(call, context, to, from, stride);
   }
   for (size_t i = 0; i < stride.blocks; ++i) {
-    const Target there = from.At(static_cast<uint64_t>(stride.source_stride_bytes) * i);
-    GetFar(call, context, to + stride.dest_stride_bytes * static_cast<ptrdiff_t>(i), there, bytes,
-           Completion::kNonblocking);
+    const PeAddress there = from.At(static_cast<uint64_t>(stride.source_stride_bytes) * i);
+    GetRemote(call, context, to + stride.dest_stride_bytes * static_cast<ptrdiff_t>(i), there,
+              bytes, Completion::kNonblocking);
   }
-  QuietFarWith(call, context, from.far_pe());
+  QuietRemoteWith(call, context, from.remote_pe());
 }
 
 // ---- Atomics ------------------------------------------------------------------------------------
 
-ErrorCode TryFetchFar(Context* context, const Target& word, const FarAtomic& atomic,
-                      uint64_t* found) {
-  return Far().Atomic(FarOf(context), CallOf(word, atomic), found, WhenDone::kAtReturn);
+ErrorCode TryFetchRemote(Context* context, const PeAddress& word, const RemoteAtomic& atomic,
+                         uint64_t* found) {
+  return Remote().Atomic(RemoteOf(context), CallOf(word, atomic), found, WhenDone::kAtReturn);
 }
 
-uint64_t FetchFar(const char* call, Context* context, const Target& word, const FarAtomic& atomic) {
+uint64_t FetchRemote(const char* call, Context* context, const PeAddress& word,
+                     const RemoteAtomic& atomic) {
   uint64_t found = 0;
-  Check(call, word, TryFetchFar(context, word, atomic, &found));
+  Check(call, word, TryFetchRemote(context, word, atomic, &found));
   return found;
 }
 
-void UpdateFar(const char* call, Context* context, const Target& word, const FarAtomic& atomic) {
+void UpdateRemote(const char* call, Context* context, const PeAddress& word,
+                  const RemoteAtomic& atomic) {
   Check(call, word,
-        Far().Atomic(FarOf(context), CallOf(word, atomic), nullptr, WhenDone::kAtQuiet));
+        Remote().Atomic(RemoteOf(context), CallOf(word, atomic), nullptr, WhenDone::kAtQuiet));
 }
 
-void BeginFetchFar(const char* call, Context* context, const Target& word, const FarAtomic& atomic,
-                   void* found) {
+void BeginFetchRemote(const char* call, Context* context, const PeAddress& word,
+                      const RemoteAtomic& atomic, void* found) {
   uint64_t* const place =
       atomic.width == sizeof(uint64_t)
           ? static_cast<uint64_t*>(found)
-          : FarContextOf(context).AddWord(word.far_pe(), static_cast<uint32_t*>(found));
-  Check(call, word, Far().Atomic(FarOf(context), CallOf(word, atomic), place, WhenDone::kAtQuiet));
+          : RemoteContextOf(context).AddWord(word.remote_pe(), static_cast<uint32_t*>(found));
+  Check(call, word,
+        Remote().Atomic(RemoteOf(context), CallOf(word, atomic), place, WhenDone::kAtQuiet));
 }
 
 // ---- Ordering -----------------------------------------------------------------------------------
 
-void FenceFar(Context* context) { Far().Fence(FarOf(context)); }
+void FenceRemote(Context* context) { Remote().Fence(RemoteOf(context)); }
 
-void QuietFar(const char* call, Context* context) {
+void QuietRemote(const char* call, Context* context) {
   int failed_pe = 0;
-  const ErrorCode error = FarContextOf(context).Quiet(&failed_pe);
+  const ErrorCode error = RemoteContextOf(context).Quiet(&failed_pe);
   if (error != ErrorCode::kOk) [[unlikely]] {
     FailWith(call, failed_pe, error);
   }
 }
 
-void QuietFarWith(const char* call, Context* context, int world_pe) {
-  const ErrorCode error = FarContextOf(context).QuietWith(world_pe);
+void QuietRemoteWith(const char* call, Context* context, int world_pe) {
+  const ErrorCode error = RemoteContextOf(context).QuietWith(world_pe);
   if (error != ErrorCode::kOk) [[unlikely]] {
     FailWith(call, world_pe, error);
   }
 }
 
-void EndFar(const char* call, Context* context) {
-  if (context->has_far()) {
-    QuietFar(call, context);
-    delete context->far.exchange(nullptr, std::memory_order_relaxed);
+void EndRemote(const char* call, Context* context) {
+  if (context->has_remote()) {
+    QuietRemote(call, context);
+    delete context->remote.exchange(nullptr, std::memory_order_relaxed);
   }
 }
 

@@ -1,4 +1,4 @@
-// Messages that are written into advertised receives end early, at each step: by cuts, deaths,
+// Messages that are written into receives that RTRs name end early, at each step: by cuts, deaths,
 // memory that goes, and faults.
 #include <gtest/gtest.h>
 
@@ -9,12 +9,12 @@
 #include <string>
 
 #include "shm/atomic.h"
-#include "tests/internode/core/progress_adverts_fixture.h"
+#include "tests/internode/core/progress_rtrs_fixture.h"
 
 namespace ferry::daemon {
 namespace {
 
-TEST_F(ProgressAdvertsTest, ACutInTheMiddleEndsBothSidesAndTheKey) {
+TEST_F(ProgressRtrsTest, ACutInTheMiddleEndsBothSidesAndTheKey) {
   ASSERT_NO_FATAL_FAILURE(StartOpen());
   const uint32_t pinned = gate(1).pinned;
   ASSERT_NO_FATAL_FAILURE(BeginHeld());
@@ -29,7 +29,7 @@ TEST_F(ProgressAdvertsTest, ACutInTheMiddleEndsBothSidesAndTheKey) {
   ExpectNoHarm();
 }
 
-TEST_F(ProgressAdvertsTest, ACutEndsAdvertsOnBothSides) {
+TEST_F(ProgressRtrsTest, ACutEndsRtrsOnBothSides) {
   ASSERT_NO_FATAL_FAILURE(StartOpen());
   for (int i = 0; i < 3; ++i) {
     ASSERT_NO_FATAL_FAILURE(Post());
@@ -42,9 +42,9 @@ TEST_F(ProgressAdvertsTest, ACutEndsAdvertsOnBothSides) {
   ExpectNoHarm();
 }
 
-// While the other node does not take packets of the next life yet, an advert would be lost, and so
+// While the other node does not take packets of the next life yet, an RTR would be lost, and so
 // would the question for it. A rank posts such a receive if it learns late of a cut.
-TEST_F(ProgressAdvertsTest, NothingIsAdvertisedToANodeThatIsNotBack) {
+TEST_F(ProgressRtrsTest, NothingIsAnnouncedToANodeThatIsNotBack) {
   ASSERT_NO_FATAL_FAILURE(StartOpen());
   Cut();
   EXPECT_EQ(WaitTogether(1, receiver().Receive(0, kTag, InHeap(kInto), kBytes)),
@@ -68,7 +68,7 @@ TEST_F(ProgressAdvertsTest, NothingIsAdvertisedToANodeThatIsNotBack) {
 
 // The memory of a receive that failed is used for something else: writes that its source's NIC
 // still holds must not arrive there. Here that is a write by the old key, after the link is back.
-TEST_F(ProgressAdvertsTest, ALateWriteByTheOldKeyDoesNotArrive) {
+TEST_F(ProgressRtrsTest, ALateWriteByTheOldKeyDoesNotArrive) {
   ASSERT_NO_FATAL_FAILURE(StartHeld());
   // Only the receiver's node notices the cut.
   plane(1).NodeFailed(Incarnation(0), ErrorCode::kLinkDown);
@@ -80,7 +80,7 @@ TEST_F(ProgressAdvertsTest, ALateWriteByTheOldKeyDoesNotArrive) {
                           [](std::byte byte) { return byte == std::byte{0x77}; }));
 }
 
-TEST_F(ProgressAdvertsTest, ADeadNodeEndsBothSides) {
+TEST_F(ProgressRtrsTest, ADeadNodeEndsBothSides) {
   ASSERT_NO_FATAL_FAILURE(StartHeld());
   Cut(ErrorCode::kNodeUnreachable);
   ExpectEnds(ErrorCode::kNodeUnreachable);
@@ -89,7 +89,7 @@ TEST_F(ProgressAdvertsTest, ADeadNodeEndsBothSides) {
 }
 
 // The sender's daemon reports how the write has ended.
-TEST_F(ProgressAdvertsTest, ADeadSenderEndsTheReceiveOnceNothingIsWritten) {
+TEST_F(ProgressRtrsTest, ADeadSenderEndsTheReceiveOnceNothingIsWritten) {
   ASSERT_NO_FATAL_FAILURE(StartHeld());
   auto removed = std::async(std::launch::async, [&] { RemoveRank(0); });
   plane(1).RankEnded(kJob, 0, ErrorCode::kPeerDied);
@@ -102,7 +102,7 @@ TEST_F(ProgressAdvertsTest, ADeadSenderEndsTheReceiveOnceNothingIsWritten) {
   ExpectNoHarm();
 }
 
-TEST_F(ProgressAdvertsTest, ADeadSourceEndsAReceiveThatItKnowsOf) {
+TEST_F(ProgressRtrsTest, ADeadSourceEndsAReceiveThatItKnowsOf) {
   ASSERT_NO_FATAL_FAILURE(StartOpen());
   ASSERT_NO_FATAL_FAILURE(Post());
   RemoveRank(0);
@@ -112,7 +112,7 @@ TEST_F(ProgressAdvertsTest, ADeadSourceEndsAReceiveThatItKnowsOf) {
 }
 
 // The source's daemon has forgotten the job, and does not answer.
-TEST_F(ProgressAdvertsTest, ASourceWhoseDaemonKnowsNothingEndsAReceive) {
+TEST_F(ProgressRtrsTest, ASourceWhoseDaemonKnowsNothingEndsAReceive) {
   ASSERT_NO_FATAL_FAILURE(StartOpen({1, 1}, FastOptions(400)));
   ASSERT_NO_FATAL_FAILURE(Post());
   RemoveRank(0);
@@ -122,7 +122,7 @@ TEST_F(ProgressAdvertsTest, ASourceWhoseDaemonKnowsNothingEndsAReceive) {
   EXPECT_TRUE(Eventually([this] { return plane(1).Idle(); }));
 }
 
-TEST_F(ProgressAdvertsTest, ADeadReceiverEndsTheSend) {
+TEST_F(ProgressRtrsTest, ADeadReceiverEndsTheSend) {
   ASSERT_NO_FATAL_FAILURE(StartHeld());
   RemoveRank(1);  // keeps the memory for what may still arrive
   plane(0).RankEnded(kJob, 1, ErrorCode::kPeerDied);
@@ -131,7 +131,7 @@ TEST_F(ProgressAdvertsTest, ADeadReceiverEndsTheSend) {
   ExpectNoHarm();
 }
 
-TEST_F(ProgressAdvertsTest, TheReceiversRegionGoesWhileItIsWritten) {
+TEST_F(ProgressRtrsTest, TheReceiversRegionGoesWhileItIsWritten) {
   // Long enough for the write that is let go, also on a busy machine.
   ASSERT_NO_FATAL_FAILURE(StartOpen({1, 1}, FastOptions(3000)));
   for (const bool held_on : {false, true}) {
@@ -157,7 +157,7 @@ TEST_F(ProgressAdvertsTest, TheReceiversRegionGoesWhileItIsWritten) {
   ExpectNoHarm();
 }
 
-TEST_F(ProgressAdvertsTest, TheReceiversRegionGoesBeforeTheMessage) {
+TEST_F(ProgressRtrsTest, TheReceiversRegionGoesBeforeTheMessage) {
   ASSERT_NO_FATAL_FAILURE(StartOpen());
   ASSERT_NO_FATAL_FAILURE(Post());
   plane(1).RemoveRegion(kJob, 1, kHeapRegion);
@@ -168,7 +168,7 @@ TEST_F(ProgressAdvertsTest, TheReceiversRegionGoesBeforeTheMessage) {
   ExpectNoHarm();
 }
 
-TEST_F(ProgressAdvertsTest, TheSendersRegionWaitsForTheWrite) {
+TEST_F(ProgressRtrsTest, TheSendersRegionWaitsForTheWrite) {
   ASSERT_NO_FATAL_FAILURE(StartOpen());
   // On a busy machine the removal may begin only after the write has ended well: then once more.
   for (ErrorCode ended = ErrorCode::kOk; ended == ErrorCode::kOk;) {
@@ -195,22 +195,22 @@ struct Step {
   bool cancels;  // cancels the receive instead of the send
 };
 
-class FaultAtStepTest : public ProgressAdvertsTest, public testing::WithParamInterface<Step> {
+class FaultAtStepTest : public ProgressRtrsTest, public testing::WithParamInterface<Step> {
  protected:
   // The point may be passed while the window opens, so the rule counts from a fresh start: the
-  // first advert that leaves, and what follows it.
+  // first RTR that leaves, and what follows it.
   void StartWith(const char* action) {
     GiveFaults(GetParam().node, std::string(GetParam().point) + ":1:" + action);
     ASSERT_NO_FATAL_FAILURE(Start({1, 1}));
   }
   std::string State() { return plane(GetParam().node).Faults(false)[0].state; }
-  // Sends messages one by one until one of them meets the fault. On a busy machine an advert may
+  // Sends messages one by one until one of them meets the fault. On a busy machine an RTR may
   // come to the sender before the send, after it, or not at all.
   void Meet(const std::string& state) {
     for (int32_t tag = 100; State() != state; ++tag) {
       ASSERT_LT(tag, 1000);
       receive_ = receiver().Receive(0, tag, InHeap(kInto), kBytes);
-      HoldsAdvert();
+      HoldsRtr();
       if (GetParam().cancels) {
         EXPECT_TRUE(receiver().Cancel(receive_));
       } else {
@@ -250,9 +250,9 @@ TEST_P(FaultAtStepTest, ALossCutsTheLinkAndEndsBothSides) {
   ASSERT_TRUE(Eventually([&] { return !told_.Get(&Told::lost_links).empty(); }));
   Cut();
   const ErrorCode received = WaitTogether(1, receive_);
-  // The message may have come by an offer, and been read, while the advert was lost.
-  const bool offered = std::string(GetParam().point) == "send.advert";
-  EXPECT_TRUE(received == ErrorCode::kLinkDown || (offered && received == ErrorCode::kOk) ||
+  // The message may have come by an RTS, and been read, while the RTR was lost.
+  const bool announced = std::string(GetParam().point) == "send.advert";
+  EXPECT_TRUE(received == ErrorCode::kLinkDown || (announced && received == ErrorCode::kOk) ||
               (GetParam().cancels && received == ErrorCode::kCancelled))
       << static_cast<int>(received);
   if (!GetParam().cancels) {
@@ -279,14 +279,14 @@ INSTANTIATE_TEST_SUITE_P(All, FaultAtStepTest,
                          });
 
 // A write that was given up may still arrive: the receive ends with its key, and others go on.
-TEST_F(ProgressAdvertsTest, AWriteThatFailsEndsWithItsKey) {
+TEST_F(ProgressRtrsTest, AWriteThatFailsEndsWithItsKey) {
   if (in_own_home) {
     GTEST_SKIP() << "on a busy machine the send may be offered before its advert has come";
   }
   GiveFaults(0, "put.write:2:SYSTEM");
   ASSERT_NO_FATAL_FAILURE(StartOpen());
   const uint32_t begun = gate(1).begun;
-  // An advert that is out is withdrawn, too, and its message offered.
+  // An RTR that is out is withdrawn, too, and its message announced.
   const uint32_t other = receiver().Receive(0, 50, InHeap(2 << 20), kBytes);
   ASSERT_NO_FATAL_FAILURE(Post());
   Send();
@@ -300,7 +300,7 @@ TEST_F(ProgressAdvertsTest, AWriteThatFailsEndsWithItsKey) {
   ExpectNoHarm();
 }
 
-TEST_F(ProgressAdvertsTest, ANicThatRefusesTheWindowCostsNothingElse) {
+TEST_F(ProgressRtrsTest, ANicThatRefusesTheWindowCostsNothingElse) {
   if (in_own_home) {
     GTEST_SKIP() << "there is no trial, which the fault counts";
   }
@@ -308,7 +308,7 @@ TEST_F(ProgressAdvertsTest, ANicThatRefusesTheWindowCostsNothingElse) {
   ASSERT_NO_FATAL_FAILURE(Start({1, 1}));
   for (int i = 0; i < 3; ++i) {
     receive_ = receiver().Receive(0, kTag, InHeap(kInto), kBytes);
-    EXPECT_FALSE(HoldsAdvert());
+    EXPECT_FALSE(HoldsRtr());
     Send();
     ExpectPassed();
   }
