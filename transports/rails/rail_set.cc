@@ -518,11 +518,11 @@ void RailSet::OnRailComplete(uint64_t context, ErrorCode code) {
   const PostedStripe posted_stripe = posted_stripes_[index];
   free_posted_stripes_.push_back(index);
   RailOperation* operation = &operations_[posted_stripe.operation];
-  load_bytes_[posted_stripe.rail] -= posted_stripe.part.bytes;
+  load_bytes_[posted_stripe.rail] -= posted_stripe.stripe.bytes;
   operation->in_flight--;
   operation->on_rail[posted_stripe.rail]--;
   if (code != ErrorCode::kOk) {
-    OnStripeFailed(operation, posted_stripe.part, posted_stripe.rail, code);
+    OnStripeFailed(operation, posted_stripe.stripe, posted_stripe.rail, code);
   }
   Advance(operation);
 }
