@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # `./dev lint`: formatting, clang-tidy on what changed, the direction of dependencies, habits.
+# `./dev lint --quick`: the habits alone, which need neither Bazel nor clang: a few seconds.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -137,8 +138,6 @@ warn_of_long_files() {
   done < <(git ls-files '*.h' '*.cc' '*.c')
 }
 
-mapfile -t sources < <(git ls-files '*.h' '*.cc' '*.c')
-clean "format these with clang-format -i" unformatted "${sources[@]}"
 clean "only config/ reads the environment" absent '\b(secure_)?getenv *\(' ':!config/' ':!tests/fixtures/' ':!tests/support/'
 # Programs in C, which only tests have, cannot include it: they do as users' programs do.
 clean "atomics on shared memory go through shm/atomic.h" \
@@ -154,13 +153,17 @@ clean "folders include each other" folder_cycles
 clean "lists of BUILD files: python3 bazel/build_lists.py --fix these" build_lists
 clean "prose got worse (bazel/house_numbers.py): reword, or merge with what shrank" \
   python3 bazel/house_numbers.py --check bazel/house_baseline.txt
-check_dependencies
-warn_of_long_files
-mapfile -t sources < <(changed_sources)
-if ((${#sources[@]})); then
-  ./dev compdb
-  clean "clang-tidy" tidy "${sources[@]}"
+if [[ ${1:-} != --quick ]]; then
+  mapfile -t sources < <(git ls-files '*.h' '*.cc' '*.c')
+  clean "format these with clang-format -i" unformatted "${sources[@]}"
+  check_dependencies
+  warn_of_long_files
+  mapfile -t sources < <(changed_sources)
+  if ((${#sources[@]})); then
+    ./dev compdb
+    clean "clang-tidy" tidy "${sources[@]}"
+  fi
+  python3 bazel/house_numbers.py
 fi
-python3 bazel/house_numbers.py
 ((problems == 0)) || exit 1
 echo "lint: clean"
