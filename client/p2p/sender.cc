@@ -339,7 +339,7 @@ bool Sender::IsLate(uint32_t rank) {
          shm::FetchAdd(samples_, 1, std::memory_order_relaxed) % kSampleEvery != 0;
 }
 
-// ---- Sends from bounce buffers ----------------------------------------------------------------------
+// ---- Sends from bounce buffers ------------------------------------------------------------------
 
 // An eager message to another node waits for credit, not for anybody to read the buffer. By a link
 // nobody waits for what is pushed, either; whether a message will be is known once it starts.

@@ -345,7 +345,7 @@ void RndvGets::OnBlockReady(ServedRank& rank, uint32_t source, const WireBlock& 
   Step(id, *rndv_get, now_ns);
 }
 
-// ---- Fragments --------------------------------------------------------------------------------------
+// ---- Fragments ----------------------------------------------------------------------------------
 
 bool RndvGets::HasNextFragment(const RndvGet& rndv_get) {
   return rndv_get.kind == Incoming::Kind::kPrivate ? !rndv_get.announced.empty()

@@ -113,7 +113,7 @@ void StagedSends::Refuse(Job& job, uint32_t source, uint32_t destination, uint64
   outbound_.Post(job, PacketKind::kBlockReady, source, destination, block, now_ns);
 }
 
-// ---- Fragments --------------------------------------------------------------------------------------
+// ---- Fragments ----------------------------------------------------------------------------------
 
 bool StagedSends::MayBegin(const StagedSend& staged_send) {
   return staged_send.begun_bytes < staged_send.size_bytes &&

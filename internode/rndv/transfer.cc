@@ -34,7 +34,7 @@ std::string WayOf(const Transfer& transfer) {
                                    : "");
 }
 
-// ---- Fragments --------------------------------------------------------------------------------------
+// ---- Fragments ----------------------------------------------------------------------------------
 
 ErrorCode LieIn(ServedRegion* region, uint64_t offset, Transfer* transfer) {
   const ClaimableRegion& memory = region->memory;

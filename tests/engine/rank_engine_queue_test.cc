@@ -95,7 +95,7 @@ TEST(RankEngineQueueTest, FullOwnLaneEmptiesItself) {
   }
 }
 
-// ---- Cancelling what is announced -------------------------------------------------------------------
+// ---- Cancelling what is announced ---------------------------------------------------------------
 
 constexpr uint64_t kAnnouncedBytes = 20'000;
 
