@@ -28,7 +28,7 @@ namespace ferry::client {
 
 class FrontEnd {
  public:
-  // For as long as this lives.
+  // The five interfaces. They live as long as this object.
   Messaging* messages = nullptr;
   StreamQueues* queues = nullptr;
   MemoryAccess* memory = nullptr;
@@ -39,29 +39,30 @@ class FrontEnd {
   uint32_t size() const { return size_; }
   // The index of the node that `rank` lives on.
   int NodeOf(uint32_t rank) const { return static_cast<int>(nodes_[rank]); }
-  // Whether the job has more ranks on this node than it may use cores.
+  // Returns true if the job has more ranks on this node than cores that it may use.
   bool IsCrowded() const { return is_crowded_; }
-  // What the waits of a library that has code of its own for them call (shm::SetCrowdedHook); null:
-  // nothing. Outlives this.
+  // A front end with waiting code of its own passes this function to shm::SetCrowdedHook; null: it
+  // passes none. The function outlives this object.
   shm::CrowdedHook crowded_hook() const { return crowded_hook_; }
-  // Whether the NIC of this node carries out deferred operations (transports/api/deferred_work.h):
-  // it moves the messages of matched pairs that have no cells, also those that follow others.
+  // Returns true if the NIC of this node carries out deferred operations
+  // (transports/api/deferred_work.h). Then it moves the messages of matched pairs that have no
+  // cells, also those that follow others.
   bool nic_defers() const { return nic_defers_; }
   // The rank's options: from its environment, and its place in the job from whoever started it.
   const config::Options& options() const { return options_; }
-  // Whether CPUs cannot access this memory, so that only Copy, CopyStrided and Reduce touch its
-  // bytes.
+  // Returns true if CPUs cannot access this memory, so that only Copy, CopyStrided and Reduce touch
+  // its bytes.
   bool IsByStream(const void* pointer) const {
     return MayBeByStream(pointer) && memory->DeviceOf(pointer) >= 0;
   }
-  // A look that costs next to nothing: false if IsByStream is; true for such memory, and for what
-  // lies between several pieces of it.
+  // A quick form of IsByStream, for the hot path. False: IsByStream is false, too. True: call
+  // IsByStream, since the pointer may also lie between two allocations of such memory.
   bool MayBeByStream(const void* pointer) const { return !addresses_->IsPlain(pointer); }
-  // Grows after each change of a PeerState for the worse, so that others look only then. A word
-  // that the daemon changes.
+  // A word that the daemon increments after each change of a PeerState for the worse. Callers ask
+  // for PeerState again only when it has grown.
   const uint32_t& death_epoch() const { return *death_epoch_; }
   bool AreThreadsAllowed() const { return *threads_allowed_; }
-  // kOk, or why nothing works any more.
+  // kOk, or the error that all calls of this rank now return.
   ErrorCode poison() const { return wake_->poison(); }
 
  protected:
@@ -80,7 +81,7 @@ class FrontEnd {
   shm::CrowdedHook crowded_hook_ = nullptr;
 };
 
-// Bumped with each change of this file.
+// Incremented with each change of this file.
 inline constexpr uint32_t kFrontEndVersion = 28;
 
 }  // namespace ferry::client

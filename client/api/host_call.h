@@ -1,4 +1,4 @@
-// What a queue has a thread of libferry do (StreamQueues::EnqueueCall).
+// A function that a thread of libferry calls when a queue reaches it (StreamQueues::EnqueueCall).
 #pragma once
 
 #include <atomic>
@@ -9,9 +9,9 @@
 namespace ferry::client {
 
 struct HostCall {
-  // Calls what it stands for, which may block and use FrontEnd, and returns how that ended. Throws
-  // nothing. Once `is_cancelled` is true nobody waits for it any more: it should end soon, with any
-  // status, where it can without harm to others.
+  // Does the work, and returns how that ended. May block and use FrontEnd; throws nothing. Once
+  // `is_cancelled` is true the queue no longer waits for the call, which should then return soon,
+  // with any status, where it can without harm to others.
   std::function<Status(const std::atomic<bool>& is_cancelled)> run;
 };
 

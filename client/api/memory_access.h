@@ -20,20 +20,20 @@ class MemoryAccess {
  public:
   virtual StatusOr<void*> AllocateMemory(uint64_t size_bytes, MemoryKind kind, int device) = 0;
   virtual Status FreeMemory(void* pointer) = 0;
-  // Makes memory of the caller's own as good as AllocateMemory's: ranks of the node may map it, and
-  // the network reaches it. `fd` is a sealed memfd (shm/segment.h) of `size_bytes`, all of which is
-  // mapped, shared, at `base` until UnshareMemory. Pages that nobody has touched take no memory.
-  // Both block on the daemon. kLimitExceeded: the user's quota of regions. kInvalidBuffer: a
-  // request that is not complete uses it, or it is not shared.
+  // Gives the caller's own memory the properties of AllocateMemory's: ranks of the node may map it,
+  // and the network reaches it. `fd` is a sealed memfd (shm/segment.h) of `size_bytes`, all of
+  // which is mapped, shared, at `base` until UnshareMemory. Untouched pages take no memory. Both
+  // block on the daemon. kLimitExceeded: the user's quota of regions. kInvalidBuffer: a request
+  // that is not complete uses it, or it is not shared.
   virtual Status ShareMemory(int fd, void* base, uint64_t size_bytes) = 0;
   virtual Status UnshareMemory(void* base) = 0;
   // A heap block for a bounce buffer of device memory: registered with the GPU backend, which then
-  // copies at full speed, and kept for reuse while nobody else needs the room. Not zeroed. Null if
-  // it would take room from the half of the heap that is the application's.
+  // copies at full speed, and kept for reuse while no other allocation needs the room. Not zeroed.
+  // Null if it would take room from the half of the heap that is the application's.
   virtual void* TakeBounceBuffer(uint64_t size_bytes) = 0;
   // Gives the block back. False: TakeBounceBuffer has not returned it.
   virtual bool GiveBounceBuffer(void* bounce_buffer) = 0;
-  // Copies copy between any two kinds of memory; blocks until it is done.
+  // Copies between any two kinds of memory; blocks until it is done.
   virtual Status Copy(void* destination, const void* source, uint64_t size_bytes) = 0;
   // The device copies between blocks of its memory and any other memory; blocks until it is done.
   // kUnsupported: the device cannot, so Copy has to move the blocks one by one.
@@ -46,7 +46,7 @@ class MemoryAccess {
   // The device whose memory this is, if only streams reach it; -1: other memory.
   virtual int DeviceOf(const void* pointer) const = 0;
   // Lets kernels of all devices reach host memory at this process's addresses, until the mapping
-  // ends: `base` is what MapPeer has returned for the beginning of a peer's region, or memory that
+  // ends: `base` is the beginning of a peer's region, as MapPeer has returned it, or memory that
   // this rank shares. All of it is pinned, so that each of its pages takes memory from now on; may
   // block while that happens. Does nothing if they reach it already. kUnsupported without a GPU
   // backend; kInvalidBuffer for other memory; errors of gpu::GpuBackend::RegisterHostMemory.
@@ -56,7 +56,7 @@ class MemoryAccess {
   virtual Status LetKernelsReach(int device, const void* pointer) = 0;
   // How many devices the GPU backend has; 0 without one.
   virtual int DeviceCount() const = 0;
-  // Of a device that there is.
+  // Describes a device; `device` is below DeviceCount().
   virtual StatusOr<gpu::DeviceInfo> DescribeDevice(int device) const = 0;
 
  protected:

@@ -28,11 +28,11 @@ inline constexpr int32_t kAny = -1;
 // How a receive looks to `ferryctl why`, which would take it for the program's own otherwise.
 enum class Service : uint8_t {
   kNone,
-  kServes,  // for what other ranks may want of a thread that serves them: nobody waits for it
-  kServed,  // for what such a thread answers, whatever its rank's program does
+  kServes,  // waits for requests of other ranks to a thread that serves them; the program does not
+  kServed,  // waits for the answer of such a thread, which does not depend on its rank's program
 };
 
-// What a call needs to know to start a message. Peers are ranks of the job.
+// The arguments of a call that starts a message. Peers are ranks of the job.
 struct Message {
   void* buffer = nullptr;
   uint64_t size_bytes = 0;

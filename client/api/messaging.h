@@ -53,16 +53,17 @@ class Messaging {
     Completion envelope;
   };
   virtual ErrorCode ProbeMatched(const Message& pattern, bool block, MatchedReceive* receive) = 0;
-  // Tries once. True: it is complete, `completion` is filled and the handle is no longer valid
-  // (unless persistent). A persistent request that was not started counts as complete.
+  // Tries to complete the request, once. True: it is complete, `completion` is filled and the
+  // handle is no longer valid (unless persistent). A persistent request that was not started counts
+  // as complete.
   virtual bool Test(RequestHandle handle, Completion* completion) = 0;
   virtual void Wait(RequestHandle handle, Completion* completion) = 0;  // blocks
   // As Test, without making progress: reports what is known by now.
   bool TestNow(RequestHandle handle, Completion* completion) {
     return IsComplete(handle) && Test(handle, completion);
   }
-  // Whether the request is known to be complete, or the rank poisoned. Copies what the calling
-  // thread has to copy, but makes no other progress: for use in WaitFor's `done`.
+  // Returns true if the request is known to be complete, or the rank is poisoned. Copies the data
+  // that the calling thread has to copy, but makes no other progress: for use in WaitFor's `done`.
   virtual bool IsComplete(RequestHandle handle) = 0;
 
  protected:

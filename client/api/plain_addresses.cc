@@ -15,7 +15,7 @@ namespace {
 
 struct Stack {
   uintptr_t begin = 0;
-  uintptr_t end = 0;  // 0: nobody has asked; begin == end: unknown
+  uintptr_t end = 0;  // 0: not looked up yet; begin == end: unknown
 };
 
 // Of the default model: with initial-exec, gold gives the relocation of a variable that only this
@@ -36,7 +36,7 @@ constinit thread_local Stack stack;
   }
 }
 
-// UINTPTR_MAX if nobody says.
+// The heap's first address; UINTPTR_MAX if /proc does not tell it.
 uintptr_t FindHeap() {
   const uint64_t begin = ReadProcessStat("/proc/self").heap_begin;
   return begin != 0 ? begin : UINTPTR_MAX;
@@ -44,7 +44,7 @@ uintptr_t FindHeap() {
 
 }  // namespace
 
-// The segments of the program itself, which nobody unloads.
+// Notes the segments of the program itself, which are never unloaded.
 ProgramAddresses::ProgramAddresses() : heap_begin_(FindHeap()) {
   const auto* const headers = reinterpret_cast<const ElfW(Phdr)*>(getauxval(AT_PHDR));
   const size_t count = headers == nullptr ? 0 : getauxval(AT_PHNUM);
@@ -75,8 +75,8 @@ bool ProgramAddresses::Contains(const void* pointer) const {
          (address >= heap_begin_ && address < reinterpret_cast<uintptr_t>(sbrk(0)));
 }
 
-// Only what is in use of it: below, the main thread's is not mapped. A program that switches stacks
-// itself (makecontext) may call on one that is no thread's.
+// Looks only at the used part of the stack: below it, the main thread's is not mapped. A program
+// that switches stacks itself (makecontext) may call on a stack that belongs to no thread.
 bool ProgramAddresses::IsOnStack(uintptr_t address) const {
   if (stack.end == 0) [[unlikely]] {
     FindStack();

@@ -1,10 +1,11 @@
-// Which addresses surely lie in memory that CPUs reach: the question of every call that names a
-// buffer, so the answer takes about a nanosecond.
+// Tells which addresses surely lie in memory that CPUs reach. Every call that names a buffer asks
+// this, so the answer takes about a nanosecond.
 //
 // Once a GPU vendor's library is in use here, the program may have memory of its own that only
 // streams reach, and no list of it. Then only addresses are plain where drivers never put any: in
-// the program's image, its heap of brk, the calling thread's stack. Others have to be asked about
-// each time: what is returned to the kernel may become a device's without anybody's notice.
+// the program's image, its heap of brk, the calling thread's stack. All other addresses have to be
+// asked about each time: memory that was returned to the kernel may become a device's without
+// Ferry's notice.
 //
 // Calling thread: IsPlain from any; the changes one at a time. Nothing blocks.
 #pragma once
@@ -17,7 +18,8 @@
 
 namespace ferry::client {
 
-// Whether an address lies in the image, the heap or the stack. About 2 ns.
+// Tells whether an address lies in the program's image, its heap or the calling thread's stack.
+// Takes about 2 ns.
 class ProgramAddresses {
  public:
   ProgramAddresses();  // reads a file of /proc
@@ -33,23 +35,25 @@ class ProgramAddresses {
 
 class PlainAddresses {
  public:
-  // False does not say that CPUs do not reach it.
+  // True: CPUs reach this address. False: that is unknown; CPUs may still reach it.
   bool IsPlain(const void* pointer) const {
     return (!MayHaveVendor() && !by_stream_.Contains(pointer)) || program_.Contains(pointer);
   }
-  // Around all memory that only streams reach, and that Ferry knows, or knew.
+  // The range around all memory that only streams reach and that Ferry knows, or knew.
   const AddressHull& by_stream() const { return by_stream_; }
-  // Whether the program may have memory that Ferry does not know: a vendor's library is in use, or
-  // some library has been loaded that nobody has looked at.
+  // Returns true if the program may have device memory that Ferry does not know: a vendor's library
+  // is in use, or a library has been loaded that Ferry has not looked at yet.
   bool MayHaveVendor() const {
     // Pairs with Watch. The dynamic linker stores a word there.
     const void* const* const word = word_.load(std::memory_order_acquire);
     return shm::LoadRelaxed(*word) != nullptr;
   }
 
-  // Before anybody is told of that memory: so who has its address finds it here.
+  // Call it before the memory's address is given to any caller, so that each thread with the
+  // address finds it here.
   void AddByStream(const void* base, uint64_t size_bytes) { by_stream_.Add(base, size_bytes); }
-  // From now on MayHaveVendor says whether this word, which stays, is not null; null: it is true.
+  // From now on MayHaveVendor returns true if *word is not null. The word stays mapped for the life
+  // of the process. A null `word`: MayHaveVendor always returns true.
   void Watch(const void* const* word) {
     word_.store(word == nullptr ? &kAlways : word, std::memory_order_release);
   }

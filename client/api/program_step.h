@@ -1,4 +1,4 @@
-// What a program consists of (StreamQueues::MakeProgram).
+// The steps of which a program consists (StreamQueues::MakeProgram).
 #pragma once
 
 #include <cstdint>
@@ -25,9 +25,9 @@ struct ProgramStep {
   };
   Kind kind = Kind::kStart;
   uint32_t request = 0;  // kStart, kWait: which of the program's requests
-  // kStart of a send to another node: receives from other nodes, made `in_place` and started before
-  // their waits, whose messages it follows: it moves once they have come, with no step in between.
-  // At most shm::kMostFollowed.
+  // For a kStart of a send to another node: the receives from other nodes that the send follows.
+  // They were made `in_place` and started before their waits. The send leaves once their messages
+  // have come, with no step in between. At most shm::kMostFollowed.
   std::vector<uint32_t> follows = {};
   void* to = nullptr;  // kCopy
   const void* from = nullptr;

@@ -21,10 +21,10 @@ namespace ferry::client {
 class StreamQueues {
  public:
   // As the functions of those names in ferry/stream.h. `match` is a request that completes once all
-  // are matched, or one cannot be.
+  // of `requests` are matched, or one of them cannot be.
   virtual Status BeginMatch(std::span<const RequestHandle> requests, RequestHandle* match) = 0;
   virtual Status IsMatched(RequestHandle request, bool* matched) = 0;
-  // Whether the request belongs to a queue just now: nothing else may be done with it.
+  // Returns true while the request belongs to a queue; then nothing else may be done with it.
   virtual bool IsEnqueued(RequestHandle request) = 0;
   virtual StatusOr<QueueHandle> MakeQueue(uint32_t type, const void* stream_address) = 0;
   virtual Status FreeQueue(QueueHandle queue) = 0;
@@ -37,11 +37,11 @@ class StreamQueues {
   // threads for good, as AllowThreads does. Errors of the stream; kInvalidArgument: no such queue;
   // kUnsupported: the stream cannot wait; kSystem: no thread can be started.
   virtual Status EnqueueCall(QueueHandle queue, HostCall call) = 0;
-  // A program: steps that a queue starts, and waits for, as it does a request, over matched
-  // requests that nobody else uses (client/triggered/program.h). Each request is started, and then
-  // waited for, once. EnqueueStart, EnqueueWait, IsEnqueued and the calls below take its handle.
-  // `name` says what the program does, for messages. kOutOfMemory, kUnsupported without a GPU
-  // backend.
+  // Makes a program: steps over matched requests that only the program uses
+  // (client/triggered/program.h). A queue starts it, and waits for it, as it does a request. Each
+  // request is started, and then waited for, once. EnqueueStart, EnqueueWait, IsEnqueued and the
+  // calls below take its handle. `name` says what the program does, for messages. kOutOfMemory,
+  // kUnsupported without a GPU backend.
   virtual StatusOr<RequestHandle> MakeProgram(std::string name,
                                               std::span<const RequestHandle> requests,
                                               std::vector<ProgramStep> steps) = 0;

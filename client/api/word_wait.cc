@@ -12,8 +12,8 @@ struct Looks {
   uint32_t yields;
 };
 
-// Who yields holds nobody up, and so does it for long: to wake a sleeper takes tens of
-// microseconds.
+// Yielding costs other threads nothing, so a thread yields long before it sleeps: waking a sleeper
+// takes tens of microseconds.
 Looks LooksFor(WordWait::From from) {
   switch (from) {
     case WordWait::From::kNode:

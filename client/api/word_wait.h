@@ -1,10 +1,11 @@
-// How a thread waits for words that others write and that nobody need be told of, such as those of
-// plain stores: it looks, and looks less often the longer it has waited.
+// WordWait: how a thread waits for words that other threads or processes change by plain stores,
+// without waking it. The thread reads the words again and again, less often the longer it has
+// waited.
 //
-// First it looks at once again and again, then lets other threads run in between, then rests
-// (NodePeers::Rest): what is told, such as operations from other nodes, ends a rest at once. Each
-// rest is an eighth of the time waited so far, from 20 us up to a limit: so what nobody tells is
-// seen late by no more than that.
+// First it reads them without a break, then it yields to other threads in between, then it rests
+// (NodePeers::Rest). Events that wake a rank, such as operations from other nodes, end a rest at
+// once. Each rest is an eighth of the time waited so far, from 20 us up to a limit, so a plain
+// store is seen late by no more than that.
 //
 // Calling thread: one wait of one thread. Rest makes progress, and blocks.
 #pragma once
@@ -18,16 +19,18 @@ namespace ferry::client {
 
 class WordWait {
  public:
-  // Who brings about what is waited for, which says how long to look on.
+  // The writer of the words, which decides how long the thread spins and yields before it rests.
   enum class From : uint8_t {
     kNode,     // ranks of this node
     kKernels,  // emulated devices, too, whose kernels need the core that spinning would take
-    kNetwork,  // other nodes, too: it passes two daemons, and perhaps none of them has a core
-    kQuestion  // whoever is asked: a look is a message, so it rests from the first one on
+    kNetwork,  // other nodes, too: the change passes two daemons, and perhaps none of them has a
+               // core
+    kQuestion  // a rank that is asked by a message for each look, so the thread rests from the
+               // first one on
   };
   WordWait(FrontEnd& front_end, From from, uint64_t longest_rest_ns = 1'000'000);
 
-  // After a look that found nothing. False: the time for short pauses is over, Rest.
+  // Call it after a look that found nothing. False: the time for short pauses is over; call Rest.
   bool Pause() {
     if (spins_left_ == 0) {
       return Yield();
@@ -36,7 +39,7 @@ class WordWait {
     shm::CpuPause();
     return true;
   }
-  // Sleeps a while, unless there is something to do.
+  // Sleeps for a while, unless there is progress to make.
   void Rest();
 
  private:

@@ -39,7 +39,7 @@ enum CopyOutcome : uint32_t {
 
 }  // namespace
 
-// Copies what of the file is there; all else reads as zero at both ends.
+// Copies the parts of the file that hold data; all else reads as zero at both ends.
 void Heap::CopyData(const std::byte* parents) {
   const auto end = static_cast<off_t>(mapped_bytes_);
   off_t begin = lseek(fd_, 0, SEEK_DATA);
@@ -62,8 +62,8 @@ void Heap::CopyData(const std::byte* parents) {
 }
 
 // The child's first touch of the heap may come before its handlers run: the C library resets locks
-// that lie there. So a fault in the heap, in the child, is answered with the copy; any other one is
-// somebody else's.
+// that lie there. So the handler answers a fault in the heap, in the child, with the copy, and
+// passes any other one to the handler that was there before.
 void Heap::OnFault(int /*signal*/, siginfo_t* info, void* /*context*/) {
   const int error = errno;
   if (heap.forking_ && heap.state_ == State::kShared && getpid() != heap.parent_ &&

@@ -181,7 +181,7 @@ bool Heap::Grow(uint64_t top) {
     return false;
   }
   if (shared && SystemAdvise(step, step_bytes, MADV_DONTFORK) != 0) {
-    // A child would share it. Nobody has it yet.
+    // A child would share it. Undo the mapping: none of it has been handed out yet.
     error_ = errno;
     SystemMap(step, step_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
               -1, 0);

@@ -1,16 +1,17 @@
 // The memory behind malloc: one memfd that grows, which other processes may map.
 //
 // A range of addresses is reserved once. The heap takes it from the bottom up: the file's length
-// doubles (so whoever has to hear of it hears of it seldom), and the process maps it in steps, so
-// that core dumps and mlockall do not touch what was never asked for. What the allocator gives back
-// is punched out of the file, so it reads as zero and takes no memory.
+// doubles (so that other processes, which map it anew each time, seldom have to), and the process
+// maps it in steps, so that core dumps and mlockall do not touch what was never asked for. Ranges
+// that the allocator gives back are punched out of the file, so they read as zero and take no
+// memory.
 //
 // fork: the heap is no part of the child (MADV_DONTFORK), since a shared mapping would be the same
-// memory in both. The child takes a copy when it first touches the heap, at the latest in its
-// handler, and the parent waits until it has, or does nothing for it for so long that it has to be
-// stopped: then the parent goes on, and that child ends. The copy is private memory, so the child's
-// own children get it as every process does. It is no snapshot of one moment: what other threads
-// write meanwhile may be half in it, as long as no lock is held across the fork.
+// memory in both. The child takes a copy when it first touches the heap, at the latest in its fork
+// handler. The parent waits until the child has its copy. A child that makes no progress for long
+// is taken to be stopped: then the parent goes on, and that child ends. The copy is private memory,
+// so the child's own children get it as every process does. It is no snapshot of one moment: data
+// that other threads write meanwhile may be half in it, as long as no lock is held across the fork.
 //
 // There is one Heap per process, in static storage: it is used before constructors run. It calls
 // nothing that may allocate.
@@ -31,14 +32,14 @@ class Heap {
  public:
   constexpr Heap() = default;
 
-  // Zeroed memory, aligned to 2 MiB if it is as large as that. Null: the heap cannot have it. Any
-  // thread.
+  // Returns zeroed memory, aligned to 2 MiB if it is as large as that. Null: the heap has no room
+  // for it. Any thread.
   void* Map(size_t size_bytes);
-  // Gives back what Map returned, or whole pages of it.
+  // Gives back a range that Map returned, or whole pages of it.
   void Unmap(void* address, size_t size_bytes);
-  // Has these pages read as zero, and take no memory until they are written. Any thread.
+  // Makes these pages read as zero and take no memory until they are written. Any thread.
   void Clear(void* address, size_t size_bytes);
-  // Whether this address belongs to the heap. Any thread, no lock.
+  // Returns true if this address belongs to the heap. Any thread, no lock.
   bool Contains(const void* address) const;
 
   int Look(HeapView* view);
@@ -66,7 +67,7 @@ class Heap {
 
   pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
   State state_ = State::kUntried;
-  std::byte* base_ = nullptr;  // stored once, before anybody has an address of the heap
+  std::byte* base_ = nullptr;  // stored once, before any caller has an address of the heap
   uint64_t reserved_bytes_ = 0;
   uint64_t file_bytes_ = 0;
   uint64_t mapped_bytes_ = 0;
@@ -80,7 +81,8 @@ class Heap {
   bool forking_ = false;
   pid_t parent_ = 0;
   int pipe_[2] = {-1, -1};  // its hang-up, or a byte: the child has its copy, or died
-  // What the two tell each other beside that. Null: no memory for it; then the parent waits.
+  // Words that parent and child share, beside the pipe. Null: no memory for them; then the parent
+  // waits.
   struct CopyWords {
     uint32_t outcome;   // CopyOutcome
     uint32_t progress;  // grows while the child copies

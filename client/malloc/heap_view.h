@@ -1,10 +1,12 @@
-// What libferry_malloc.so tells others of its process: where its memory lies, and in which file.
+// HeapView: how libferry_malloc.so tells other libraries of its process where its memory lies, and
+// in which file.
 //
-// The only symbol that it exports beside malloc and its kin is kHeapViewSymbol. Who wants to know
-// looks it up (dlsym) and asks again whenever an address lies beyond what it knows: the heap only
+// The only symbol that it exports beside malloc and its kin is kHeapViewSymbol. A library looks it
+// up (dlsym), and calls it again for an address beyond the heap's end as last told: the heap only
 // grows, and never moves.
 //
-// Calling thread: any. It takes the heap's lock, and blocks while another thread lets it grow.
+// Calling thread: any. The function takes the heap's lock, and blocks while another thread lets the
+// heap grow.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +17,7 @@ namespace ferry::malloc_heap {
 inline constexpr uint32_t kHeapViewVersion = 1;
 inline constexpr char kHeapViewSymbol[] = "ferry_malloc_heap";
 
-// Why the heap, or what is asked of it from now on, is private memory. Numbers are never reused.
+// Why the heap, or all that it hands out from now on, is private memory. Numbers are never reused.
 enum class Refusal : uint32_t {
   kNone = 0,
   kAddressSpace = 1,  // no room in the address space (ulimit -v)
@@ -35,7 +37,7 @@ struct HeapView {
   int32_t error;  // errno, or 0
 };
 
-// 0, or ENOTSUP: another version is asked for.
+// Fills in *view. Returns 0, or ENOTSUP if view->version is another one.
 using HeapViewFunction = int (*)(HeapView* view);
 
 }  // namespace ferry::malloc_heap

@@ -1,5 +1,5 @@
-// What jemalloc calls in place of mmap, munmap and madvise, so that all its memory is the heap's;
-// its settings; and what of the C library's malloc it lacks.
+// The functions that jemalloc calls in place of mmap, munmap and madvise, so that all its memory is
+// the heap's; its settings; and a function of the C library's malloc that it lacks.
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -122,7 +122,8 @@ void NodeMemory::Replace(uint32_t lane, Segments segments) {
   current_[lane] = std::move(next);
 }
 
-// For good: what it has had is nobody's any more. A cut link is none of a rank of this node.
+// Returns true if the rank has gone for good, so that its memory has no owner any more. A rank of
+// this node is never gone for a cut link.
 bool NodeMemory::HasLeft(uint32_t rank) const {
   return progress_.poison() == ErrorCode::kOk && progress_.PeerState(rank) != ErrorCode::kOk;
 }
@@ -135,7 +136,8 @@ void NodeMemory::RetireDead() {
   }
 }
 
-// Looks at those that were mapped first. What stays goes to the end, and is looked at later.
+// Looks at the segments that were mapped first. Those that stay go to the end of the list, and are
+// looked at again later.
 void NodeMemory::RetireWithdrawn(uint32_t rank) {
   const uint32_t lane = LaneOf(rank);
   if (current_[lane] == nullptr) {
@@ -167,7 +169,8 @@ void NodeMemory::DropDead() {
   Reap();
 }
 
-// Once nobody looks at retired lists: who looks now has found newer ones. Else at a later call.
+// Frees the retired lists if no reader is inside, since a reader that comes now finds newer ones.
+// Otherwise a later call frees them.
 void NodeMemory::Reap() {
   std::vector<std::unique_ptr<const Segments>> unused;
   const std::lock_guard lock(mutex_);

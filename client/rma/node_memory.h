@@ -1,12 +1,12 @@
 // Memory of the ranks of this node, the own one included, as one-sided operations reach it: mapped
 // at its first use, and kept, so that a later operation costs a look into a short list.
 //
-// Memory that its owner has freed or no longer shares stays mapped for a while: what is put there
-// reaches nobody, and harms nobody. It is let go of when that rank's next memory is mapped here,
-// and all that a rank has had is when it is gone (DropDead). A device's memory is free only then.
+// Memory that its owner has freed or no longer shares stays mapped for a while; data put there
+// reach no one, and do no harm. It is unmapped when that rank's next memory is mapped here, and all
+// memory of a rank is when the rank is gone (DropDead). Only then is a device's memory free.
 //
-// Calling thread: any. Find blocks on the daemon at the first use of a segment. Errors are told
-// (FailureWords), with what the daemon or the GPU's driver said.
+// Calling thread: any. Find blocks on the daemon at the first use of a segment. Errors are
+// explained (FailureWords) in the words of the daemon or the GPU's driver.
 #pragma once
 
 #include <atomic>
@@ -27,7 +27,7 @@
 namespace ferry::client {
 
 class NodeMemory {
-  // A thread that may look at a list, or at what that names.
+  // A thread that may be reading a list, or using the memory that the list names.
   struct Reader {
     Reader();
     ~Reader();
@@ -49,8 +49,8 @@ class NodeMemory {
   NodeMemory(const NodeMemory&) = delete;
   NodeMemory& operator=(const NodeMemory&) = delete;
 
-  // While a thread has one, what Find has returned to it stays mapped. One at a time for each
-  // thread.
+  // While a thread has a Use, the memory that Find has returned to it stays mapped. Each thread has
+  // one at a time.
   class Use {
    public:
     explicit Use(NodeMemory* memory)
@@ -80,11 +80,12 @@ class NodeMemory {
     Reader* const reader_;
   };
 
-  // Lets go of what ranks have had that are gone. For a thread without a Use.
+  // Unmaps the memory of ranks that are gone. The calling thread has no Use.
   void DropDead();
 
-  // Where these bytes of a rank of this node are, for as long as the caller's Use. kInvalidBuffer:
-  // not all of them are in that segment; or the daemon's refusal to hand it out.
+  // Returns where these bytes of a rank of this node are mapped, for as long as the caller's Use.
+  // kInvalidBuffer: not all of them are in that segment; or the error with which the daemon refused
+  // to hand the segment out.
   Reached Find(uint32_t rank, uint32_t segment, uint64_t offset, uint64_t size_bytes) {
     if (rank != own_rank_) {
       // Pairs with Add: publishes the list.
@@ -99,14 +100,15 @@ class NodeMemory {
     }
     return FindSlowly(rank, segment, offset, size_bytes);
   }
-  // Copies between such a place and a buffer of this rank, of any kind.
+  // Copies between a place that Find has returned and a buffer of this rank, of any kind.
   ErrorCode CopyTo(const Reached& there, const void* from, uint64_t size_bytes) {
     return Copy(there.address, there.by_stream, from, memory_.IsByStream(from), size_bytes);
   }
   ErrorCode CopyFrom(void* to, const Reached& there, uint64_t size_bytes) {
     return Copy(to, memory_.IsByStream(to), there.address, there.by_stream, size_bytes);
   }
-  // Such places have to be where CPUs work, and the elements where one operation changes them.
+  // Combines `count` elements at a place that Find has returned. CPUs must reach the place, and its
+  // elements be of a kind that one CPU operation changes at once.
   ErrorCode Accumulate(const Reached& there, const shm::Accumulation& what, const void* operands,
                        void* found, uint64_t count);
 
@@ -147,7 +149,7 @@ class NodeMemory {
   std::unique_ptr<std::atomic<const Segments*>[]> of_;    // by lane; null: none is mapped
   std::mutex mutex_;                                      // of what follows, and of changes of of_
   std::vector<std::unique_ptr<const Segments>> current_;  // by lane
-  // Lists that were current: a reader may still look at them, and use what they name.
+  // Lists that were current: a reader may still read them, and use the memory that they name.
   std::vector<std::unique_ptr<const Segments>> retired_;
   std::atomic<bool> has_retired_{false};
 };

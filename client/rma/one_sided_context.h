@@ -1,5 +1,5 @@
-// What a context (client/api/one_sided.h) remembers between two quiets: which of its operations
-// with ranks of other nodes have failed. What it has under way is in the rank's OneSidedLog.
+// A context (client/api/one_sided.h) remembers between two quiets which of its operations with
+// ranks of other nodes have failed. The rank's OneSidedLog holds those that are under way.
 //
 // Operations inside the node are over when their call returns, so they leave nothing here.
 //
@@ -17,7 +17,7 @@ namespace ferry::client {
 
 class OneSidedContext {
  public:
-  // The operation with that rank that has kept the context from being quiet, when somebody asked
+  // The operation, with that rank, that kept the context from being quiet when IsQuiet was called
   // last. Number 0: none.
   struct Awaited {
     uint32_t rank = 0;
@@ -25,7 +25,8 @@ class OneSidedContext {
   };
   Awaited awaited;
 
-  // An operation has failed that no call waited for. Of each rank the first one counts.
+  // Notes that an operation has failed that no call waited for. Keeps the first failure of each
+  // rank.
   void NoteFailure(uint32_t rank, ErrorCode error) {
     const bool is_known = std::any_of(failures_.begin(), failures_.end(),
                                       [rank](const Failure& other) { return other.rank == rank; });

@@ -1,6 +1,7 @@
 // The numbered operations of a rank that are under way with ranks of other nodes
-// (shm/layout/one_sided_layout.h), and which context has begun each: so a quiet knows what it waits
-// for, and a failure finds its context, since the daemon tells only its number.
+// (shm/layout/one_sided_layout.h), and which context has begun each: so a quiet knows which
+// operations it waits for, and a failure finds its context, since the daemon tells only the
+// operation's number.
 //
 // Neighbouring operations of one context with one rank are one *run*. There are at most kMost
 // operations, since the session has room for so many failures.
@@ -29,11 +30,11 @@ class OneSidedLog {
     uint64_t number;
   };
 
-  // No room for another one, until some are over and forgotten.
+  // True: there is no room for another operation until some are over and forgotten.
   bool is_full() const { return count_ >= kMost; }
 
-  // An operation has begun. Numbers of one rank grow by one. `is_silent`: it has no answer, so that
-  // only OneSidedFailure tells of its failure.
+  // Adds an operation that has begun. Numbers of one rank grow by one. `is_silent`: it has no
+  // answer, so that only OneSidedFailure tells of its failure.
   void Add(OneSidedContext* context, uint32_t rank, uint64_t number, bool is_silent) {
     ++count_;
     if (!runs_.empty()) {
@@ -46,8 +47,8 @@ class OneSidedLog {
     runs_.push_back({context, number, number, 0, rank, is_silent});
   }
 
-  // Appends what the context has under way, with one rank or with all: all of it is over once the
-  // operation of each entry is.
+  // Appends the last operation of each of the context's runs, with one rank or with all. Once these
+  // are over, all operations of the context are.
   void List(const OneSidedContext* context, std::optional<uint32_t> with,
             std::vector<Begun>* begun) const {
     for (const Run& run : runs_) {
@@ -57,7 +58,8 @@ class OneSidedLog {
     }
   }
 
-  // The newest of the context's operations that is not over. `done(rank)`: the last that is.
+  // Returns the newest of the context's operations that is not over. `done(rank)`: the number of
+  // the last operation with that rank that is over.
   template <typename Done>
   std::optional<Begun> FindUnderWay(const OneSidedContext* context, Done&& done) const {
     const auto run = std::find_if(runs_.rbegin(), runs_.rend(), [&](const Run& candidate) {
@@ -66,7 +68,8 @@ class OneSidedLog {
     return run == runs_.rend() ? std::nullopt : std::optional(Begun{run->rank, run->last});
   }
 
-  // Calls visit(context) for each run that has silent ones of these operations.
+  // Calls visit(context) for each run that has silent operations with `rank` from `first` to
+  // `last`.
   template <typename Visitor>
   void ForEachSilent(uint32_t rank, uint64_t first, uint64_t last, Visitor&& visit) const {
     for (const Run& run : runs_) {
@@ -77,8 +80,9 @@ class OneSidedLog {
     }
   }
 
-  // In two steps, between which failures are looked at: those of all that Look has found over are
-  // there by then. `done(rank)`: the last that is over.
+  // Look and ForgetOver forget, in two steps, the operations that are over. In between the caller
+  // reads the failures: those of all operations that Look has found over are there by then.
+  // `done(rank)`: the number of the last operation with that rank that is over.
   template <typename Done>
   void Look(Done&& done) {
     for (Run& run : runs_) {
@@ -98,7 +102,8 @@ class OneSidedLog {
     runs_.resize(kept);
   }
 
-  // The context goes: nobody hears of its operations any more.
+  // Call it before the context is freed: failures of its operations are reported to no context any
+  // more.
   void Leave(const OneSidedContext* context) {
     for (Run& run : runs_) {
       run.context = run.context == context ? nullptr : run.context;
@@ -110,7 +115,7 @@ class OneSidedLog {
     OneSidedContext* context;  // null: it has gone
     uint64_t first;
     uint64_t last;
-    uint64_t done;  // of that rank, as Look has seen it
+    uint64_t done;  // what done(rank) returned to Look
     uint32_t rank;
     bool is_silent;
   };

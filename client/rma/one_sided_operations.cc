@@ -48,7 +48,7 @@ ErrorCode OneSidedOperations::LookAt(const void* buffer, uint64_t size_bytes) {
   return status.ok() ? ErrorCode::kOk : FailureWords::Tell(status.code(), status.message());
 }
 
-// What a rank that is gone has shared is let go of when a call names it.
+// Unmaps the memory of ranks that are gone when a call names one of them.
 ErrorCode OneSidedOperations::StateOf(uint32_t rank) {
   const ErrorCode state = progress_.PeerState(rank);
   if (state != ErrorCode::kOk && IsOfNode(rank)) [[unlikely]] {
@@ -153,7 +153,8 @@ ErrorCode OneSidedOperations::MoveBlocksInNode(const RemoteAddress& there, gpu::
   return moved.ok() ? ErrorCode::kOk : FailureWords::Tell(moved.code(), moved.message());
 }
 
-// What cannot be mapped here is left to other ways, which tell what is wrong with it.
+// Returns kUnsupported for memory that cannot be mapped here: the caller's other ways report what
+// is wrong with it.
 ErrorCode OneSidedOperations::SpreadInNode(std::span<const RemoteAddress> from,
                                            std::span<const RemoteAddress> to,
                                            uint64_t block_bytes) {

@@ -33,7 +33,7 @@ class OneSidedOperations final : public OneSided {
     shm::Statistics statistics;
     // NodePeers::WaitFor.
     std::function<void(bool (*done)(void*), void* argument, uint32_t peer, uint64_t end_ns)> wait;
-    // As RemoteOperations has it.
+    // As in RemoteOperations::Parts.
     std::function<void(uint32_t peer, uint64_t size_bytes)> carry_on_by_link = {};
   };
   explicit OneSidedOperations(const Parts& parts);
@@ -64,7 +64,7 @@ class OneSidedOperations final : public OneSided {
   shm::Location Locate(const void* pointer, uint64_t size_bytes) const override;
   void TellOfChange(uint32_t rank) override { progress_.TellOfChange(rank); }
 
-  // NodeMemory::DropDead, for a thread that is in no call here.
+  // Calls NodeMemory::DropDead. For a thread that is in no call here.
   void DropDead() { node_.DropDead(); }
   // Before the rank leaves: waits for the end of all that is under way. Blocks.
   void AwaitAll() { remote_.AwaitAll(); }
@@ -74,9 +74,9 @@ class OneSidedOperations final : public OneSided {
   OneSidedContext& Or(OneSidedContext* context) {
     return context != nullptr ? *context : default_context_;
   }
-  // Progress::PeerState, of a rank that a call names.
+  // Returns Progress::PeerState of a rank that a call names.
   ErrorCode StateOf(uint32_t rank);
-  // Memory::LookAt of a buffer of this rank's.
+  // Calls Memory::LookAt for a buffer of this rank.
   ErrorCode LookAt(const void* buffer, uint64_t size_bytes);
   ErrorCode PutInNode(const RemoteAddress& to, const void* from, uint64_t size_bytes,
                       const Signal& signal);

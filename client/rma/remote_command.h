@@ -1,5 +1,5 @@
-// RemoteOperations: one command of those that it pushes, and the way that they take. For its own
-// files.
+// RemoteOperations: a command that it pushes, and the choice of the way that the command takes.
+// Only its own files include this.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace ferry::client {
 struct RemoteOperations::Command {
   shm::Descriptor descriptor{};
   shm::OneSidedCommand words{};
-  engine::Core core;             // that it is for
+  engine::Core core;             // the core that carries it out
   uint32_t cell = shm::kNoCell;  // as the engine names it
 
   Command(engine::Core its_core, uint32_t rank, const RemoteAddress& place,
@@ -59,8 +59,8 @@ class RemoteOperations::Passage {
   Passage(const Passage&) = delete;
   Passage& operator=(const Passage&) = delete;
 
-  // Waits for the end of what goes another way. `by_daemon`: only ferryd can carry it out.
-  // kUnsupported: only a direct link could, which is not there.
+  // Waits until all operations that go another way are over. `by_daemon`: only ferryd can carry
+  // this one out. kUnsupported: only a direct link could, and there is none.
   ErrorCode Enter(const RemoteAddress& place, bool by_daemon = false);
   engine::Core core() const { return core_; }
 

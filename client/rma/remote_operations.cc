@@ -191,8 +191,8 @@ ErrorCode RemoteOperations::GiveData(Command* command, const void* from, uint64_
   return error;
 }
 
-// What is not long goes in pieces of a cell, the signal with the last: they are carried out in this
-// order.
+// A put that is not long goes in pieces of a cell each, the signal with the last; the core carries
+// them out in this order.
 ErrorCode RemoteOperations::Put(OneSidedContext& context, const RemoteAddress& to, const void* from,
                                 uint64_t size_bytes, const Signal& signal, WhenDone when) {
   Passage passage(this);
@@ -250,7 +250,7 @@ std::optional<RemoteOperations::LongEnd> RemoteOperations::FindLong(
   return is_long ? std::optional(LongEnd{where}) : std::nullopt;
 }
 
-// From a bounce buffer nobody has to wait for it.
+// A put from a bounce buffer is not waited for, whatever `when` says.
 ErrorCode RemoteOperations::PutLong(OneSidedContext& context, engine::Core core,
                                     const RemoteAddress& to, const LongEnd& end, const void* from,
                                     uint64_t size_bytes, const Signal& signal, WhenDone when) {
@@ -363,8 +363,8 @@ ErrorCode RemoteOperations::Ask(OneSidedContext& context, Command* command, Expe
   return error;
 }
 
-// What the operation has come to, if it is over. The daemon stores an answer before the number; if
-// only the number is there, it has none.
+// Returns how the operation has ended, if it is over. The daemon stores an answer before the
+// number; if only the number is there, it has none.
 std::optional<ErrorCode> RemoteOperations::OutcomeOf(uint16_t place) const {
   const Expected& expected = expected_[place];
   const shm::AnswerLayout& answer = session().answers[place];
@@ -376,7 +376,7 @@ std::optional<ErrorCode> RemoteOperations::OutcomeOf(uint16_t place) const {
   return is_over ? std::optional(ErrorCode::kCorrupt) : std::nullopt;
 }
 
-// Call it, and the next, with the lock held.
+// The caller of this function, and of the next, holds the lock.
 void RemoteOperations::Harvest() {
   for (uint64_t places = taken_; places != 0; places &= places - 1) {
     const auto place = static_cast<uint16_t>(__builtin_ctzll(places));

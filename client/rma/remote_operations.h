@@ -9,18 +9,18 @@
 //
 // The operations with one peer are numbered as they are pushed, whatever their path, and the core
 // says which number was the last that is over, and which have failed: the rank's log (OneSidedLog)
-// knows whose they are. An operation that finds something out has one of the *answers* of the
-// session, too; whoever waits, or needs an answer's place, *harvests* all that are there: takes
-// what was found to where it belongs, and frees the places.
+// knows the context of each. An operation that returns a value has one of the *answers* of the
+// session, too; a thread that waits, or needs an answer's place, *harvests* all that are there:
+// copies their values to where they belong, and frees the places.
 //
 // *Long* puts and gets have an answer and no number: the daemons move the bytes straight from where
 // they lie to where they belong, as those of a large message. The program's own memory has a
 // *bounce buffer* in the heap meanwhile, if it is not too long: what the network reaches costs
 // half.
 //
-// Calling thread: any that the thread level allows. What begins operations blocks while there is no
-// room in the lane or the log, no place for an answer, or while the path changes. The rank's poison
-// ends every wait.
+// Calling thread: any that the thread level allows. Calls that begin operations block while there
+// is no room in the lane or the log, no place for an answer, or while the path changes. The rank's
+// poison ends every wait.
 #pragma once
 
 #include <array>
@@ -45,12 +45,13 @@ class RemoteOperations {
     Progress* progress;
     Memory* memory;
     bool private_reachable;  // by the daemon and its workers: this rank's memory
-    // Long operations of the program's own memory have bounce buffers up to so many bytes.
+    // Long operations on the program's own memory use bounce buffers up to this size.
     uint64_t bounce_buffer_max_bytes;
     shm::Statistics statistics;
-    // NodePeers::WaitFor.
+    // Calls NodePeers::WaitFor.
     std::function<void(bool (*done)(void*), void* argument, uint32_t peer, uint64_t end_ns)> wait;
-    // An operation of that size has left by the link to the peer: the link thread carries it on.
+    // Called when an operation of that size has left by the link to the peer: the link thread
+    // carries it on.
     std::function<void(uint32_t peer, uint64_t size_bytes)> carry_on_by_link = {};
   };
   explicit RemoteOperations(Parts parts);
@@ -69,10 +70,10 @@ class RemoteOperations {
                        void* found, WhenDone when);
   // Waits for the context's long operations; Quiet tells their failures.
   void Fence(OneSidedContext& context);
-  // `with`: the only rank that matters.
+  // `with`: waits only for the operations with this rank.
   ErrorCode Quiet(OneSidedContext& context, std::optional<uint32_t> with, uint32_t* failed_rank);
   bool IsQuiet(OneSidedContext& context);
-  // The context goes: nothing that is still under way may use it.
+  // Call it before the context is freed: operations that are under way do not use it any more.
   void Leave(OneSidedContext& context);
   // Waits for the end of all operations of all contexts.
   void AwaitAll();
@@ -89,7 +90,7 @@ class RemoteOperations {
     bool is_long = false;                // it has no number
     Call* call = nullptr;
     void* to = nullptr;  // of a get, unless the daemon brings the bytes there, or accumulate
-    void* bounce_buffer = nullptr;  // of a long one
+    void* bounce_buffer = nullptr;  // of a long operation
     uint32_t size_bytes = 0;
     uint64_t* found = nullptr;  // of an atomic operation on one word
     uint32_t rank = 0;
@@ -98,13 +99,13 @@ class RemoteOperations {
   };
   struct Command;
   class Passage;
-  // How the operations with one peer go.
+  // The core that the operations with one peer go to.
   struct Way {
     engine::Core core = engine::Core::kDaemon;
     uint32_t entered = 0;  // operations that have chosen it, and still push commands
   };
 
-  // Held by every member that looks at what follows parts_, where several threads may call.
+  // Every member that uses the data behind parts_ holds this lock, where several threads may call.
   [[nodiscard]] std::unique_lock<std::mutex> Lock() {
     return progress_.threads() ? std::unique_lock(mutex_) : std::unique_lock<std::mutex>();
   }
@@ -121,7 +122,7 @@ class RemoteOperations {
   void LeaveWay(uint32_t rank);
   bool IsQuietWith(uint32_t rank);
   ErrorCode Judged(uint32_t rank, ErrorCode error);
-  // Where the bytes of a long operation lie in this rank's memory.
+  // This rank's end of a long operation: where its bytes lie.
   struct LongEnd {
     shm::Location where;
     void* bounce_buffer = nullptr;  // there
@@ -170,7 +171,7 @@ class RemoteOperations {
   std::array<uint16_t, shm::kAnswers> serials_{};  // used last
 };
 
-// Whether is(place) holds for the place of an answer that is awaited. Call it with the lock held.
+// Returns true if is(place) is true for the place of an awaited answer. The caller holds the lock.
 template <typename Is>
 bool RemoteOperations::AnyTaken(Is&& is) const {
   for (uint64_t places = taken_; places != 0; places &= places - 1) {

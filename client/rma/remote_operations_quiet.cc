@@ -4,7 +4,8 @@
 
 namespace ferry::client {
 
-// Whether is(place) holds for one of the context's. Call it, and the next, with the lock held.
+// Returns true if is(place) is true for a long operation of the context. The caller of this
+// function, and of the next, holds the lock.
 template <typename Is>
 bool RemoteOperations::AnyLong(const OneSidedContext& context, Is&& is) const {
   return AnyTaken([&](uint16_t place) {
@@ -69,7 +70,8 @@ ErrorCode RemoteOperations::Quiet(OneSidedContext& context, std::optional<uint32
   return error == ErrorCode::kOk ? error : Judged(*failed_rank, error);
 }
 
-// What was under way when it was asked last mostly still is: so asking again costs one load.
+// The operation that was under way at the last call mostly still is, so asking again costs one
+// load.
 bool RemoteOperations::IsQuiet(OneSidedContext& context) {
   if (progress_.poison() != ErrorCode::kOk) {
     return true;
@@ -87,9 +89,9 @@ bool RemoteOperations::IsQuiet(OneSidedContext& context) {
   return !AnyLong(context, [this](uint16_t place) { return !OutcomeOf(place); });
 }
 
-// Tells the contexts of what has failed, and forgets what is over: not before it has taken the
-// answers to that, of whatever context, since a quiet looks for nothing that is forgotten. Call it
-// with the lock held.
+// Tells the contexts which operations have failed, then forgets those that are over. Before that it
+// takes their answers, of all contexts, since a quiet does not look for a forgotten operation. The
+// caller holds the lock.
 void RemoteOperations::TakeFailures() {
   log_.Look([this](uint32_t rank) { return LastOver(rank); });
   Harvest();

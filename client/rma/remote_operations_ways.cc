@@ -37,7 +37,7 @@ void RemoteOperations::LeaveWay(uint32_t rank) {
   }
 }
 
-// Whether none with that rank is under way, or about to be.
+// Returns true if no operation with that rank is under way, or about to be.
 bool RemoteOperations::IsQuietWith(uint32_t rank) {
   const auto is_with = [this, rank](uint16_t place) {
     return expected_[place].is_long && expected_[place].rank == rank;
@@ -51,8 +51,8 @@ bool RemoteOperations::IsQuietWith(uint32_t rank) {
   return !AnyTaken(is_with);
 }
 
-// Of a lost link the rank hears first, and then why it was lost: its daemon knows whether the other
-// rank has died. Without the lock.
+// Waits until the daemon has judged a lost link: the rank hears of the loss first, and then from
+// its daemon whether the other rank has died. The caller does not hold the lock.
 ErrorCode RemoteOperations::Judged(uint32_t rank, ErrorCode error) {
   if (error != ErrorCode::kLinkDown || !progress_.MayHaveLinks()) {
     return error;
