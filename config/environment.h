@@ -1,4 +1,4 @@
-// Options from environment variables. The only place in Ferry that reads the environment, and light
+// Reads options from environment variables. No other file of Ferry reads the environment. Light
 // enough for libferry: no TOML, no logging.
 //
 // Any thread, but not while another thread changes the environment. Nothing blocks. Errors:
@@ -18,23 +18,24 @@
 
 namespace ferry::config {
 
-// Where the daemon of all users is, which root starts.
+// The run directory of the daemon that serves all users, which root starts.
 inline constexpr char kSystemRunDirectory[] = "/run/ferry";
 
-// The run directory where no option names one: root's is kSystemRunDirectory. Others have one below
-// $XDG_RUNTIME_DIR or /run/user/UID, or else a folder of their own in TemporaryBase, whose name
-// nobody can guess: before ferryd has made it, its name ends as mkdtemp wants it (IsUnmade). Blocks
-// on the file system only.
+// The run directory where no option names one: root's is kSystemRunDirectory. Other users have one
+// below $XDG_RUNTIME_DIR or /run/user/UID, or else a folder of their own in TemporaryBase, with a
+// name that cannot be guessed: before ferryd has made it, its name ends as mkdtemp wants it
+// (IsUnmade). Blocks on the file system only.
 std::string DefaultRunDirectory(const char* const* environment);
-// How the names of such folders begin.
+// The beginning of the names of such folders in TemporaryBase.
 std::string OwnPrefix(uid_t uid);
-// Whether it is that directory, or was before ferryd made it.
+// Returns true if `run_directory` is that directory, or the name that it had before ferryd made it.
 bool IsDefaultRunDirectory(const std::string& run_directory, const char* const* environment);
-// Whether a run directory's name is still to be made up by whoever serves there: nobody does.
+// Returns true if ferryd has still to complete the run directory's name, so that no daemon serves
+// there.
 bool IsUnmade(const std::string& run_directory);
 
-// Where short-lived directories go that the environment names no place for: /tmp, or /dev/shm where
-// /tmp cannot be written to.
+// The folder for short-lived directories for which the environment names no place: /tmp, or
+// /dev/shm where /tmp cannot be written to.
 std::string TemporaryBase();
 
 // Environment of this process, in the form of execve: "NAME=value" strings ended by a null pointer.
@@ -43,7 +44,7 @@ const char* const* ProcessEnvironment();
 // The value of one variable, such as PATH. It lives as long as `environment`.
 std::optional<std::string_view> FindVariable(const char* const* environment, std::string_view name);
 
-// The entries that set no option of Ferry's: what a launcher passes on beside EnvironmentFor.
+// The entries that set no option of Ferry's; a launcher passes them on beside EnvironmentFor.
 std::vector<std::string> ForeignEnvironment(const char* const* environment);
 
 // This host's name; "localhost" if the kernel tells none.
@@ -53,16 +54,16 @@ std::string HostName();
 Status ApplyEnvironment(const char* const* environment, Options* options);
 
 // A sentence for each FERRY_* variable that belongs to no option, with the nearest that does: more
-// likely a typing mistake than meant for somebody else. FERRY_ROOT, FERRY_HOME and FERRY_DIR, by
-// which users and their modules name places, belong to none and never will. For a program to say
-// once; ranks of ferryrun do not, since it does.
+// likely a typing mistake than meant for another program. FERRY_ROOT, FERRY_HOME and FERRY_DIR, by
+// which users and their modules name places, belong to none and never will. A program prints these
+// sentences once. Ranks of ferryrun do not, since ferryrun does.
 std::vector<std::string> UnknownVariables(const char* const* environment);
 
 // The last step once all sources are read: fills in run_directory and node_name where they are
 // empty and checks that the values fit each other.
 Status FinishOptions(const char* const* environment, Options* options);
 
-// All that a rank needs: defaults, `environment`, FinishOptions.
+// The options of a rank: defaults, `environment`, FinishOptions.
 StatusOr<Options> OptionsFromEnvironment(const char* const* environment);
 
 // The "FERRY_NAME=value" strings that give a child process these options: one for each value that
@@ -70,9 +71,9 @@ StatusOr<Options> OptionsFromEnvironment(const char* const* environment);
 // execve and posix_spawn only; never for a log.
 std::vector<std::string> EnvironmentFor(const Options& options);
 
-// All that a process needs of ours to open the same GPU backend as we do: the GPUs' options from
-// EnvironmentFor, and from `environment` the variables that say where libraries are and those that
-// vendors' drivers obey (CUDA_*, ROCR_*, ZE_* and the like).
+// The variables that a child process needs to open the same GPU backend as this process: the GPUs'
+// options from EnvironmentFor, and from `environment` the variables that say where libraries are
+// and those that vendors' drivers obey (CUDA_*, ROCR_*, ZE_* and the like).
 std::vector<std::string> GpuEnvironment(const Options& options, const char* const* environment);
 
 // Variables that libraries read as they are loaded, for those that are opened after main began.

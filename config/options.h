@@ -173,7 +173,7 @@ struct Options {
   uint64_t abort_fd = 0;
   uint64_t app = 0;
   uint64_t app_size = 0;       // 0: as many as the job has
-  uint64_t universe_size = 0;  // 0: nobody knows
+  uint64_t universe_size = 0;  // 0: unknown
 
   bool operator==(const Options&) const = default;
 };
@@ -240,10 +240,10 @@ Status SetOption(const Option& option, std::string_view text, std::string_view w
 // The error for a name that no row has; it suggests the nearest one.
 Status UnknownOption(std::string_view name, std::string_view where);
 
-// Checks what no single row can: values that must fit each other.
+// Checks values that must fit each other, which no single row can check.
 Status CheckOptions(const Options& options);
 
-// Whether a ferryd with these options serves all users, not its own alone.
+// Returns true if a ferryd with these options serves all users, not its own alone.
 bool ServesAll(const Options& options);
 
 }  // namespace ferry::config

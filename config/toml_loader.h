@@ -12,10 +12,10 @@
 
 namespace ferry::config {
 
-// Reads the file at `path` into `options`. An empty one is an error.
+// Reads the file at `path` into `options`. An empty `path` is an error.
 Status ApplyToml(const std::string& path, Options* options);
 
-// The same for text already read; `path` is for messages.
+// Reads TOML text into `options`; `path` is for messages.
 Status ApplyTomlText(std::string_view text, const std::string& path, Options* options);
 
 }  // namespace ferry::config

@@ -16,7 +16,8 @@ using shm::RingOperation;
 constexpr uint32_t kMostLong = 64;                // under way, of one ring
 constexpr uint64_t kPieceBytes = 64 << 10;        // of a copy inside the node
 constexpr uint64_t kCopyBudgetBytes = 256 << 10;  // of one ring in one turn
-constexpr uint32_t kHeldBudget = 256;             // tries of what is held, of one ring in one turn
+constexpr uint32_t kHeldBudget = 256;             // tries to send held operations: one ring, one
+                                                  // turn
 
 RingKind KindOf(const RingOperation& request) { return static_cast<RingKind>(request.kind); }
 
@@ -25,7 +26,8 @@ bool IsSignalled(const RingOperation& request) {
   return (request.flags & shm::kRingSignalled) != 0;
 }
 
-// Whether somebody waits for what the operation finds, or for its end, rather than for its source.
+// Returns true if the device waits for the operation's value, or for its end, rather than for the
+// time when its source may change.
 bool WantsAnswer(const RingOperation& request) {
   return KindOf(request) == RingKind::kGet ||
          ((KindOf(request) == RingKind::kAtomic || IsSignalled(request)) &&
@@ -53,7 +55,7 @@ uint64_t RingOperations::BytesOf(const RingOperation& request) {
 
 namespace {
 
-// What the words say by themselves.
+// Checks the request's words against each other, without its rank's memory.
 bool IsSound(const RingOperation& request) {
   const auto operation = static_cast<OneSidedOperation>(request.operation);
   const bool has_plain_words = request.operation == 0 && request.width == 0;
@@ -281,8 +283,8 @@ ErrorCode RingOperations::IssueHere(const progress::RingCall& call, uint64_t now
   return code;
 }
 
-// A short put is in the hands of the network: its source may be changed. Of one with a signal
-// nobody asks before its end.
+// A short put is in the hands of the network: its source may be changed. A put with a signal is
+// answered only at its end.
 void RingOperations::OnIssued(uint64_t sequence, bool is_long) {
   Flight& flight = FlightOf(sequence);
   flight.state = State::kUnderWay;
@@ -422,7 +424,7 @@ uint32_t RingOperations::IssueHeld(Peer& peer, uint32_t most, uint64_t now_ns) {
   return issued;
 }
 
-// Whether the first of those held has waited too long for the network alone.
+// Returns true if the peer's first held operation has waited too long for the network alone.
 bool RingOperations::IsStuck(Peer& peer, uint64_t now_ns) const {
   const Held& next = peer.held.front();
   if (next.claim.waiting() || (longs_ >= kMostLong && MayBeLong(next.request))) {

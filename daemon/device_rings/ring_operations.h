@@ -1,13 +1,15 @@
-// What a ring of devices has under way in the memory of other ranks (docs/device_ring.md).
+// The operations of a device ring that are under way in the memory of other ranks
+// (docs/device_ring.md).
 //
 // Operations with ranks of other nodes are passed on (ring_calls.h), those with
 // ranks of this node carried out here: long copies piece by piece, so that no turn takes long. They
-// end in any order. `over` says how far all of them are over, so a device waits for one number.
+// end in any order. `over` tells up to which ticket all of them are over, so a device waits for one
+// number.
 //
-// Short operations with one rank keep their order by themselves. What must come after long ones is
-// held until those are over, and with it all that follows for the same rank; and so is what cannot
-// leave yet. What must come after something that has failed unseen fails, too: by itself, or
-// because of a fence between.
+// Short operations with one rank keep their order by themselves. An operation that must come after
+// long ones is held until those are over, and with it all that follow for the same rank; so is an
+// operation that cannot leave yet. An operation that must come after one that has failed unreported
+// fails, too: one that asks for order itself, or that follows a fence in between.
 //
 // A request comes from a rank's memory: all of it is checked. The rank's own bytes and its peer's
 // are looked up again whenever they are touched.
@@ -30,45 +32,46 @@ namespace ferry::daemon {
 
 class RingOperations {
  public:
-  // How a request has ended, as far as somebody is to hear of it.
+  // How a request has ended, as it is reported to the ring's user.
   struct Ended {
     uint64_t ticket;
     uint32_t kind;
-    shm::Location completion;  // region 0: nobody asks, or knows already
+    shm::Location completion;  // region 0: no answer is wanted, or it has been given
     ErrorCode error;
     uint64_t value;
   };
   using Tell = std::function<void(const Ended&)>;
 
-  // All that is referred to outlives this. `ring` names the ring in RingTokens. What cannot leave
-  // for so long fails. `tell` may be called by any of the functions below.
+  // All references outlive this. `ring` names the ring in RingTokens. An operation that cannot
+  // leave for `timeout_ns` fails. Any of the functions below may call `tell`.
   RingOperations(progress::RingCalls& one_sided, progress::ServedRank& rank, uint64_t ring,
                  uint64_t timeout_ns, Tell tell);
 
-  // How many bytes it is about.
+  // How many bytes the request moves.
   static uint64_t BytesOf(const shm::RingOperation& request);
 
-  // Whether more may be taken out of the ring.
+  // Returns true if more requests may be taken out of the ring.
   bool has_room() const { return flights_.size() < kMostUnderWay; }
   size_t room() const { return kMostUnderWay - flights_.size(); }
   bool empty() const { return flights_.empty(); }
-  // Whether something waits that nobody will announce.
+  // Returns true if operations wait whose progress no event announces, so that Advance has to be
+  // called again.
   bool is_busy() const { return !copies_.empty() || !peers_with_held_.empty(); }
   // The first ticket that is not over; `head`: the first that was not taken.
   uint64_t over(uint64_t head) const { return flights_.empty() ? head : flights_.front().ticket; }
-  // The first failure that no answer has told.
+  // The first failure that no answer has reported.
   ErrorCode failed() const { return failed_; }
 
-  // Takes a request of a kind for which IsOperation holds, a fence, or a signal, which waits for
+  // Begins a request of a kind for which IsOperation is true, a fence, or a signal, which waits for
   // the next request.
   void Begin(const shm::RingOperation& request, uint64_t ticket, uint64_t now_ns);
-  // An operation that was passed on has ended.
+  // Ends an operation that was passed on to another node.
   void End(uint64_t sequence, ErrorCode error, uint64_t value);
-  // Goes on with what is held, and with long copies. Returns how much was done.
+  // Goes on with held operations and long copies. Returns how much was done.
   uint32_t Advance(uint64_t now_ns);
-  // The ring ends: tells of all that is under way.
+  // Ends the ring's operations with `error`, and reports all that are under way.
   void EndAll(ErrorCode error);
-  // How often a peer was looked at: what a turn costs.
+  // How often a peer was looked at, as a measure of what a turn costs.
   uint64_t looks() const { return looks_; }
 
  private:
@@ -94,10 +97,10 @@ class RingOperations {
   struct Peer {
     std::deque<Held> held;        // in order
     uint32_t longs = 0;           // under way
-    uint64_t latest = 0;          // the last operation: what comes after a fence since is in order
+    uint64_t latest = 0;          // the last operation: those after a later fence are in order
     uint64_t stuck_since_ns = 0;  // not 0: the first of `held` could leave but for the network
-    ErrorCode failed = ErrorCode::kOk;   // of something that nobody was told of
-    uint64_t first_failed = UINT64_MAX;  // of these: after a fence since nothing may come
+    ErrorCode failed = ErrorCode::kOk;   // of an operation whose failure was not reported
+    uint64_t first_failed = UINT64_MAX;  // of these: none may follow a later fence
   };
   // Between ranks of this node.
   struct Copy {
@@ -133,7 +136,7 @@ class RingOperations {
   uint64_t signalled_ticket_ = 0;
   uint32_t signalled_rank_ = 0;
   ErrorCode failed_ = ErrorCode::kOk;
-  std::map<uint32_t, Peer> peers_;        // of which there is more to say than what is short
+  std::map<uint32_t, Peer> peers_;        // those that have long, held or failed operations
   std::deque<uint32_t> peers_with_held_;  // in the order of their turns
   uint64_t looks_ = 0;
   uint32_t longs_ = 0;  // of all peers

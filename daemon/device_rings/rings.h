@@ -1,11 +1,11 @@
-// The daemon's side of the rings by which threads of GPUs ask it for something
+// Rings: the daemon's side of the rings by which threads of GPUs ask it for operations
 // (docs/device_ring.md, shm/layout/device_ring_layout.h).
 //
 // A rank announces a ring in its session and rings its doorbell, once; from then on the ring is
-// looked at in each turn. A request is answered at once, or, if it waits for something, once that
-// has come, in any order. Everything in a ring was written by the rank, or by whatever runs on its
-// GPU: a request names its rank's own memory and requests, or it is refused, counted, and answered
-// with an error if it says where.
+// looked at in each turn. A request is answered at once, or, if it waits for a counter or an
+// operation, once that has come, in any order. Everything in a ring was written by the rank, or by
+// whatever runs on its GPU: a request names its rank's own memory and requests, or it is refused,
+// counted, and answered with an error if it says where.
 //
 // A GPU cannot ring a doorbell. So while a ring was used within the last 200 us the daemon does not
 // sleep; after that it looks again after an eighth of the time for which nothing has come, but at
@@ -32,35 +32,36 @@ namespace ferry::daemon {
 
 class Rings {
  public:
-  // Both outlive this. Operations in other ranks' memory that cannot leave for so long fail.
+  // Both references outlive this. Operations in other ranks' memory that cannot leave for
+  // `timeout_ns` fail.
   Rings(Pairs& pairs, progress::RingCalls& one_sided, uint64_t timeout_ns);
   ~Rings();
 
-  // The rank has rung its doorbell: takes up, and closes, rings. A look at one word if it has
-  // changed none. Returns how much was done.
+  // Opens and closes rings after the rank has rung its doorbell. Reads only one word if the rank
+  // has changed none. Returns how much was done.
   uint32_t Look(progress::ServedRank& rank, uint64_t now_ns);
-  // Takes requests, and answers those that have waited for something that has come since. Several
-  // times in a turn, which is what a request waits for. Returns how much was done.
+  // Takes requests, and answers those that have waited and can now be answered. A turn calls it
+  // several times, since a request waits for the next call. Returns how much was done.
   uint32_t Advance(uint64_t now_ns);
 
-  // Before a region goes: the rings in it end.
+  // Closes the rings in a region, before the region goes.
   void CloseIn(const progress::ServedRank& rank, const progress::ServedRegion& region);
-  // The rank goes, or is not listened to any more.
+  // Closes the rings of a rank that goes, or whose requests are ignored from now on.
   void CloseOf(const progress::ServedRank& rank, ErrorCode error);
 
   bool empty() const { return rings_.empty(); }
-  // Whether more may come at any moment, so that a sleep would not pay.
+  // Returns true if a request may come at any moment, so that a sleep would not pay.
   bool is_hot(uint64_t now_ns) const;
-  // When to look again, whatever happens; UINT64_MAX: nobody has a ring.
+  // When to call Advance again, whatever happens; UINT64_MAX: no rank has a ring.
   uint64_t NextNs(uint64_t now_ns) const;
 
  private:
-  // A request that is answered later: once the counter there has come so far.
+  // A request that is answered later: once the counter has reached the threshold.
   struct Waiting {
     shm::Location counter;
     uint64_t threshold;
-    bool answers_threshold;    // else what the counter is by then
-    shm::Location completion;  // region 0: nobody asks
+    bool answers_threshold;    // else the counter's value by then
+    shm::Location completion;  // region 0: no answer is wanted
     uint64_t ticket;
     uint32_t kind;
   };
@@ -115,10 +116,10 @@ class Rings {
   static uint32_t Answer(Ring& ring, size_t most);
   void OnOperationEnd(const progress::RingToken& token, ErrorCode error, uint64_t value);
   static void Show(Ring& ring);
-  // `answer`: where, null if nobody asks.
+  // Writes the answer of a request to `answer`; null: none is wanted.
   static void Finish(Ring& ring, shm::RingCompletion* answer, uint64_t ticket, uint32_t kind,
                      const Outcome& outcome);
-  // The same for what is answered later; region 0: nobody asks.
+  // Writes the answer of a request that was answered later; region 0: none is wanted.
   static void Finish(Ring& ring, const shm::Location& completion, uint64_t ticket, uint32_t kind,
                      const Outcome& outcome);
 

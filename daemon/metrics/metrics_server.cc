@@ -429,7 +429,8 @@ class Server::Connection : public std::enable_shared_from_this<Connection> {
                         }
                       });
   }
-  // Whether the kernel, once the socket is closed, keeps what its reader has not taken.
+  // Makes the kernel keep, or drop, the bytes that the reader has not taken when the socket is
+  // closed.
   void KeepUnsent(bool keeps) {
     boost::system::error_code ignored;
     stream_.socket().set_option(tcp::socket::linger(!keeps, 0), ignored);
@@ -461,7 +462,7 @@ void Server::Accept() {
   AcceptSoon();
 }
 
-// Who has said, or read, nothing for longest gives way, so that nobody is kept out.
+// Hangs up on the connection that has been silent for longest, so that new ones always find room.
 void Server::MakeRoomFor(const std::string& from, std::list<Connection*>& connections) {
   const auto is_from = [&](const Connection* connection) { return connection->from == from; };
   if (std::count_if(connections.begin(), connections.end(), is_from) >=

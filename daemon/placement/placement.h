@@ -1,7 +1,9 @@
-// Where ferryd's progress thread and staging memory belong, and how near its NICs are to GPUs and
-// ranks: found out and decided once, when ferryd starts (docs/operations.md, Placement).
+// Placement: where ferryd's progress thread and staging memory belong, and how near its NICs are to
+// GPUs and ranks. ferryd finds this out and decides once, when it starts (docs/operations.md,
+// Placement).
 //
-// Constant after that, but for what SettleMemory has logged and Find reads: any thread.
+// Any thread: constant after that, but for a note of what SettleMemory has logged and the devices
+// that Find reads.
 #pragma once
 
 #include <atomic>
@@ -38,12 +40,13 @@ class Placement {
                                                                const Nics& nics);
 
   const std::string& nic_name(size_t nic = 0) const { return names_[nic]; }
-  // Null: nobody knows where it is.
+  // The NIC's place in the machine; null: unknown.
   const topology::Device* nic(size_t nic = 0) const { return nics_[nic]; }
   // The NIC nearest to these CPUs; ranks for which several are as near take them in turn, by their
   // index on the node.
   size_t NicFor(const topology::CpuSet& cpus, uint32_t index) const;
-  // Whether threads may be moved off the cores of ranks, out of these CPUs; else null.
+  // The CPUs among which threads may be moved off the cores of ranks; null: they stay where they
+  // are.
   const topology::CpuSet* to_choose_from() const { return chooses_ ? &allowed_ : nullptr; }
   // Empty: the progress thread may run anywhere.
   const topology::CpuSet& progress_cpus() const { return progress_.cpus; }
@@ -51,11 +54,11 @@ class Placement {
   // The decision, as a line of the log.
   std::string Text() const;
 
-  // Has staging memory, which begins with a page and was not touched yet, come from its node. Only
-  // the first failure is logged: memory is as good elsewhere, but slower.
+  // Makes the pages of staging memory, which is page-aligned and not touched yet, come from its
+  // NUMA node. Only the first failure is logged: memory is as good elsewhere, but slower.
   void SettleMemory(std::byte* base, uint64_t bytes) const;
 
-  // The distance from a NIC; nothing where one of the two places is unknown.
+  // The distance from a NIC; nullopt if one of the two places is unknown.
   std::optional<uint32_t> DistanceTo(const topology::CpuSet& cpus, size_t nic) const;
   std::optional<uint32_t> DistanceTo(const topology::Device* device) const;
   // The device at a PCI address; null if there is none. May block for the files of /sys.

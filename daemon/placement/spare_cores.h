@@ -1,8 +1,8 @@
 // Keeps ferryd's threads off the cores of ranks that are bound, where there are others.
 //
-// A rank is bound if it may run on some of the daemon's CPUs only, whoever bound it. Those that
-// launchers of Ferry have claimed (topology/claims.h) are left to their ranks, too. If no CPU is
-// left then, the threads run where they may.
+// A rank is bound if it may run on only some of the daemon's CPUs, whichever program bound it.
+// Those that launchers of Ferry have claimed (topology/claims.h) are left to their ranks, too. If
+// no CPU is left then, the threads run where they may.
 //
 // Any thread. Blocks for the files of /proc.
 #pragma once
@@ -27,7 +27,7 @@ class SpareCores {
       : allowed_(std::move(allowed)), progress_(std::move(progress)) {}
 
   using Rank = std::pair<std::string, uint32_t>;  // its job and number
-  // A rank that may run on these CPUs has come, or has gone. Whether the threads should move.
+  // Adds a rank that may run on these CPUs, or removes it. Returns true if the threads should move.
   bool Add(const Rank& rank, const topology::CpuSet& cpus);
   bool Remove(const Rank& rank);
 
@@ -35,7 +35,7 @@ class SpareCores {
     topology::CpuSet progress;  // of the progress thread
     topology::CpuSet others;    // of all others
   };
-  // `claimed`: by anybody.
+  // Chooses the CPUs for the threads. `claimed`: CPUs that any launcher has claimed.
   Places Choose(const topology::CpuSet& claimed);
   // Moves the threads of this process. Threads that they start later stay with them; those that
   // start worker processes do not move, since these belong to jobs.

@@ -24,15 +24,15 @@ namespace ferry::daemon {
 
 class DeviceCopier final : public progress::Copier {
  public:
-  // `notify` (any thread; must not block) says that Collect will find something. After a failure
-  // nobody says so: while copies are pending Collect is to be called now and then.
+  // The backend calls `notify` (any thread; must not block) when Collect will find something, but
+  // not after a failure: so call Collect now and then while copies are pending.
   DeviceCopier(std::shared_ptr<gpu::GpuSource> gpus, std::function<void()> notify);
-  // Waits for the copy that each stream is at, drops the others.
+  // Waits for the copy that each stream is carrying out, and drops the others.
   ~DeviceCopier() override;
   DeviceCopier(const DeviceCopier&) = delete;
   DeviceCopier& operator=(const DeviceCopier&) = delete;
 
-  // So many more tasks may be under way at a time / so many fewer.
+  // Raises, or lowers, the number of tasks that may be under way at a time.
   void Allow(uint32_t tasks) { capacity_ += tasks; }
   void Disallow(uint32_t tasks);
 

@@ -1,7 +1,7 @@
 // Mutual TLS between daemons: both ends show a certificate, and both check that one of their
-// authorities vouches for the other's. A daemon that is called must also have a certificate for the
-// host by which it was called. The one that calls leaves TLS to gRPC, the one that is called takes
-// it off before gRPC gets the bytes (byte_sieve.h).
+// authorities vouches for the other's. The called daemon must also have a certificate for the host
+// by which it was called. The calling daemon leaves TLS to gRPC; the called one decrypts the bytes
+// before gRPC gets them (byte_sieve.h).
 //
 // Any thread. Load and Reload read files; the rest does not block.
 #pragma once
@@ -37,7 +37,7 @@ class TlsCredentials {
 
   // This daemon's own certificate, in words.
   std::string Describe() const;
-  // Whether it is still valid: kConfiguration names the file.
+  // Checks that this daemon's own certificate is still valid; kConfiguration names the file.
   Status CheckOwn() const;
   const TlsFiles& files() const { return files_; }
 

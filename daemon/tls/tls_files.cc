@@ -135,7 +135,7 @@ StatusOr<CertificateChain> Parse(const std::string& option, const std::string& p
   return chain;
 }
 
-// There is nobody to ask for a passphrase.
+// Gives OpenSSL no passphrase, since a daemon cannot ask a person for one.
 int NoPassphrase(char*, int, int, void*) { return -1; }
 
 StatusOr<KeyPtr> ParseKey(const std::string& path, const std::string& pem) {

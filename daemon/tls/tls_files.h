@@ -23,13 +23,13 @@ class CertificateChain {
   // All certificates of a PEM text. kInvalidArgument where there is none, or one is damaged.
   static StatusOr<CertificateChain> Parse(const std::string& pem);
 
-  // Whether the first certificate is valid now and one of `authorities` vouches for it, directly or
-  // by the others here. kPermissionDenied says why not.
+  // Checks that the first certificate is valid now and that one of `authorities` vouches for it,
+  // directly or by the others of this chain. kPermissionDenied says why not.
   Status CheckIssuedBy(const CertificateChain& authorities, TlsRole role) const;
-  // Whether it is valid for `host`, an IP address or a name, by its subject alternative names;
-  // the common name does not count. kPermissionDenied.
+  // Checks that the first certificate is valid for `host`, an IP address or a name, by its subject
+  // alternative names; the common name does not count. kPermissionDenied.
   Status CheckName(const std::string& host) const;
-  // Whether `key` is the private key that belongs to it.
+  // Returns true if `key` is the private key of the first certificate.
   bool BelongsTo(EVP_PKEY* key) const;
 
   // "CN = node0, valid for node0, 127.0.0.1 until Nov 20 15:10:00 2027 GMT".
@@ -58,9 +58,9 @@ struct TlsIdentity {
   CertificateChain certificate;
 };
 
-// kConfiguration, naming option and file: one that cannot be read or holds something else, a key
-// that others may read, that needs a passphrase or belongs to another certificate, and a
-// certificate that peers with the same authorities would refuse.
+// Reads and checks the files. kConfiguration names the option and the file: a file that cannot be
+// read or holds something else, a key that others may read, that needs a passphrase or belongs to
+// another certificate, or a certificate that peers with the same authorities would refuse.
 StatusOr<TlsIdentity> LoadTls(const TlsFiles& files);
 
 }  // namespace ferry::daemon

@@ -13,7 +13,7 @@ namespace {
 
 constexpr unsigned char kHttp2[] = {2, 'h', '2'};
 
-// What OpenSSL has noted last, and forgets.
+// Returns the last error that OpenSSL has noted, and clears its queue.
 std::string LastError() {
   const unsigned long code = ERR_peek_last_error();
   ERR_clear_error();
@@ -131,7 +131,7 @@ StatusOr<TlsSession::Step> TlsSession::ShakeHands() {
   return Status(ErrorCode::kPermissionDenied, why);
 }
 
-// What does not wait for the socket is over; OpenSSL forbids to use such a session.
+// Any error but a wait for the socket ends the session: OpenSSL forbids to use it any more.
 ssize_t TlsSession::Result(int result) {
   if (result > 0) {
     return result;

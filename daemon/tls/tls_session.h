@@ -18,8 +18,9 @@
 
 namespace ferry::daemon {
 
-// What such sessions of a server have in common: its key, and the authorities that it trusts, all
-// in PEM form. For gRPC clients: TLS 1.2 or later, and HTTP/2. kConfiguration: OpenSSL's own words.
+// Makes the context that all sessions of a server share: its certificate, its key, and the
+// authorities that it trusts, all in PEM form. For gRPC clients: TLS 1.2 or later, and HTTP/2.
+// kConfiguration, in OpenSSL's own words.
 StatusOr<std::shared_ptr<SSL_CTX>> MakeTlsServerContext(const std::string& authorities,
                                                         const std::string& certificate,
                                                         const std::string& key);
@@ -29,12 +30,13 @@ class TlsSession {
   // `socket` must outlive it. Null: no memory.
   static std::unique_ptr<TlsSession> Accept(SSL_CTX& context, int socket);
 
-  // What has to come before the handshake goes on.
+  // The event that the handshake waits for: the socket can be read, or written to.
   enum class Step { kDone, kRead, kWrite };
-  // Goes on with it. kPermissionDenied: it has failed, for this reason.
+  // Goes on with the handshake. kPermissionDenied: it has failed, for the reason given.
   StatusOr<Step> ShakeHands();
 
-  // Afterwards, as recv(2) and send(2): -1 and EAGAIN while there is nothing, or no room.
+  // After the handshake: like recv(2) and send(2), with -1 and EAGAIN while there is nothing to
+  // read, or no room.
   ssize_t Receive(std::byte* to, size_t size);
   ssize_t Send(std::span<const std::byte> bytes);
   // The client's certificate, in PEM form.

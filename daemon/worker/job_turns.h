@@ -1,10 +1,10 @@
-// The work of a progress worker for one job. A process that brings work to a rank that is not
-// inside the library asks for it. The worker then takes the rank's lease (it never waits for a
-// rank: a lease that is taken is tried again later), runs its engine until nothing is left, wakes
-// whom the engine names, and copies the transfers it matched, or that the rank had matched before
-// it went, chunk by chunk, beside the ranks themselves.
+// JobTurns: the work of a progress worker for one job. A process that brings work to a rank that is
+// not inside the library sets the rank's attention word. The worker then takes the rank's lease (it
+// never waits for a rank: a lease that is taken is tried again later), runs its engine until
+// nothing is left, wakes the ranks that the engine names, and copies the transfers it matched, or
+// that the rank had matched before it went, chunk by chunk, beside the ranks themselves.
 //
-// The same code runs in a thread of the daemon and in a worker process.
+// This code runs in a thread of the daemon, and in a worker process.
 //
 // Calling thread: the worker's.
 #pragma once
@@ -21,15 +21,17 @@ namespace ferry::daemon {
 
 class JobTurns {
  public:
-  // Both outlive this. `ring_daemon` wakes the progress thread: a rank's lane to it has something.
+  // Both references outlive this. `ring_daemon` wakes the progress thread when a rank's lane to it
+  // has descriptors.
   JobTurns(WorkerJob& job, const std::function<void()>& ring_daemon);
 
-  // One round over all ranks; returns how much was done. 0 = nothing to do, or only ranks that
+  // One round over all ranks; returns how much was done. 0: nothing to do, or only for ranks that
   // hold their lease and do not run.
   uint32_t Turn();
-  // Work is left.
+  // Returns true if work is left.
   bool IsBusy() const;
-  // Somebody asked meanwhile. Sequentially consistent, for a last look before a sleep.
+  // Returns true if a process has asked for the worker meanwhile. The loads are sequentially
+  // consistent, for a last look before a sleep.
   bool IsWanted() const;
 
  private:

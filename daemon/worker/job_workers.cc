@@ -417,7 +417,7 @@ class JobWorkers final : public WorkerClient {
     return seat;
   }
 
-  // The process of a job; null if a thread serves it, or nobody.
+  // The worker process of a job; null if a thread serves the job, or none does.
   std::shared_ptr<Worker> ProcessOf(const std::string& job_id) const {
     std::lock_guard lock(mutex_);
     const auto found = entries_.find(job_id);

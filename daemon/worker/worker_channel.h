@@ -26,8 +26,8 @@ class WorkerChannel {
   static StatusOr<std::shared_ptr<WorkerChannel>> Create(const JobPlan& plan, uint32_t capacity);
   ~WorkerChannel();
 
-  // Ends the worker's sleep, if it sleeps. After whatever it is to see was written (sequentially
-  // consistent).
+  // Ends the worker's sleep, if it sleeps. Call it after storing what the worker is to see
+  // (sequentially consistent).
   void Rouse();
 
   WorkerControlLayout* control() const {
@@ -43,7 +43,7 @@ class WorkerChannel {
   int control_fd() const { return control_fd_.get(); }
   int bell() const { return bell_.get(); }
   int socket() const { return socket_.get(); }
-  // The worker's end; ours to close once it has been handed over.
+  // The worker's end; ferryd closes it once the worker has it.
   UniqueFd& worker_socket() { return worker_socket_; }
 
  private:
@@ -52,15 +52,16 @@ class WorkerChannel {
   uint32_t capacity_ = 0;
   UniqueFd control_fd_;
   shm::Mapping mapping_;
-  UniqueFd bell_;  // the worker writes it, nobody reads it: a read could be made to block
+  UniqueFd bell_;  // the worker writes it, ferryd never reads it: a read could be made to block
   UniqueFd socket_;
   UniqueFd worker_socket_;
 };
 
-// For the rank at `lane`.
+// Makes the attention of the rank at `lane`, by which the worker is asked to serve it.
 progress::AttentionPtr MakeRemoteAttention(std::shared_ptr<WorkerChannel> channel, uint32_t lane);
 
-// Copies by a job's worker process: hands tasks over in the control memory and takes the results.
+// RemoteCopier: copies by a job's worker process. Hands tasks over in the control memory and takes
+// the results.
 //
 // A result counts only if it names a task that is under way. When the worker has failed, every task
 // ends with kWorkerDied.
@@ -69,7 +70,7 @@ progress::AttentionPtr MakeRemoteAttention(std::shared_ptr<WorkerChannel> channe
 class RemoteCopier final : public progress::Copier {
  public:
   // `share` hands the memory of a pool to the worker, under a number that no other has; `condemn`
-  // ends a worker that wrote what no worker writes. Both may be called from any member.
+  // ends a worker that wrote invalid results. Both may be called from any member.
   using Share = std::function<void(progress::StagingPool& pool, uint32_t number)>;
   RemoteCopier(std::shared_ptr<WorkerChannel> channel, Share share,
                std::function<void(const std::string& text)> condemn);
@@ -84,7 +85,8 @@ class RemoteCopier final : public progress::Copier {
 
   // Any thread: the worker will not answer any more.
   void Fail() { failed_.store(true, std::memory_order_release); }
-  // Any thread: since when tasks are under way and no result has come; 0: none is.
+  // Any thread: the time since which tasks are under way and no result has come; 0: none is under
+  // way.
   uint64_t silent_since_ns() const { return silent_since_ns_.load(std::memory_order_relaxed); }
 
  private:
@@ -94,7 +96,7 @@ class RemoteCopier final : public progress::Copier {
   };
   struct Slot {
     progress::CopyTask task;
-    progress::StagingPool* pool = nullptr;  // null once that is closed
+    progress::StagingPool* pool = nullptr;  // null once the pool is closed
     uint32_t life = 0;                      // tells a task from earlier ones in the slot
     bool used = false;
   };
@@ -114,7 +116,7 @@ class RemoteCopier final : public progress::Copier {
   std::vector<uint32_t> free_;
   uint64_t commands_ = 0;  // positions in the rings; the worker cannot write to these
   uint64_t results_ = 0;
-  uint32_t pending_ = 0;  // abandoned tasks apart
+  uint32_t pending_ = 0;  // without abandoned tasks
   std::atomic<bool> failed_{false};
   std::atomic<uint64_t> silent_since_ns_{0};
 };

@@ -30,16 +30,17 @@ struct WorkerCopy {
   uint32_t transfer = 0;  // index in the inbox of the source, own.peer
   uint32_t generation = 0;
   engine::OwnEnd own;  // the receiver's, from its own request slot: no peer can write there
-  // The rank has matched it, so while it is in the library it copies by itself, and if it leaves
-  // too early it asks for help again. It may not know of what the worker has matched.
+  // True: the rank has matched the message, so it copies by itself while it is in the library, and
+  // asks for help again if it leaves too early. False: the worker has matched it, and the rank may
+  // not know of it.
   bool is_ranks = false;
 };
 
 // The copies of one rank, in turns, at most one for each of its requests.
 class WorkerCopies {
  public:
-  // In place of what the request was before, if that is here still. What the worker has matched
-  // stays so.
+  // Notes the request's copy, in place of an earlier one of that request. A message that the worker
+  // has matched stays marked as the worker's.
   void Put(uint32_t request, const WorkerCopy& copy) {
     const auto [at, is_new] = by_request_.try_emplace(request, copy);
     if (is_new) {
@@ -51,13 +52,13 @@ class WorkerCopies {
     at->second = copy;
     at->second.is_ranks = is_ranks;
   }
-  // The next in turn, which goes to the end.
+  // Returns the next copy in turn, and moves it to the end of the line.
   const WorkerCopy& Next() {
     turns_.push_back(turns_.front());
     turns_.pop_front();
     return by_request_.at(turns_.back());
   }
-  // The copy that Next returned is over.
+  // Removes the copy that Next returned, since it is over.
   void DropLast() {
     by_request_.erase(turns_.back());
     turns_.pop_back();
@@ -72,7 +73,7 @@ class WorkerCopies {
 
 struct WorkerRank {
   std::shared_ptr<Session> session;
-  std::shared_ptr<uint32_t> wanted;  // not 0: somebody asked for us
+  std::shared_ptr<uint32_t> wanted;  // not 0: a process has asked for the worker
   std::map<uint32_t, std::shared_ptr<const Region>> regions;
   engine::SessionView view;
   std::unique_ptr<engine::RankEngine> engine;  // null until all ranks of the node are there
@@ -81,18 +82,18 @@ struct WorkerRank {
   shm::Statistics statistics;
   WorkerCopies copies;
   bool attending = false;  // there may be something to match
-  uint32_t refusals = 0;   // times the lease was taken, in a row
+  uint32_t refusals = 0;   // how often in a row another process held the lease
 };
 
-// The rank's segments, if they are what they should be and fit the job's plan. kCorrupt,
-// kVersionMismatch.
+// Checks that the rank's segments are well formed and fit the job's plan, and returns them.
+// kCorrupt, kVersionMismatch.
 StatusOr<engine::SessionView> CheckSegments(const Session& session, const JobPlan& plan);
 
 class WorkerJob {
  public:
   explicit WorkerJob(const JobPlan& plan);
 
-  // `wanted` is what the rank's Attention sets. kCorrupt, kVersionMismatch.
+  // `wanted` is the word that the rank's Attention sets. kCorrupt, kVersionMismatch.
   Status AddRank(std::shared_ptr<Session> session, std::shared_ptr<uint32_t> wanted,
                  const engine::EngineOptions& options);
   void RemoveRank(uint32_t rank);
@@ -108,7 +109,8 @@ class WorkerJob {
   const JobPlan plan_;
   engine::PeerTable peers_;
   std::map<uint32_t, std::unique_ptr<WorkerRank>> ranks_;  // by rank
-  // Engines look into the inboxes of all ranks of the node, those that have left too.
+  // Keeps the inboxes of ranks that have left mapped, since engines read those of all ranks of the
+  // node.
   std::vector<std::shared_ptr<Session>> mapped_;
 };
 
@@ -123,7 +125,7 @@ class WorkerMemory final : public engine::MemoryAccess {
  private:
   WorkerJob& job_;
   std::vector<std::byte>& bounce_;       // between two processes' private memory
-  std::shared_ptr<gpu::OpenedGpu> gpu_;  // of the regions that Resolve has found
+  std::shared_ptr<gpu::OpenedGpu> gpu_;  // the GPU of the regions that Resolve has found
 };
 
 }  // namespace ferry::daemon

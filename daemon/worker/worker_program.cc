@@ -49,7 +49,7 @@ void AllowFiles() {
 }
 
 constexpr int kLeaseRetryMs = 1;
-constexpr int kCollectMs = 10;                  // of a stream that failed nobody is told
+constexpr int kCollectMs = 10;                  // a stream that failed sends no notice
 constexpr int kReleaseMs = 500;                 // while the GPU's backend is to be closed
 constexpr uint64_t kTurnsBetweenLooks = 1024;   // at the socket, while there is much to do
 constexpr shm::WaitPolicy kWaiting{0, 50'000};  // the next block of a pipeline comes soon

@@ -1,11 +1,13 @@
-// Starts the program ferry-worker as another user, with nothing of ferryd's but a socket.
+// Starts the program ferry-worker as another user. It inherits one socket of ferryd's, nothing
+// else.
 //
 // The child gives up everything before it executes the program: signals, session, descriptors,
 // working directory, groups, user, capabilities (for good: PR_SET_NO_NEW_PRIVS), limits.
 //
-// It is forked by a thread whose table of descriptors is empty. From a copy of ferryd's table the
-// child would have to close each descriptor, among them some that strangers have just passed: that
-// may take as long as they like (daemon/sockets/disposal.h), and another user's job would wait.
+// The thread that forks it has an empty table of descriptors. From a copy of ferryd's table the
+// child would have to close each descriptor, also those that other users have just passed: closing
+// such a descriptor may take as long as its owner likes (daemon/sockets/disposal.h), while another
+// user's job would wait.
 #pragma once
 
 #include <sys/types.h>
@@ -19,7 +21,7 @@
 
 namespace ferry::daemon {
 
-// The user that a worker runs as. Without `change` it runs as ferryd's.
+// The user that a worker runs as. Without `change` it runs as ferryd's user.
 struct WorkerUser {
   uid_t uid = 0;
   gid_t gid = 0;
@@ -34,7 +36,8 @@ inline constexpr int kExitNoProgram = 122;
 // ../libexec/ferry or ../lib/ferry of it. kNotFound, with the places that were tried.
 StatusOr<UniqueFd> OpenWorkerProgram(const std::string& path);
 
-// Whether ferryd may start workers of other users: it is root, or has CAP_SETUID and CAP_SETGID.
+// Returns true if ferryd may start workers of other users: it is root, or has CAP_SETUID and
+// CAP_SETGID.
 bool MayBecomeOthers();
 
 // The groups that `user` belongs to, its own first. Asks the system's user database: may block.
@@ -47,15 +50,16 @@ struct SpawnedWorker {
 
 class WorkerSpawner {
  public:
-  // Best made before strangers are listened to. Blocks until its thread is set up.
+  // Best made before ferryd listens to other users. Blocks until its thread is set up.
   WorkerSpawner();
-  // Its workers are killed, if there are any.
+  // Kills its workers, if there are any.
   ~WorkerSpawner();
   WorkerSpawner(const WorkerSpawner&) = delete;
   WorkerSpawner& operator=(const WorkerSpawner&) = delete;
 
   // `socket` becomes the worker's descriptor kWorkerSocket; `name` shows in ps; `environment` is
-  // all of it, as "NAME=value". kSystem. One thread at a time; blocks until the process is there.
+  // all of it, as "NAME=value". One thread at a time; blocks until the process has started.
+  // kSystem.
   StatusOr<SpawnedWorker> Spawn(int program, const WorkerUser& user,
                                 const std::vector<gid_t>& groups, int socket,
                                 const std::string& name,

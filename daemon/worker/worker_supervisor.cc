@@ -402,7 +402,7 @@ void WorkerSupervisor::Flush(Watched& watched) {
     return;
   }
   if (!watched.is_started()) {
-    return;  // nobody reads yet: see CheckTurns
+    return;  // no process reads yet: see CheckTurns
   }
   uint64_t sent = 0;
   while (!watched.outbox.empty()) {

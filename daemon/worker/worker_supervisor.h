@@ -1,5 +1,5 @@
 // Looks after the worker processes: starts them, speaks with them, and notices when one dies,
-// stands still, or writes nonsense. Then its job has failed, and the others go on.
+// stands still, or writes nonsense. Then the worker's job has failed, and the others go on.
 //
 // Everything happens on the supervisor's own thread, which never waits for a worker: messages that
 // a worker does not read stay in a queue here. A worker stands still when it has been given
@@ -34,9 +34,9 @@
 
 namespace ferry::daemon {
 
-// Checks what a worker process says to ferryd, and when: first that it is ready, then one answer
-// for each rank, and each region of device memory, that it was asked about. A process that says
-// anything else is no worker of this release.
+// Checks the messages of a worker process to ferryd, and their order: first that it is ready, then
+// one answer for each rank, and each region of device memory, that it was asked about. A process
+// that says anything else is no worker of this release.
 //
 // Calling thread: the supervisor's. Nothing blocks.
 
@@ -49,14 +49,14 @@ struct WorkerNews {
 
 class WorkerReplies {
  public:
-  // kSession is sent for `session`; the answer will go into it.
+  // Call it when kSession is sent for `session`, into which the answer will go.
   void Expect(std::shared_ptr<Session> session);
-  // kDevice is sent for the region.
+  // Call it when kDevice is sent for the region.
   void ExpectImport(uint32_t rank, uint32_t region) { imports_.insert({rank, region}); }
 
-  // Reads some of what lies in `socket`, whose other end is `sender`'s, and tells `news` of each
-  // answer. kNothing: all was read; kPacket: there may be more. kCorrupt: what no worker says, in
-  // words that follow "the worker process".
+  // Reads some of the messages in `socket`, whose other end is `sender`'s, and calls `news` for
+  // each answer. kNothing: all was read; kPacket: there may be more. kCorrupt: no worker sends this
+  // message; the text follows "the worker process".
   StatusOr<Received> Read(int socket, uid_t sender, const WorkerNews& news);
 
  private:
@@ -78,7 +78,7 @@ class GroupLookup {
   using Done = std::function<void(std::vector<gid_t> groups)>;  // called on the thread
 
   explicit GroupLookup(Source source);
-  ~GroupLookup();  // what has not begun never gets an answer
+  ~GroupLookup();  // questions that have not begun never get an answer
   GroupLookup(const GroupLookup&) = delete;
   GroupLookup& operator=(const GroupLookup&) = delete;
 
@@ -109,7 +109,7 @@ struct Worker {
   std::shared_ptr<RemoteCopier> copier;
 };
 
-// A message with what its descriptors belong to, which lives until it is sent.
+// A message, with the owner of its descriptors, which lives until the message is sent.
 struct WorkerLetter {
   WorkerMessage message;
   std::vector<int> fds;
@@ -117,12 +117,14 @@ struct WorkerLetter {
 };
 
 struct SupervisorEvents {
-  // On the supervisor's thread; must not block. The job's worker is gone or was given up.
+  // The job's worker is gone or was given up. Like all these functions, the supervisor's thread
+  // calls it, and it must not block.
   std::function<void(const std::string& job_id, ErrorCode error, const std::string& text)>
       on_failed;
-  // The worker found out whether it reaches the rank's private memory (Session has it).
+  // The worker has found out whether it reaches the rank's private memory (the answer is in
+  // Session).
   std::function<void(const std::string& job_id, uint32_t rank)> on_reach;
-  // Whether the worker has imported the rank's region.
+  // The worker has imported the rank's region, or `status` says why not.
   std::function<void(const std::string& job_id, uint32_t rank, uint32_t region,
                      const Status& status)>
       on_import;
@@ -142,12 +144,12 @@ class WorkerSupervisor {
   void Send(std::shared_ptr<Worker> worker, WorkerLetter letter);
   // Sends kSession, whose answer (kReach) goes into the session.
   void SendSession(std::shared_ptr<Worker> worker, std::shared_ptr<Session> session);
-  // Sends kDevice, whose answer (kImport) is told by SupervisorEvents::on_import. If the worker
-  // fails there is none.
+  // Sends kDevice, whose answer (kImport) goes to SupervisorEvents::on_import. If the worker fails
+  // there is none.
   void SendDevice(std::shared_ptr<Worker> worker, WorkerLetter letter);
-  // It wrote what no worker writes.
+  // Ends a worker that wrote what no worker writes; its job fails.
   void Condemn(std::shared_ptr<Worker> worker, std::string text);
-  // Its job is over: ends it, by force if it does not leave by itself within a second.
+  // Ends a worker whose job is over, by force if it does not leave by itself within a second.
   void End(std::shared_ptr<Worker> worker);
 
  private:
@@ -169,8 +171,8 @@ class WorkerSupervisor {
   const uint64_t timeout_ns_;
   const SupervisorEvents events_;
   Mailbox mailbox_;
-  GroupLookup lookup_;  // ends before the mailbox that its answers go to
-  // The thread's.
+  GroupLookup lookup_;  // ends before the mailbox to which its answers go
+  // Used by the thread alone.
   WorkerSpawner spawner_;
   std::vector<std::unique_ptr<Watched>> watched_;
   uint64_t next_check_ns_ = 0;
