@@ -74,7 +74,7 @@ struct CudaApi {
                              unsigned shared_bytes, CudaStream stream, void** arguments,
                              void** extra);
 
-  // The status for what `call` returned (driver.h tells the codes).
+  // The status for the error that `call` returned (driver.h lists the codes).
   Status Check(const char* call, CudaError error) const;
 };
 

@@ -27,7 +27,7 @@ std::string VersionText(int version) {
          std::to_string(version % kCudaVersionMajor / kCudaVersionMinor);
 }
 
-// What the driver says about a pointer. All zero, with type 0: nothing.
+// The driver's description of a pointer. With memory_type 0 the driver does not know the pointer.
 struct PointerAttributes {
   unsigned memory_type = 0;
   unsigned is_managed = 0;
@@ -364,7 +364,7 @@ StatusOr<void*> CudaDriver::LoadModule(int device, const DeviceImage& image) {
   return module;
 }
 
-// Whether the driver can be used at all.
+// Starts the driver, and checks that it can be used at all.
 Status Start(const CudaApi& api) {
   const CudaError error = api.init(0);
   switch (error) {

@@ -1,10 +1,10 @@
-// NVIDIA GPUs, by the CUDA driver of CUDA 11 or later, opened at run time. Memory, streams and
-// events are those of each device's primary context, which CUDA's run time uses too.
+// CreateCudaBackend: NVIDIA GPUs, by the driver of CUDA 11 or later, opened at run time. Memory,
+// streams and events belong to each device's primary context, which CUDA's run time uses too.
 //
-// CU_POINTER_ATTRIBUTE_SYNC_MEMOPS is left alone: it makes the synchronous copies of others wait
-// for the device, and is meant for memory that a NIC reads behind CUDA's back. Here device memory
-// is out of NICs' direct reach, and Ferry's own copies are all asynchronous and waited for by
-// events.
+// The backend does not set CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: the attribute makes the application's
+// synchronous copies wait for the device, and is meant for memory that a NIC reads behind CUDA's
+// back. Here device memory is out of NICs' direct reach, and Ferry's own copies are all
+// asynchronous and waited for by events.
 #pragma once
 
 #include <memory>
@@ -21,10 +21,12 @@ struct CudaBackendOptions {
   std::string library;  // a file; empty: libcuda as the dynamic linker finds it
 };
 
-// kNotFound: no library, no driver or no device; kUnsupported: too old. Any thread; blocks while
-// the driver starts, and makes no context; a context is made when its device is first used.
+// Opens the driver. Makes no context: a device's context is made when the device is first used. Any
+// thread; blocks while the driver starts. kNotFound: no library, no driver or no device;
+// kUnsupported: too old.
 StatusOr<std::unique_ptr<GpuBackend>> CreateCudaBackend(const CudaBackendOptions& options);
-// What the backend stands on. `library`, errors, threads and blocking as of CreateCudaBackend.
+// Opens the driver on which the backend is built. `library`, errors, threads and blocking as of
+// CreateCudaBackend.
 StatusOr<std::unique_ptr<Driver>> OpenCudaDriver(std::string_view library);
 
 }  // namespace ferry::gpu

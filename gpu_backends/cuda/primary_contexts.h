@@ -1,5 +1,5 @@
 // The primary contexts of a process's devices: retained when they are first used, and made the
-// calling thread's for the length of a call.
+// calling thread's current context for the length of a call.
 #pragma once
 
 #include <mutex>
@@ -13,7 +13,7 @@ namespace ferry::gpu {
 // Thread-safe.
 class PrimaryContexts {
  public:
-  // The functions outlive this. `devices` holds one CUDA device for each of Ferry's.
+  // `api` outlives this. `devices` holds one CUDA device for each of Ferry's.
   PrimaryContexts(const CudaApi& api, std::vector<CudaDevice> devices);
   ~PrimaryContexts();  // releases them
   PrimaryContexts(const PrimaryContexts&) = delete;
@@ -27,12 +27,12 @@ class PrimaryContexts {
 
   // The device's context. Blocks while it is made, if need be.
   StatusOr<CudaContext> Get(int device);
-  // Whether somebody in the process, Ferry or not, has made it.
+  // Returns true if the device's context exists, be it made by Ferry or by the application.
   bool IsActive(int device) const;
   // A device whose context is active, preferably one that Ferry uses; -1: none is.
   int ActiveDevice() const;
-  // The device whose context host memory is allocated and registered in: one that is in use, since
-  // each context costs the GPU hundreds of MB. Always the same from the first call on.
+  // The device in whose context host memory is allocated and registered: one that is in use, since
+  // each context costs the GPU hundreds of MB. Returns the same device from the first call on.
   int HostDevice();
 
  private:
@@ -45,8 +45,8 @@ class PrimaryContexts {
   int host_device_ = -1;
 };
 
-// Makes a device's primary context the thread's current one for as long as it lives, above
-// whatever the application has made current.
+// Makes a device's primary context the thread's current one while the scope lives, on top of the
+// context that the application has made current.
 class CudaScope {
  public:
   CudaScope(PrimaryContexts& contexts, int device);

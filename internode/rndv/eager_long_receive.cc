@@ -5,7 +5,7 @@
 namespace ferry::progress {
 namespace {
 
-constexpr uint64_t kNowhere = UINT64_MAX;  // the context of what nobody takes
+constexpr uint64_t kNowhere = UINT64_MAX;  // the context of data that no rank takes
 
 }  // namespace
 

@@ -1,9 +1,9 @@
-// RTSs whose data is sent right behind them, without a wait for an answer.
+// Pushes: RTSs whose data is sent right behind them, without a wait for an answer.
 //
-// The rank's engine says which may be (shm::kFlagPushed): it bounds how much is pushed and not
-// matched. The send is over once the transport has taken all of it, as that of an eager message;
-// the receiver's core has all of it then, or will, and says nothing of its end. If the connection
-// breaks meanwhile, the peer's end, or the cut, ends the send.
+// The rank's engine says which messages may be pushed (shm::kFlagPushed): it bounds how much is
+// pushed and not matched. As with an eager message, the send is over once the transport has taken
+// all of the data; the receiver's core has the data then, or will have it, and does not report the
+// end. If the connection breaks meanwhile, the end of the peer, or of the link, ends the send.
 //
 // Calling thread: the progress thread. Does not block.
 #pragma once
@@ -21,13 +21,14 @@ namespace ferry::progress {
 
 class Pushes {
  public:
-  // `outbound` outlives this. Longer data is not pushed; 0: none is.
+  // `outbound` outlives this. Data longer than `most_bytes` is not pushed; 0: no data is.
   Pushes(Outbound& outbound, uint64_t most_bytes);
 
-  // Whether the data of an RTS, whose memory is known, is to follow it.
+  // Returns true if the data of an RTS, whose memory is known, is to be sent right behind it.
   bool MayPush(const shm::Descriptor& command, const SentRts& rts) const;
-  // Sends RTS and data; `rank.claim` is on its memory, if that is in a region. kOk: under way;
-  // the rank hears of its end. Everything else: as Outbound::SendWith; the RTS is as before then.
+  // Sends RTS and data; `rank.claim` holds the memory, if that is in a region. kOk: the message is
+  // under way, and the rank hears of its end. Other errors as of Outbound::SendWith; *rts is
+  // unchanged then.
   ErrorCode Send(ServedRank& rank, const PacketHeader& header, uint32_t send_request,
                  const transport::Attachment& data, SentRts* rts, uint64_t now_ns);
   // Takes the transport's report on a message whose context has kPushContext.

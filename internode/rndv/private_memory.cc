@@ -24,7 +24,7 @@ PrivateMemory::PrivateMemory(transport::Transport& transport, Registrar& registr
   all_.size_bytes = kAllBytes;
   all_.identity.region = kAllRegion;
   all_.name = "the rank's memory";
-  // What goes after this line is noted, and so the registration ends with it.
+  // The home notes memory that the program unmaps after Watch, so that its registration ends, too.
   all_.pin = [&transport, home](
                  std::byte* base,
                  uint64_t bytes) -> StatusOr<std::unique_ptr<transport::Registration>> {

@@ -1,9 +1,9 @@
-// Memory of ranks that belongs to no region, where the home of the core reaches it.
+// PrivateMemory: memory of ranks that belongs to no region, where the home of the core reaches it.
 //
-// Where the transport pins nothing, registering is an entry in a table: it is done for as long as
-// an RTS or a rendezvous get needs it (Reach). Where memory is pinned that would be dear: there
-// long data stays registered (Keep), if the home watches what the program does with its memory, and
-// the rest goes by a stage.
+// Where the transport pins nothing, registering is an entry in a table: memory is registered for as
+// long as an RTS or a rendezvous get needs it (Reach). Where registering pins memory that would
+// cost too much: there long data stays registered (Keep), if the home watches the program's changes
+// of its mappings, and the rest goes through staging blocks.
 //
 // Calling thread: the progress thread. Does not block.
 #pragma once
@@ -22,37 +22,38 @@ namespace ferry::progress {
 
 class PrivateMemory {
  public:
-  // Shorter data is copied sooner than it is pinned.
+  // Shorter data is not pinned, since copying it takes less time.
   static constexpr uint64_t kLeastKept = 32 << 10;
 
-  // The first three outlive this. `home` may be null.
+  // The first three references outlive this. `home` may be null.
   PrivateMemory(transport::Transport& transport, Registrar& registrar, Registrations& registrations,
                 Home* home);
 
-  // As Home::Locate, for memory that may be of no region, too.
+  // Like Home::Locate, also for memory of no region.
   ErrorCode Locate(const ServedRank& rank, uint64_t bytes, NamedBy by, shm::Location* where) const {
     return home_ == nullptr || where->region == 0 ? ErrorCode::kOk
                                                   : home_->Locate(rank, bytes, by, where);
   }
 
-  // Home::LockOf.
+  // Like Home::LockOf; null without a home.
   shm::ElementLock* LockOf(const ServedRank& rank, uint32_t region) const {
     return home_ == nullptr ? nullptr : home_->LockOf(rank, region);
   }
 
-  // Where it lies, for a CPU and for now. Null: it is not reached.
+  // Returns where the memory is mapped, for a CPU and for now. Null: it is not reached.
   std::byte* At(const ServedRank& rank, uint64_t address, uint64_t bytes) const {
     return home_ == nullptr ? nullptr : home_->Reach(rank, address, bytes);
   }
 
-  // Where it lies; its registration goes into *pinned. Null: it is not reached, or was refused.
+  // Registers the memory, and returns where it is mapped; *pinned gets the registration. Null: the
+  // memory is not reached, or the registration was refused.
   std::byte* Reach(const ServedRank& rank, uint64_t address, uint64_t bytes,
                    transport::Access access, PinnedMemory* pinned) const;
 
-  // Whether data of this length is to stay registered.
+  // Returns true if data of this length is to stay registered.
   bool MayKeep(uint64_t bytes) const { return keeps_ && bytes >= kLeastKept; }
-  // Has `claim` hold it, as Registrations::Hold says. Everything but kOk and kWouldBlock: it goes
-  // by a stage. Only if MayKeep.
+  // Makes `claim` hold the memory, as Registrations::Hold says. Call it only if MayKeep returns
+  // true. kOk and kWouldBlock as there; any other error: the data goes through staging blocks.
   ErrorCode Keep(const ServedRank& rank, uint64_t address, uint64_t bytes, UseFor use,
                  uint64_t now_ns, Claim* claim) const;
 

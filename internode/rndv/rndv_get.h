@@ -1,4 +1,5 @@
-// The receiving side of large messages from other nodes: fetches them where the rank wants them.
+// RndvGets: the receiving side of large messages from other nodes. Fetches them to where the rank
+// wants them.
 //
 // From a heap, a fragment is an RMA read of a part of the source; from private or device memory, of
 // a block that the sender's daemon staged and announced (rndv_staged.h). Into a heap, the read goes
@@ -29,12 +30,12 @@
 
 namespace ferry::progress {
 
-// What a rendezvous get is for if not for a receive: a long operation of one_sided.h.
+// The long operation of one_sided.h for which a rendezvous get was begun, if not for a receive.
 struct OneSidedEnd {
   bool is_get = false;
   uint16_t answer = 0;    // a get: of the rank here, as AwaitedAnswer
   uint32_t ring_get = 0;  // not 0: a get of its rings, as RingTransfer::request
-  // A put: the rank's word that is changed then.
+  // A put: the rank's word that is changed at its end.
   uint8_t signal = 0;  // shm::SignalUpdate
   uint32_t signal_region = 0;
   uint64_t signal_offset = 0;
@@ -50,68 +51,72 @@ struct RndvGet : Transfer {
 
   Incoming::Kind kind = Incoming::Kind::kHeap;
   ParkedBytes parked;           // kParked: the message
-  IncomingId arriving{};        // kArriving: the note of it, until all of it is there
+  IncomingId arriving{};        // kArriving: its number in the delivery, until it is complete
   uint64_t remote_address = 0;  // kHeap
   uint64_t key = 0;
   std::vector<WireBlock> announced;  // kPrivate: to be read, in order
   uint32_t reading = 0;              // fragments that are being read
-  uint32_t announcing = 0;           // the most that were, or were to be, at a time
+  uint32_t announcing = 0;           // the most that were read, or were to be, at a time
   bool is_kept = false;              // `mapped` is private, and stays registered (private_memory.h)
   bool is_direct = false;            // `mapped` is the NIC's name of device memory
-  bool asked = false;  // its memory is registered, if it needs that; kPrivate: so was kRndvGet
+  bool asked = false;  // its memory is registered, if it needs that; kPrivate: kRndvGet was sent
 };
 
 struct RndvGetFragment : Fragment {
   uint64_t remote_address = 0;
   uint64_t key = 0;
   uint64_t remote_block = 0;  // kPrivate
-  bool owes_block = false;    // it is to be given back
+  bool owes_block = false;    // `remote_block` is to be given back
 };
 
 class RndvGets : public Transfers<RndvGets, RndvGet, RndvGetFragment> {
  public:
-  // All outlive this.
+  // All references outlive this.
   RndvGets(transport::Transport& transport, Outbound& outbound, StagingDepot& depot,
            Registrations& registrations, const PrivateMemory& private_memory,
            const PipelineRules& rules, uint64_t timeout_ns);
 
-  // Begins what a rank's kRndvGet asks for. An error text when no correct rank writes such a
-  // command.
+  // Begins the rendezvous get that a rank's kRndvGet asks for. Returns an error text if no correct
+  // rank writes such a command.
   std::optional<std::string> Start(ServedRank& rank, const shm::RndvGetCommand& command,
                                    uint64_t now_ns);
-  // The same for what a daemon has announced to another, into memory of `rank`. `on_one_sided_end`
-  // hears of its end, before the sender's daemon.
+  // Begins a rendezvous get for a one-sided operation: fetches data that the other daemon has
+  // announced into memory of `rank`. At its end `on_one_sided_end` is called, before the sender's
+  // daemon hears of it.
   void StartOneSided(ServedRank& rank, uint32_t source, Incoming::Kind kind, const WireRts& rts,
                      const shm::Location& destination, uint64_t size_bytes, const OneSidedEnd& end,
                      uint64_t now_ns);
-  // Returns how the operation has ended.
+  // Called at the end of a one-sided operation's rendezvous get. Returns how the operation has
+  // ended.
   std::function<ErrorCode(const RndvGet& rndv_get, ServedRank& rank)> on_one_sided_end;
-  // Where the data of a pushed message may go, fragment `fragment` of the rendezvous get that waits
-  // for it. False: none does, or not for memory of this process.
+  // Finds the place for the data of a pushed message, as fragment `place->fragment` of the
+  // rendezvous get that waits for it. False: none waits, or its destination is not memory of this
+  // process.
   struct Place {
     std::byte* to = nullptr;
     uint64_t bytes = 0;
     FragmentId fragment{};
   };
   bool TakePlace(ServedRank& rank, IncomingId id, uint64_t now_ns, Place* place);
-  // It is there, or will not be.
+  // The data of that fragment is in its place, or will not come.
   void OnPlaced(FragmentId id, ErrorCode code, uint64_t now_ns);
-  // The same for a message that is held by the rank's delivery: it is parked now, or forgotten.
+  // The data of a message that the rank's delivery holds is complete, or will not come: the message
+  // is parked now, or forgotten.
   void OnArrived(ServedRank& rank, IncomingId id, ErrorCode code, uint64_t now_ns);
-  // The sender's daemon staged a block, for a rendezvous get of `rank` from `source`.
+  // The sender's daemon has staged a block for a rendezvous get of `rank` from `source`.
   void OnBlockReady(ServedRank& rank, uint32_t source, const WireBlock& block, uint64_t now_ns);
   void OnReadComplete(uint64_t context, ErrorCode code, uint64_t now_ns);
   void OnCopied(const CopyTask& task, uint64_t now_ns);
 
-  // Goes on where a slot, a staging block or registered memory was wanting.
+  // Goes on with transfers that waited for a slot, a staging block or registered memory.
   void Advance(uint64_t now_ns);
   // Ends the rendezvous gets whose source has been silent for too long.
   void CheckDeadlines(uint64_t now_ns);
-  // Fails those that need that rank.
+  // Fail the rendezvous gets that need the rank `source`.
   void FailWith(const Job* job, uint32_t source, ErrorCode error, uint64_t now_ns);
   void FailBetween(const ServedRank* rank, uint32_t source, ErrorCode error, uint64_t now_ns);
 
-  // The job is about to go.
+  // Forgets a job that is about to go.
   void Drop(Job& job);
 
   uint32_t reads() const { return slots_.under_way(); }

@@ -1,5 +1,5 @@
-// The sending side of receiver-first rendezvous: writes messages of ranks here into receives that
-// ranks on other nodes have announced by RTR (rndv_rtr.h is the receiving side).
+// RndvPuts: the sending side of receiver-first rendezvous. Writes messages of ranks here into
+// receives that ranks on other nodes have announced by RTR (rndv_rtr.h is the receiving side).
 //
 // An RTR that comes is noted here, and the rank gets a hint. When the rank sends a message by it
 // (kPut), the note says where to; without one (withdrawn, or pushed out by others) the message is
@@ -30,7 +30,7 @@ struct RndvPut : Transfer {
 
 class RndvPuts : public Transfers<RndvPuts, RndvPut, Fragment> {
  public:
-  // All outlive this.
+  // All references outlive this.
   RndvPuts(transport::Transport& transport, Outbound& outbound, StagingDepot& depot,
            Registrations& registrations)
       : Transfers(kWritesUnderWay),
@@ -45,17 +45,17 @@ class RndvPuts : public Transfers<RndvPuts, RndvPut, Fragment> {
   void OnWithdraw(Job& job, uint32_t source, uint32_t receiver, const WireReceive& receive,
                   uint64_t now_ns);
 
-  // Carries out a rank's kPut. kOk: it has begun. kNotFound: RTS the message instead.
-  // kWouldBlock: try again. Else the node is not reachable.
+  // Carries out a rank's kPut. kOk: it has begun. kNotFound: send an RTS instead. kWouldBlock: try
+  // again. Any other error: the node is not reachable.
   ErrorCode Start(ServedRank& rank, const shm::Descriptor& command, uint64_t now_ns);
   void OnWriteComplete(uint64_t context, ErrorCode code, uint64_t now_ns);
 
-  // Goes on where a slot was wanting.
+  // Goes on with transfers that waited for a slot.
   void Advance(uint64_t now_ns) { ResumeForSlots(now_ns); }
-  // Forgets that rank's RTRs, which are worth nothing any more.
+  // Forgets that rank's RTRs, which are not valid any more.
   void ForgetNotes(Job& job, uint32_t receiver);
 
-  // The job is about to go.
+  // Forgets a job that is about to go.
   void Drop(Job& job) {
     for (NodeUse& node : job.nodes) {
       slots_.Forget(node.writes);
@@ -67,7 +67,8 @@ class RndvPuts : public Transfers<RndvPuts, RndvPut, Fragment> {
  private:
   friend class Transfers<RndvPuts, RndvPut, Fragment>;
 
-  // Of all: the transport's other slots are for others.
+  // The most writes under way, of all transfers. The transport's other slots are left to other
+  // operations.
   static constexpr uint32_t kWritesUnderWay = 32;
 
   static bool MayBegin(const RndvPut& put);

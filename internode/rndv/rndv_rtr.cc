@@ -264,7 +264,7 @@ void Rtrs::Close(uint64_t id, Window& window, uint64_t now_ns) {
   Release(window);
 }
 
-// If it closes and nobody uses it any more.
+// Unpins a window that is being closed and that no RTR uses any more.
 void Rtrs::Release(Window& window) {
   if (window.state != Window::State::kClosing || window.live != 0) {
     return;
@@ -328,7 +328,7 @@ bool Rtrs::TryRemoveRegion(ServedRank& rank, ServedRegion& region, uint64_t dead
   if (now_ns < deadline_ns || window.state != Window::State::kClosing) {
     return false;
   }
-  // The memory is nobody's any more, so what is written there does no harm while it is kept.
+  // The memory has no owner any more, so late writes do no harm while it is kept.
   window.pinned.ReleaseAt(now_ns + timeout_ns_);
   --closing_;
   for (RtrReceive& entry : rank.rtr_receives) {

@@ -1,17 +1,17 @@
-// Receives of ranks here that their sources on other nodes may write into (receiver-first
+// Rtrs: receives of ranks here into which their sources on other nodes may write (receiver-first
 // rendezvous; engine/rendezvous/rtr.h has the rules).
 //
-// A rank's kRtr goes on to the source's daemon with what an RMA write needs. That daemon says in
-// order which message it writes (kPut, which is passed on to the rank), writes, and says how it
-// ended (kPutDone): then the receive is over (kRndvGetDone). The rank's kWithdraw asks for an RTR
-// back; the other daemon agrees (kWithdrawn) unless it has said kPut before.
+// A rank's kRtr goes on to the source's daemon with the address and key that an RMA write needs.
+// That daemon says in order which message it writes (kPut, which is passed on to the rank), writes,
+// and says how it ended (kPutDone): then the receive is over (kRndvGetDone). The rank's kWithdraw
+// asks for an RTR back; the other daemon agrees (kWithdrawn) unless it has said kPut before.
 //
 // Peers write by a key of its own for each region, its *window*, which is made when the region is
 // first announced by RTR. Device memory has one where the NIC reaches it; else no RTR leaves, and
-// messages are fetched. So nobody writes into memory that is used for something else: where nobody
-// will say any more whether a write is through (the link was cut, or a write was given up), the
-// window is closed, the RTRs of other peers in it are withdrawn, and only when its key is
-// worthless are those receives over. The next RTR opens another one.
+// messages are fetched. So no peer writes into memory that is used for something else: where the
+// end of a write will not be reported any more (the link was cut, or a write was given up), the
+// window is closed, the RTRs of other peers in it are withdrawn, and those receives end only when
+// its key is invalid. The next RTR opens another window.
 //
 // Calling thread: the progress thread. Does not block.
 #pragma once
@@ -34,7 +34,7 @@ namespace ferry::progress {
 
 class Rtrs {
  public:
-  // All outlive this.
+  // All references outlive this.
   Rtrs(Registrar& registrar, Outbound& outbound, StagingDepot& depot, uint64_t timeout_ns)
       : registrar_(registrar), outbound_(outbound), depot_(depot), timeout_ns_(timeout_ns) {}
 
@@ -44,7 +44,7 @@ class Rtrs {
                                      uint64_t now_ns);
   std::optional<std::string> Withdraw(ServedRank& rank, const shm::Descriptor& command,
                                       uint64_t now_ns);
-  // The receive was matched with an RTS.
+  // Ends the RTR of a receive that was matched with an RTS.
   void OnRndvGet(ServedRank& rank, uint32_t request, uint32_t generation);
 
   // Take the messages of a source's daemon. False: the rank has announced by RTR no such receive to
@@ -52,27 +52,29 @@ class Rtrs {
   bool OnPut(ServedRank& rank, uint32_t source, const WirePut& put, uint64_t now_ns);
   void OnPutDone(ServedRank& rank, uint32_t source, const WirePutDone& done, uint64_t now_ns);
   void OnWithdrawn(ServedRank& rank, uint32_t source, const WireReceive& receive);
-  // Nothing more comes from there, but writes may be on their way.
+  // Ends the RTRs to a rank whose link has failed. Nothing more comes from there, but writes may be
+  // on their way.
   void OnLinkFailed(Job& job, uint32_t source, ErrorCode error, uint64_t now_ns);
-  // The same for those of one rank here.
+  // Ends the RTRs of one rank here to `source`, where writes may be on their way, too.
   void FailBetween(ServedRank& rank, uint32_t source, ErrorCode error, uint64_t now_ns);
 
-  // The region is about to go. False: peers may write into it, or the NIC has not let go of it
-  // yet; try again. From the deadline on the memory is kept, for a while, for those who may.
+  // Prepares the removal of a region. False: peers may write into it, or the NIC has not released
+  // it yet; try again. From the deadline on returns true: the memory is then kept for a while, for
+  // peers that may still write.
   bool TryRemoveRegion(ServedRank& rank, ServedRegion& region, uint64_t deadline_ns,
                        uint64_t now_ns);
 
-  // The rank is about to go, and its regions have.
+  // Forgets a rank that is about to go, once its regions have gone.
   void Forget(ServedRank& rank);
 
-  // Goes on with windows that close.
+  // Goes on with the windows that are being closed.
   void Advance();
-  // The daemon of a source that is gone may have forgotten the job, and does not answer: after a
-  // while the window is closed instead.
+  // Closes the windows of RTRs whose source is gone and whose daemon has not answered for a while:
+  // that daemon may have forgotten the job.
   void CheckDeadlines(Directory& directory, uint64_t now_ns);
   bool awaits_answers() const { return waiting_ != 0; }
   bool closes_windows() const { return closing_ != 0; }
-  // Receives that are being written.
+  // How many receives are being written.
   uint32_t written() const { return written_; }
 
   void Report(const ServedRank& rank, uint64_t now_ns, std::vector<TransferReport>* reports);
@@ -80,15 +82,15 @@ class Rtrs {
  private:
   struct Window {
     enum class State {
-      kOpen,       // once it is pinned
-      kClosing,    // until nobody uses it
-      kUnpinning,  // until its key is worthless
+      kOpen,       // open once it is pinned
+      kClosing,    // until no RTR uses it
+      kUnpinning,  // until its key is invalid
     };
     State state = State::kOpen;
     ServedRank* rank = nullptr;
     ServedRegion* region = nullptr;
     PinnedMemory pinned;
-    uint32_t live = 0;  // RTRs in it, but for the lost ones
+    uint32_t live = 0;  // RTRs in it, without the lost ones
     std::future<void> unpinned;
   };
 

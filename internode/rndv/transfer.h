@@ -1,5 +1,5 @@
-// A large message between nodes on its way, as one of its daemons sees it, and its fragments
-// (transfers.h).
+// Transfer: a large message on its way between nodes, as one of its two daemons sees it, and its
+// fragments (transfers.h).
 //
 // Calling thread: the progress thread. Does not block.
 #pragma once
@@ -22,7 +22,7 @@ namespace ferry::progress {
 enum class TransferId : uint64_t {};
 enum class FragmentId : uint64_t {};
 
-// What the next fragment of a transfer waits for.
+// The resource or event that the next fragment of a transfer waits for.
 enum class Want : uint8_t { kNothing, kSlot, kBlock, kMemory, kArrival };
 
 struct Transfer {
@@ -32,12 +32,12 @@ struct Transfer {
   uint32_t peer = 0;           // and that of the other one
   uint32_t request = 0;        // of the rank here
   uint32_t generation = 0;
-  uint32_t send_request = 0;  // of the rank that sends, which name the message
+  uint32_t send_request = 0;  // of the sending rank; the two name the message
   uint32_t send_generation = 0;
 
-  // Where the message lies here: `mapped`, where the NIC reaches it once it is claimed; or, with
-  // copies by way of a stage, at `address` in the rank's process or in a region of device memory,
-  // which is `device` if this process has imported that.
+  // Where the message lies here: at `mapped`, where the NIC reaches it once it is claimed; or, with
+  // copies through staging blocks, at `address` in the rank's process or in a region of device
+  // memory, which is at `device` if this process has imported it.
   ServedRegion* region = nullptr;  // in use for as long as `rank` is
   std::byte* mapped = nullptr;
   Claim claim;             // on its memory,
@@ -46,18 +46,18 @@ struct Transfer {
   uint64_t address = 0;
   uint32_t device_region = 0;  // its number
   std::byte* device = nullptr;
-  std::optional<engine::BlockPlan> plan;  // where a device is at an end: how to cut it
+  std::optional<engine::BlockPlan> plan;  // how to cut it, if one end is in device memory
 
   uint64_t size_bytes = 0;
   uint64_t begun_bytes = 0;
   uint64_t done_bytes = 0;
   uint32_t under_way = 0;  // fragments
-  uint32_t lent = 0;       // of these, in blocks that the peer may read
+  uint32_t lent = 0;       // of these, fragments in blocks that the peer may read
   Want wants = Want::kNothing;
   bool has_turn = false;             // its rank's turn has come: it need not wait for a block
   bool stopped = false;              // begins no more fragments
   ErrorCode error = ErrorCode::kOk;  // the first
-  uint64_t heard_ns = 0;             // when the peer, or we, last did something for it
+  uint64_t heard_ns = 0;             // when the peer, or this daemon, last did something for it
   uint64_t begun_ns = 0;
 };
 
@@ -70,28 +70,30 @@ struct Fragment {
   uint64_t begun_ns = 0;
 };
 
-// What it waits for, for people; null: nothing.
+// The name of a Want, for people to read; null: kNothing.
 const char* NameOfWant(Want want);
 
-// How its device memory here and the network meet, for people; empty: it lies in none.
+// How the transfer's device memory here and the network meet, for people to read; empty: it lies in
+// no device memory.
 std::string WayOf(const Transfer& transfer);
 
-// Notes where it lies: in a region of its rank, at that offset, or in the private memory of the
-// rank's process. Errors: kUnsupported, kPermissionDenied (nobody here reaches that).
+// Note where the message lies: in a region of its rank, at that offset, or in the private memory of
+// the rank's process. kUnsupported; kPermissionDenied: no process of the daemon reaches that
+// memory.
 ErrorCode LieIn(ServedRegion* region, uint64_t offset, Transfer* transfer);
 void UseRegion(ServedRegion* region, Transfer* transfer);
 ErrorCode LieInPrivate(uint64_t address, Transfer* transfer);
-// What to begin next, at most `longest_bytes`. The first fragment is short if it goes through a
-// stage, so that the next step starts early.
+// Returns the range of the next fragment, of at most `longest_bytes`. The first fragment is short
+// if it goes through a staging block, so that the next step starts early.
 engine::Block NextRange(const Transfer& transfer, uint64_t longest_bytes);
-// The read or write of a fragment, but for where the peer has it.
+// The RMA read or write of a fragment, without the peer's address.
 transport::RmaRequest RmaOf(const Transfer& transfer, const Fragment& fragment);
-// Has a fragment copied between the rank's memory and `local`, of the stage.
+// Submits the copy of a fragment between the rank's memory and `local`, in a staging block.
 void SubmitCopy(CopyTask::Direction direction, const Transfer& transfer, Fragment* fragment,
                 std::byte* local);
 
-// While the job is traced, records what has just ended: what the NIC did of a fragment, a copy, or
-// a transfer as a whole.
+// Record an event that has just ended, while the job is traced: a NIC's part of a fragment, a copy,
+// or a whole transfer.
 void TracePiece(const Transfer& transfer, const Fragment& fragment, TraceKind kind,
                 ErrorCode error);
 void TraceCopy(const Transfer& transfer, const Fragment& fragment, TraceKind kind,

@@ -1,10 +1,10 @@
-// What rendezvous gets, puts and staged sends have in common: the life of a large message between
-// nodes, in one daemon.
+// Transfers: the common part of rendezvous gets, puts and staged sends, namely the life of a large
+// message between nodes, in one daemon.
 //
 // A transfer moves in *fragments*: ranges of the message, each of which is a read, a write or a
 // copy. A few fragments are under way at a time. Where a fragment cannot begin, its transfer waits
-// in a queue for what it wants. A transfer that has failed is stopped: it begins no more fragments.
-// It ends when nothing of it is under way and no fragment is left to begin.
+// in a queue for the resource that it needs. A transfer that has failed is stopped: it begins no
+// more fragments. It ends when nothing of it is under way and no fragment is left to begin.
 //
 // Calling thread: the progress thread. Does not block.
 #pragma once
@@ -34,7 +34,7 @@ namespace ferry::progress {
 template <typename Self, typename T, typename P>
 class Transfers {
  public:
-  // Fail those that match; each ends once nothing of it is under way.
+  // Fail the transfers that match; each ends once nothing of it is under way.
   void FailOf(const ServedRank* rank, ErrorCode error, uint64_t now_ns) {
     FailIf(error, now_ns, [rank](const T& t) { return t.rank == rank; });
   }
@@ -48,7 +48,7 @@ class Transfers {
     FailIf(error, now_ns, [region](const T& t) { return t.region == region; });
   }
 
-  // Reports those of `rank`, for people who look.
+  // Reports the transfers of `rank`, for people to read.
   void Report(const ServedRank& rank, uint64_t now_ns, std::vector<TransferReport>* reports) {
     transfers_.ForEach([&](TransferId, const T& t) {
       if (t.rank == &rank) {
@@ -57,7 +57,7 @@ class Transfers {
       }
     });
   }
-  // Writes into the trace what has not ended yet.
+  // Writes the transfers that have not ended yet into the trace.
   void TraceUnfinished() {
     transfers_.ForEach(
         [](TransferId, const T& t) { TraceWhole(t, T::kTraceKind, ErrorCode::kWouldBlock); });
@@ -71,16 +71,16 @@ class Transfers {
   }
 
  protected:
-  // At most so many fragments use slots of the network, but for the parts of those who have less.
+  // `most_slots`: fragments that use slots of the network; a flow below its part may exceed that.
   explicit Transfers(uint32_t most_slots) : slots_(most_slots) {}
 
-  // Adds one of `rank`, in the use of its memory.
+  // Adds a transfer of `rank`, which counts as a use of the rank's memory.
   TransferId Insert(ServedRank& rank, uint64_t now_ns);
   P& InsertFragment(TransferId id, const T& t, uint64_t now_ns);
 
   // Begins what can be begun, and ends the transfer if that was all.
   void Step(TransferId id, T& t, uint64_t now_ns);
-  // A fragment has ended. It is forgotten, and its transfer goes on.
+  // Forgets a fragment that has ended, and goes on with its transfer.
   void EndFragment(const P& fragment, ErrorCode error, uint64_t now_ns);
   void Fail(TransferId id, T& t, ErrorCode error, uint64_t now_ns);
   void EndIfDone(TransferId id, T& t, uint64_t now_ns);
@@ -90,16 +90,17 @@ class Transfers {
   void OnStopped(T& /*t*/, uint64_t /*now_ns*/) {}
   static const char* NameOfWant(const T& t) { return progress::NameOfWant(t.wants); }
 
-  // Its node's part of the blocks.
+  // The share of the blocks that belongs to the transfer's node.
   static SlotFlow& BlocksOf(const T& t);
   // How many fragments of one transfer may be under way, if that is `usual`.
   static uint32_t Window(const T& t, uint32_t usual);
-  // A block for the next fragment. kWouldBlock: there is none past those who wait, or for its node.
+  // Takes a block for the next fragment. kWouldBlock: earlier waiters, or the node's share, leave
+  // none.
   static ErrorCode TakeBlock(StagingDepot& depot, T& t, StagingBlock** block);
-  // Go on with those that wait for a slot, while there are some for them; with all of a queue,
+  // Go on with transfers that wait for a slot, while there are some; with all transfers of a queue;
   void ResumeForSlots(uint64_t now_ns);
   void ResumeAll(std::deque<TransferId>& queue, uint64_t now_ns);
-  // and with those that wait for a block, in their ranks' turns, while there is one.
+  // with transfers that wait for a block, in their ranks' turns, while there is one.
   void Resume(StagingPool& pool, uint64_t now_ns);
 
   SlotMap<TransferId, T> transfers_;
@@ -253,7 +254,7 @@ ErrorCode Transfers<Self, T, P>::TakeBlock(StagingDepot& depot, T& t, StagingBlo
   return ErrorCode::kOk;
 }
 
-// True: it waits again.
+// Goes on with one transfer that has waited. True: it waits again.
 template <typename Self, typename T, typename P>
 bool Transfers<Self, T, P>::ResumeOne(TransferId id, bool has_turn, uint64_t now_ns) {
   if (T* t = transfers_.Find(id); t != nullptr) {

@@ -1,5 +1,5 @@
-// What a core needs of a rank that it serves: who it is, its two segments, and where in these the
-// two meet.
+// ServedSegments: what a core knows of a rank that it serves: its identity, its two segments, and
+// (Seat) the places in these by which rank and core exchange descriptors.
 //
 // The identity and the segments never change after the rank was added to the core.
 #pragma once
@@ -23,10 +23,11 @@ struct ServedSegments {
   uint32_t local_size = 0;     // ranks of the job on this node
   uint32_t job_size = 0;       // and on all
   uint32_t request_limit = 0;  // copied out when the segments were checked: the rank can change it
-  // For copies by way of a stage: its process, and whether that may be reached.
+  // For copies through staging blocks: its process, and whether the kernel allows access to that.
   pid_t pid = 0;
   std::atomic<bool> private_memory_reachable = false;
-  // A home whose mappings are somebody else's releases them before the end (Mapping::Release).
+  // A home that does not own the mappings releases them before this is destroyed
+  // (Mapping::Release).
   shm::Mapping session_map;
   shm::Mapping inbox_map;
 
@@ -36,20 +37,20 @@ struct ServedSegments {
   shm::InboxLayout* inbox() const { return reinterpret_cast<shm::InboxLayout*>(inbox_map.base()); }
 };
 
-// Where a core serves a rank.
+// The places in a rank's segments by which one core serves the rank.
 struct Seat {
-  shm::LaneLayout* commands = nullptr;        // what the rank says to it
-  shm::WakeLayout* wake = nullptr;            // by which the rank wakes it
-  uint32_t lane = 0;                          // of the rank's inbox, for what arrives
-  shm::OneSidedFailures* failures = nullptr;  // which it tells the rank
+  shm::LaneLayout* commands = nullptr;        // the lane from the rank to the core
+  shm::WakeLayout* wake = nullptr;            // by which the rank wakes the core
+  uint32_t lane = 0;                          // of the rank's inbox, for arriving messages
+  shm::OneSidedFailures* failures = nullptr;  // failures that the core reports to the rank
 };
 
-// ferryd's, for all messages between nodes,
+// The seat of ferryd, which carries all messages between nodes but those of direct links.
 inline Seat DaemonSeat(const ServedSegments& rank) {
   return {&rank.layout()->to_daemon, &rank.layout()->daemon_wake, shm::DaemonLane(rank.local_size),
           &rank.layout()->failures[0]};
 }
-// and that of the rank's own core, for its direct links.
+// The seat of the rank's own core, for its direct links.
 inline Seat LinkSeat(const ServedSegments& rank) {
   return {&rank.layout()->to_link, &rank.layout()->link_wake, shm::LinkLane(rank.local_size),
           &rank.layout()->failures[1]};

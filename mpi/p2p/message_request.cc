@@ -10,7 +10,7 @@
 namespace ferry::mpi {
 namespace {
 
-// Requests that are nobody's. They are never given back to the system.
+// Requests that are not in use. Their memory is never given back to the system.
 struct Pool {
   std::mutex mutex;
   MessageRequest* first = nullptr;
@@ -174,7 +174,7 @@ bool MessageRequest::is_enqueued() const {
   return persistent_ != 0 && front_end->queues->IsEnqueued(persistent_);
 }
 
-// What queues refuse is refused here, where both sides can be told.
+// Refuses a payload with gaps, which queues cannot move, here, where both sides can be told.
 Failure MessageRequest::AddOffered(std::vector<client::RequestHandle>* offered) {
   if (is_null_) {
     return {};

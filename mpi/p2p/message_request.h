@@ -1,7 +1,7 @@
 // Sends and receives that do not block, persistent or not.
 //
-// Taken from a pool, and with handles that stay theirs, so that starting one costs little more than
-// the message. Calling thread: see request.h; Take: any.
+// Requests come from a pool and keep their handles, so that starting one costs little more than its
+// message. Calling thread: see request.h; Take: any.
 #pragma once
 
 #include <cstdint>
@@ -18,17 +18,18 @@ class MessageRequest final : public Request, public Matchable {
   // Takes a request that names nothing yet.
   static Ref<MessageRequest> Take();
 
-  // Starts a message whose peer, tag, context and mode `message` says; its buffer is the payload's.
+  // Starts a message with the peer, tag, context and mode of `message`, and the payload's buffer.
   Failure Begin(Comm& comm, bool is_send, Payload payload, client::Message message);
-  // A message that libferry has started, without a payload to keep.
+  // Makes this the request of a message that libferry has started, without a payload to keep.
   void Adopt(Comm& comm, bool is_send, int32_t peer, client::RequestHandle started);
-  // The handle of a receive whose message was there: complete. Null: no memory for another one.
+  // Makes a complete request for a receive whose message was there, and returns its handle. Null:
+  // no memory for another one.
   static MPI_Request PublishReceived(Comm& comm, const client::Completion& completion);
-  // A receive from MPI_PROC_NULL: complete.
+  // Makes this a receive from MPI_PROC_NULL, which is complete.
   void BeginNull(Comm& comm);
-  // Whether the operation is over and its status says nothing, as for an eager send.
+  // Returns true if the operation is over and its status is empty, as for an eager send.
   bool is_over() const { return handle_ == client::kCompletedSend; }
-  // Makes a persistent one. To and from MPI_PROC_NULL: `null` (it is complete at each start).
+  // Makes this a persistent request. `null`: to or from MPI_PROC_NULL, complete at each start.
   Failure Make(Comm& comm, Payload payload, client::Message message, bool is_send, bool null);
 
   bool IsDone() override;
@@ -48,7 +49,8 @@ class MessageRequest final : public Request, public Matchable {
   MPI_Request Publish() override;
   void Unpublish(MPI_Request handle) override;
 
-  // For a persistent one. With MPI_PROC_NULL there is nothing to match, and nothing to start.
+  // These three are for persistent requests. With MPI_PROC_NULL there is nothing to match, and
+  // nothing to start.
   Failure AddOffered(std::vector<client::RequestHandle>* requests) override;
   Failure IsMatched(bool* matched) override;
   Failure FindEnqueued(client::RequestHandle* handle) override;
@@ -60,16 +62,16 @@ class MessageRequest final : public Request, public Matchable {
   MessageRequest() = default;
   static MessageRequest* TakeFree();
   void Collect();
-  // Persistent: its match was refused.
+  // Returns true if this is a persistent request whose match was refused.
   bool is_refused() const { return persistent_ == 0 && !is_null_; }
-  // For one that is collected.
+  // Call it only when is_collected_ is true.
   void FillIn(MPI_Status* status) const;
 
   bool is_send_ = false;
   bool is_persistent_ = false;
   bool is_active_ = false;
   bool is_null_ = false;       // MPI_PROC_NULL
-  bool is_collected_ = false;  // completion_ holds what came of it
+  bool is_collected_ = false;  // completion_ holds how the operation ended
   Ref<Comm> comm_;
   Payload payload_;
   client::Message message_;

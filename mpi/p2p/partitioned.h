@@ -1,5 +1,5 @@
 // The part of a request that partitioned communication needs (MPI 5.0, chapter 4;
-// ferry/mpi/ferry_mpi/mpix_partitioned.h): what a program says, and asks, of single partitions.
+// ferry/mpi/ferry_mpi/mpix_partitioned.h): the calls of a program about single partitions.
 //
 // Calling thread: any, several at a time, also for one request, while it is active.
 #pragma once
@@ -16,11 +16,11 @@ namespace ferry::mpi {
 // Gives kernels access to a request; see mpi/partitioned/prequest.h.
 class PrequestSource;
 
-// For Request::AwaitUntil: until done(argument), or nobody waits for that any more.
+// For Request::AwaitUntil: waits until done(argument) is true, or the wait was cancelled.
 struct CancellableWait {
   bool (*done)(void*);
   void* argument;
-  const std::atomic<bool>* is_cancelled;  // null: somebody does
+  const std::atomic<bool>* is_cancelled;  // null: the wait cannot be cancelled
 
   static bool IsOver(void* self) {
     const auto& wait = *static_cast<CancellableWait*>(self);
@@ -30,7 +30,7 @@ struct CancellableWait {
 
 class Partitioned {
  public:
-  // Which of the partitions that have arrived MPIX_Parrived_any and _some have named.
+  // The arrived partitions that MPIX_Parrived_any and _some have named in this round.
   class Named {
    public:
     // Each Start makes it empty.
@@ -52,9 +52,9 @@ class Partitioned {
     int first_unnamed_ = 0;    // all before it have been named
   };
 
-  // The calls of queues (ferry/mpi/mpix.h) that use the request. Request::is_enqueued tells: while
-  // there are any, and from an enqueued start until the enqueued wait, only MPI_Pready,
-  // MPI_Parrived and their like may use it beside them.
+  // The calls of queues (ferry/mpi/mpix.h) that use the request. Request::is_enqueued returns
+  // any(): while there are such calls, and from an enqueued start until the enqueued wait, only
+  // MPI_Pready, MPI_Parrived and their like may use it beside them.
   class QueuedCalls {
    public:
     bool any() const { return calls_ != 0 || is_started_; }
@@ -68,24 +68,25 @@ class Partitioned {
     std::atomic<bool> is_started_{false};
   };
 
-  // How many partitions the program readies here, and how many arrive. 0: this side has none of
-  // these; so a send has no arrivals.
+  // How many partitions the program readies here, and how many arrive. 0: this side has no such
+  // partitions; a send has no arrivals.
   virtual int readied_partitions() const = 0;
   virtual int arriving_partitions() const = 0;
-  // Marks partitions [first, last], which exist, as ready. Does not wait for anybody.
-  // MPI_ERR_REQUEST: the request is not active, or one of them was readied in this round: the
-  // others are marked all the same.
+  // Marks partitions [first, last], which exist, as ready. Does not wait for other ranks or
+  // threads. MPI_ERR_REQUEST: the request is not active, or one of the partitions was readied
+  // before in this round; the others are marked all the same.
   virtual Failure Ready(int first, int last) = 0;
-  // The short way for one of them, whose number may be wrong. False: nothing happened; Ready, or
-  // the number, says why.
+  // The quick form of Ready for one partition, whose number may be wrong. False: nothing happened;
+  // check the number, and call Ready, which reports the error.
   virtual bool TryReady(int /*partition*/) { return false; }
-  // Whether that partition's data are there; true if the request is not active, and once it has
-  // failed. Makes progress. Does not block.
+  // Sets *has_arrived if that partition's data are there; true also if the request is not active,
+  // and once it has failed. Makes progress. Does not block.
   virtual Failure HasArrived(int partition, bool* has_arrived) = 0;
-  // Returns once data of this round may be moved: from then on what is readied leaves at once.
-  // Blocks. MPI_ERR_REQUEST: it is not active; the failure of the round.
+  // Returns once data of this round may be moved: from then on readied partitions leave at once.
+  // Blocks. MPI_ERR_REQUEST: the request is not active; or the failure of the round.
   Failure Prepare() { return PrepareUnless(nullptr); }
-  // The same for a queue: ok, too, once `is_cancelled` says that nobody waits for it any more.
+  // Prepare for a queue: also returns, with success, once `is_cancelled` is true since the queue no
+  // longer waits for it.
   virtual Failure PrepareUnless(const std::atomic<bool>* is_cancelled) = 0;
   // Null: kernels cannot use requests of this kind.
   virtual PrequestSource* prequest_source() { return nullptr; }

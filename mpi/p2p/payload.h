@@ -1,6 +1,6 @@
-// The data of a message, which the program named by buffer, count and datatype, as the one run of
-// bytes that Ferry moves. If the elements are no such run, a copy stands in for them: packed before
-// a send, unpacked after a receive. Memory that only streams reach is packed by its device, or by
+// Payload: the data of a message, which the program named by buffer, count and datatype, as the one
+// run of bytes that Ferry moves. If the elements have gaps, Ferry moves a copy: packed before a
+// send, unpacked after a receive. Memory that only streams reach is packed by its device, or by
 // copies of its runs.
 //
 // Calling thread: that of the message. Packing blocks while it copies.
@@ -35,27 +35,28 @@ class Payload {
   ~Payload() { FreeCopy(); }
 
   int64_t size_bytes() const { return size_bytes_; }
-  // Whether the program's memory itself is the run; else Pack or MakeRoom comes before data().
+  // Returns true if the program's memory itself is the run; otherwise call Pack or MakeRoom before
+  // data().
   bool is_dense() const { return !type_; }
   void* data() const { return data_; }
-  // Whether CPUs do not reach the program's data, or some of them. Data may begin before or behind
-  // the buffer that the program has named; at MPI_BOTTOM they may lie anywhere.
+  // Returns true if CPUs do not reach the program's data, or part of them. Data may begin before or
+  // behind the buffer that the program has named; at MPI_BOTTOM they may lie anywhere.
   bool IsByStream() const;
 
-  // All of the data, packed, into memory of the caller's; or bytes [offset, offset + bytes) of
-  // them.
+  // Packs all of the data into memory of the caller's; or bytes [offset, offset + bytes) of the
+  // packed data.
   Failure CopyOut(void* packed) const { return CopyOut(packed, 0, size_bytes_); }
   Failure CopyOut(void* packed, int64_t offset, int64_t bytes) const;
-  // The first `bytes` of the data, packed, go to their places; or those from `offset` on.
+  // Unpacks the first `bytes` of packed data to their places; or `bytes` from `offset` on.
   Failure CopyIn(const void* packed, int64_t bytes) const { return CopyIn(packed, 0, bytes); }
   Failure CopyIn(const void* packed, int64_t offset, int64_t bytes) const;
-  // The copies that CopyOut, or CopyIn of all, consists of, for streams to do.
+  // Lists the copies of which a CopyOut, or CopyIn, of all the data consists, for streams to do.
   std::vector<gpu::StridedCopy> CopiesWith(void* packed, bool is_pack) const;
-  // Makes the copy, as it is to be sent. MPI_ERR_NO_MEM.
+  // Makes the packed copy of data to be sent. MPI_ERR_NO_MEM.
   Failure Pack();
-  // Makes room for what is received.
+  // Makes room for the packed data of a receive. MPI_ERR_NO_MEM.
   Failure MakeRoom();
-  // The first `bytes` of what was received go to their places.
+  // Unpacks the first `bytes` that were received to their places.
   Failure Unpack(int64_t bytes);
   // Frees the copy, if there is one.
   void FreeCopy();

@@ -95,7 +95,7 @@ void EndAbandoned() {
   std::erase_if(abandoned, [](Ref<Request>& request) {
     const bool done = request->IsDone();
     if (done) {
-      (void)request->End(MPI_STATUS_IGNORE);  // nobody is left to hear of a failure
+      (void)request->End(MPI_STATUS_IGNORE);  // no caller is left to report a failure to
     }
     return done;
   });
@@ -123,7 +123,7 @@ void DropLeftRequests() {
       if (!request->IsDone()) {
         return;
       }
-      (void)request->End(MPI_STATUS_IGNORE);  // nobody has asked for a failure
+      (void)request->End(MPI_STATUS_IGNORE);  // the program has not asked for a failure
     }
     request->Unpublish(handle);
   });

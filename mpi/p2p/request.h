@@ -21,16 +21,17 @@ namespace ferry::mpi {
 class Comm;
 class Partitioned;
 
-// The part of a request that ferry/mpi/mpix.h needs: how it is matched for life, and what a queue
-// starts. Nothing blocks.
+// The part of a request that ferry/mpi/mpix.h needs: how it is matched for life, and which request
+// of libferry's a queue starts. Nothing blocks.
 class Matchable {
  public:
-  // Adds libferry's requests that are to be matched; makes them, if need be. MPI_ERR_REQUEST,
-  // MPI_ERR_TYPE, MPI_ERR_NO_MEM: why it cannot be matched, of which the other ends are told, too.
+  // Appends libferry's requests that are to be matched; makes them, if need be. MPI_ERR_REQUEST,
+  // MPI_ERR_TYPE, MPI_ERR_NO_MEM: why the request cannot be matched; the other ends are told, too.
   virtual Failure AddOffered(std::vector<client::RequestHandle>* requests) = 0;
   virtual Failure IsMatched(bool* matched) = 0;
-  // Finds what queues start and wait for; 0: nothing, it is complete at once. MPI_ERR_TYPE: streams
-  // cannot. Does not check that it is matched: others do, if there is anything to match.
+  // Finds libferry's request that queues start and wait for; 0: none, since this request is
+  // complete at once. MPI_ERR_TYPE: streams cannot move its data. Does not check that the request
+  // is matched: the caller does, if there is anything to match.
   virtual Failure FindEnqueued(client::RequestHandle* handle) = 0;
 
  protected:
@@ -43,68 +44,71 @@ void RefuseMatch(const std::vector<client::RequestHandle>& requests);
 
 class Request : public Object {
  public:
-  // Whether it is complete, as far as is known by now: makes no progress. An inactive persistent
-  // request counts as complete.
+  // Returns true if the request is known to be complete by now: makes no progress. An inactive
+  // persistent request counts as complete.
   virtual bool IsDone() = 0;
-  // Waits until it is. Blocks.
+  // Waits until the request is complete. Blocks.
   virtual void Await();
-  // The same until done(argument), which may end it and free it.
+  // Waits until done(argument) is true, and makes progress meanwhile. `done` may end and free the
+  // request. Blocks.
   virtual void AwaitUntil(bool (*done)(void*), void* argument);
-  // Whether these waits say for whom they wait, if that takes long.
+  // Returns true if Await and AwaitUntil tell the daemon for which rank they wait, if that takes
+  // long.
   virtual bool is_watched() const { return false; }
-  // Ends it, when it is done: fills in the status (but not its MPI_ERROR), and a persistent request
-  // becomes inactive. Returns the operation's failure.
+  // Ends a request that is complete: fills in the status (but not its MPI_ERROR), and makes a
+  // persistent request inactive. Returns the operation's failure.
   virtual Failure End(MPI_Status* status) = 0;
-  // The short way to end it and to drop its handle, which becomes null. False: nothing happened,
-  // because it is not done, for all that is known by now, or did not go well, or is to be kept.
+  // The quick form of End, which also frees the handle and sets it to null. False: nothing
+  // happened, because the request is not known to be complete, or has failed, or is to be kept.
   virtual bool EndWell(MPI_Request* /*handle*/, MPI_Status* /*status*/) { return false; }
-  // The status of a request that is done, which stays as it is; empty, unless something is to be
-  // said. For MPI_Request_get_status.
+  // Fills in the status of a complete request without changing the request; an empty status if
+  // there is nothing to tell. For MPI_Request_get_status.
   virtual void Look(MPI_Status* status);
 
   virtual bool is_persistent() const { return false; }
   virtual bool is_active() const { return true; }
-  // Whether it belongs to a queue just now (ferry/mpi/mpix.h): no other call may use it.
+  // Returns true while the request belongs to a queue (ferry/mpi/mpix.h): no other call may use it.
   virtual bool is_enqueued() const { return false; }
-  // Null: it cannot be matched.
+  // Null: the request cannot be matched.
   virtual Matchable* matchable() { return nullptr; }
-  // Null: it has no partitions (partitioned.h).
+  // Null: the request has no partitions (partitioned.h).
   virtual Partitioned* partitioned() { return nullptr; }
-  // Starts it: a persistent one that is inactive.
+  // Starts an inactive persistent request.
   virtual Failure Start();
-  // Asks for it to be cancelled; it must be completed all the same.
+  // Asks for cancellation; the request must be completed all the same.
   virtual Failure Cancel();
-  // At the end of MPI: gives the operation up, if nobody else counts on it.
+  // Gives the operation up at the end of MPI, if no other rank depends on it.
   virtual void GiveUp() {}
-  // The rank of the job that it waits for, or client::kAny: how to wait depends on it.
+  // The rank of the job that the request waits for, or client::kAny. It decides how to wait.
   virtual int32_t awaited_peer() const { return client::kAny; }
   // The communicator whose error handler its failures go to; null: none.
   virtual Comm* comm() const { return nullptr; }
-  // A handle for it, which gets the caller's part in the request.
+  // Makes a handle for the request. The handle takes over the caller's reference to the request.
   virtual MPI_Request Publish();
-  // Takes the handle, and its part, from it: the handle is null for the program from now on.
+  // Removes the handle and drops its reference: for the program the handle is null from now on.
   virtual void Unpublish(MPI_Request handle);
-  // The same for one that is active, and whose operation goes on: it is ended when that is over.
+  // Frees the handle of an active request whose operation goes on; the request is ended when that
+  // is over.
   virtual Failure FreeActive(MPI_Request handle);
 };
 
-// Whether there has been a queue: only then is_enqueued() needs to be asked.
+// True once the process has made a queue: only then does is_enqueued() need to be called.
 extern std::atomic<bool> may_be_enqueued;
 
-// A request that the program has freed before it was complete: it is ended when it is. Takes over
-// the caller's part.
+// Keeps a request that the program has freed before it was complete, and ends it once it is. Takes
+// over the caller's reference.
 void Abandon(Request* request);
-// Ends those of them that are done.
+// Ends the abandoned requests that are complete.
 void EndAbandoned();
-// Waits for all of them.
+// Waits until all abandoned requests are complete. Blocks.
 void AwaitAbandoned();
-// At the end of MPI, for one thread: frees the persistent requests that the program has not freed,
-// ends what is over, and gives up receives that no message came for. Operations that another rank
-// may still count on stay open.
+// Called by one thread at the end of MPI: frees the persistent requests that the program has not
+// freed, ends complete ones, and gives up receives for which no message came. Operations on which
+// another rank may still depend stay open.
 void DropLeftRequests();
 
-// The handle of operations that were complete when they were started, and whose status says
-// nothing: never freed, as long as there are requests at all.
+// The handle of all operations that were complete when they were started and have an empty status.
+// It is never freed, as long as there are requests at all.
 extern MPI_Request completed_request;
 void MakeCompletedRequest();  // once, by MPI_Init
 

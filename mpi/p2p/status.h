@@ -23,8 +23,8 @@ inline void SetBytes(MPI_Status* status, int64_t bytes) {
   std::memcpy(&status->MPI_internal[kStatusBytes], &bytes, sizeof(bytes));
 }
 
-// Everything but MPI_ERROR, which only calls that complete several requests set (MPI 5.0, section
-// 3.2.5). A null status is ignored.
+// Fills in all of the status but MPI_ERROR, which only calls that complete several requests set
+// (MPI 5.0, section 3.2.5). A null status is ignored.
 inline void SetStatus(MPI_Status* status, int source, int tag, int64_t bytes,
                       bool cancelled = false) {
   if (status == MPI_STATUS_IGNORE) {
@@ -36,8 +36,8 @@ inline void SetStatus(MPI_Status* status, int source, int tag, int64_t bytes,
   status->MPI_internal[kStatusCancelled] = cancelled ? 1 : 0;
 }
 
-// The empty status, of null and inactive requests: it has an MPI_ERROR too (MPI 5.0,
-// section 3.7.3).
+// Makes the empty status of null and inactive requests, which sets MPI_ERROR, too (MPI 5.0, section
+// 3.7.3).
 inline void SetEmptyStatus(MPI_Status* status) {
   SetStatus(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0);
   if (status != MPI_STATUS_IGNORE) {

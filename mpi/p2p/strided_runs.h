@@ -1,7 +1,7 @@
-// The runs of a buffer, in the order in which they lie packed, as strided copies: runs of one
-// length at equal distances, such as a vector has, are one.
+// Turns the runs of a buffer, in the order in which they lie packed, into strided copies: runs of
+// one length at equal distances, such as those of a vector, become one copy.
 //
-// Calling thread: that of the call. Nothing blocks but what `sink` does.
+// Calling thread: that of the call. Blocks only as long as `sink` does.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,8 @@ namespace ferry::mpi {
 template <typename Sink>
 class StridedRuns {
  public:
-  // sink(copy) is called for each, between `buffer`, which displacements count from, and `packed`.
+  // Calls sink(copy) for each strided copy between `packed` and `buffer`, from which displacements
+  // count.
   StridedRuns(std::byte* buffer, std::byte* packed, bool is_pack, Sink sink)
       : buffer_(buffer), next_packed_(packed), is_pack_(is_pack), sink_(std::move(sink)) {}
 
@@ -56,7 +57,7 @@ class StridedRuns {
 };
 
 // Calls sink(copy) for the runs of packed bytes [offset, offset + bytes) of `count` elements;
-// `packed` has these alone.
+// `packed` holds these bytes alone.
 template <typename Sink>
 void ForEachStrided(std::byte* buffer, int64_t count, const Datatype& type, int64_t offset,
                     int64_t bytes, std::byte* packed, bool is_pack, Sink sink) {
