@@ -1,20 +1,23 @@
-// What libferry sees of libferry_direct.so and libferry_direct_ofi.so, the other home of the
-// progress core: the rank's own endpoint, and its direct links to ranks of other nodes. The former
-// has sockets of Ferry's own, the latter libfabric, which no rank opens without need.
+// The interface between libferry and the library of its direct links, in both directions. A direct
+// link library is the second home of the progress core: it has the rank's own endpoint, and its
+// direct links to ranks of other nodes. libferry_direct.so has sockets of Ferry's own,
+// libferry_direct_ofi.so has libfabric, which no rank opens without need.
 //
 // libferry opens one of the two with dlopen (RTLD_NOW | RTLD_LOCAL) when its daemon first orders a
 // direct link, and calls ferry_direct_entry, its only exported symbol. All are built and installed
-// together: they share classes, and `version` is compared before anything of them is used.
+// together: they share classes, and libferry compares `version` before it uses anything of the
+// library.
 //
-// The library has no thread and no lock. It is turned by whoever holds the rank's progress lease:
-// a thread that is inside libferry or, while the program computes, the link thread. Nothing here
-// blocks. The daemon decides which links there are; the paths of messages belong to the engine.
+// The library has no thread and no lock. The thread that holds the rank's progress lease calls
+// Turn: a thread that is inside libferry or, while the program computes, the link thread. Nothing
+// here blocks. The daemon decides which links there are; the paths of messages belong to the
+// engine.
 //
 // A link to `peer` begins with Connect and ends with End, or with OnLinkLost. Between these the
 // core takes what the engine puts into SessionLayout::to_link, and puts what comes from the peer
-// into LinkLane of the rank's inbox. Commands for a peer without a link are dropped: they are left
-// over from one that was lost, and the engine has ended what they are about, or will. One-sided
-// operations among them end with kLinkDown.
+// into LinkLane of the rank's inbox. The core drops commands for a peer without a link: they are
+// left over from a link that was lost, and the engine has ended what they are about, or will.
+// One-sided operations among them end with kLinkDown.
 //
 // Calling thread: the holder of the lease, unless a function says "any thread".
 #pragma once
@@ -42,13 +45,13 @@ struct LinkAddress {
   std::byte bytes[kLinkAddressBytes] = {};
 };
 
-// What each packet that one end sends to the other must have, folded to 64 bits. The daemon of the
-// end that receives draws it.
+// The 128 bits that each packet from one end to the other carries, folded to 64. The daemon of the
+// receiving end draws them.
 struct LinkKey {
   uint64_t words[2] = {};
 };
 
-// The way to a rank of another node.
+// The way to a rank of another node: where its endpoint is, and the keys of both directions.
 struct LinkRoute {
   LinkAddress address;
   LinkKey send_key;
@@ -62,24 +65,24 @@ struct HostRegion {
   uint64_t size_bytes = 0;
   bool by_stream = false;  // neither CPUs nor sockets reach it
   bool lent = false;       // no other rank puts there, or gets
-  // Unless null, who changes elements there holds it (progress::Home::LockOf).
+  // Unless null, a thread that changes elements there holds this lock (progress::Home::LockOf).
   shm::ElementLock* lock = nullptr;
 };
 
-// What the library asks of libferry. Called from within DirectLinks::Turn (OnViolation and
-// FindRegion also from within Connect and End), so the caller holds the lease; it must call nothing
-// of DirectLinks in turn.
+// The functions of libferry that the direct link library calls. It calls them from within
+// DirectLinks::Turn (OnViolation and FindRegion also from within Connect and End), so the caller
+// holds the lease; the functions must call nothing of DirectLinks in turn.
 class DirectHost {
  public:
-  // Lets the rank's engine take what has been delivered, now. What the engine answers lies in
-  // to_link on return.
+  // Lets the rank's engine take the messages and answers that have been delivered, now. The
+  // engine's own answers lie in to_link on return.
   virtual void LetMatch() = 0;
   // The connection to the peer is lost, or the peer sent what no correct core sends. All that was
-  // under way with it has ended, as after End. The peer itself may live.
+  // under way with the peer has ended, as after End. The peer itself may live.
   virtual void OnLinkLost(uint32_t peer, ErrorCode error, const char* text) = 0;
-  // This rank wrote what no correct library writes: it is to be poisoned.
+  // This rank wrote what no correct library writes: libferry has to poison the rank.
   virtual void OnViolation(const char* text) = 0;
-  // False: the rank has no such region (any more).
+  // Finds a region of the rank by its number. False: the rank has no such region, or none any more.
   virtual bool FindRegion(uint32_t region, HostRegion* found) const = 0;
 
  protected:
@@ -100,52 +103,55 @@ struct DirectSetup {
 
 class DirectLinks {
  public:
-  // Closes the endpoint and all links without a word to anybody. No other call is under way. Not
-  // for a forked child.
+  // Closes the endpoint and all links without telling the peers. No other call may be under way.
+  // Not for a forked child.
   virtual ~DirectLinks() = default;
 
-  // Of this rank's endpoint, for links with that rank only; it never changes. Any thread.
+  // Returns the address of this rank's endpoint, for links with that peer only; it never changes.
+  // Any thread.
   virtual LinkAddress AddressFor(uint32_t peer) const = 0;
 
-  // From now on packets of the peer are taken, and commands for it are sent: none should be before
-  // ConnectionTo is ok. kAlreadyExists: there is a link to it; kInvalidArgument: the address is
-  // none; kInvalidRank; kWouldBlock: commands wait that may be about an earlier link, try again
-  // after a turn.
+  // From now on the core takes packets of the peer and sends commands for it; the engine should
+  // give it none before ConnectionTo is ok. kAlreadyExists: there is a link to the peer;
+  // kInvalidArgument: the address is not one; kInvalidRank; kWouldBlock: commands wait that may be
+  // about an earlier link, try again after a turn.
   virtual Status Connect(uint32_t peer, const LinkRoute& route) = 0;
-  // Whether the two are connected: kOk; kWouldBlock: not yet; kLinkDown: they cannot be, or there
-  // is no link. `why`, unless it is null, gets words for what is not kOk. One of the two `calls`
-  // the other one, by its first such question; the other one waits to be called.
+  // Returns kOk once the two ranks are connected; kWouldBlock: not yet; kLinkDown: they cannot be,
+  // or there is no link. `why`, unless it is null, gets words for any answer but kOk. `calls` is
+  // true at one of the two ends: its first ConnectionTo opens the connection, and the other end
+  // waits for it.
   virtual ErrorCode ConnectionTo(uint32_t peer, bool calls, std::string* why) = 0;
-  // Ends the link. What is under way with the peer ends with `error`, if that says that the peer is
-  // gone for good (kPeerDied and the like: there is no link to it any more, ever), else with
-  // kLinkDown. The results are in LinkLane on return, or wait for room there. Without a link it
-  // does nothing.
+  // Ends the link. What is under way with the peer ends with `error`, if this error means that the
+  // peer is gone for good (kPeerDied and the like, after which there is never a link to it again),
+  // else with kLinkDown. The results are in LinkLane on return, or wait for room there. Without a
+  // link the call does nothing.
   virtual void End(uint32_t peer, ErrorCode error) = 0;
-  // Whether no RTS, rendezvous get or answer is open with the peer, and nothing for it waits to be
-  // written.
+  // Returns true if no RTS, rendezvous get or answer is open with the peer, and nothing for it
+  // waits to be written.
   virtual bool IsIdle(uint32_t peer) const = 0;
-  // Whether the link carries one-sided operations of this rank with the peer, or may: commands have
-  // not been taken.
+  // Returns true if the link carries one-sided operations of this rank with the peer, or may carry
+  // some: there are commands in to_link that the core has not taken.
   virtual bool WantsOf(uint32_t peer) const = 0;
-  // The memory of a region is about to go: peers reach it no more.
+  // The memory of a region is about to go: from now on peers cannot reach it.
   virtual void ForgetRegion(uint32_t region) = 0;
 
-  // One round: takes commands of to_link, reads and writes sockets, delivers. Returns how much was
-  // done; 0: there was nothing to do. Counts in SessionLayout::counters (Statistic::kLink...) what
-  // it has moved. `now_ns`: MonotonicNs.
+  // Runs one round: takes commands of to_link, reads and writes sockets, delivers. Returns how much
+  // it has done; 0: there was nothing to do. Counts in SessionLayout::counters
+  // (Statistic::kLink...) what it has moved. `now_ns`: MonotonicNs.
   virtual uint32_t Turn(uint64_t now_ns) = 0;
-  // Whether something is under way that a later turn has to carry on: bytes that sockets have not
-  // taken, RTSs and rendezvous gets. Without it only new commands and arrivals need turns.
+  // Returns true if a later turn has to carry something on: bytes that sockets have not taken, RTSs
+  // and rendezvous gets. If it returns false, only new commands and arrivals need turns.
   virtual bool HasWork() const = 0;
 
-  // For a thread that is going to sleep on WaitFd: as the holder of the lease, which it then gives
-  // back. False: a turn would find something. It looks at the core alone; so the last step before
-  // it has found nothing for the engine, either. Others may turn while it sleeps.
+  // Prepares a thread to sleep on WaitFd. The thread calls it as the holder of the lease, which it
+  // then gives back. False: a turn would find something to do. The call looks at the core alone, so
+  // the last step before it must have found nothing for the engine, either. Other threads may call
+  // Turn while this one sleeps.
   virtual bool PrepareToSleep() = 0;
   // Readable when there may be something to do; level-triggered. Any thread.
   virtual int WaitFd() const = 0;
-  // When to turn again even if nothing comes, as of the last PrepareToSleep; UINT64_MAX: never. Any
-  // thread.
+  // Returns the time of the next turn that is due even if nothing comes, as of the last
+  // PrepareToSleep; UINT64_MAX: none is. Any thread.
   virtual uint64_t NextTurnNs(uint64_t now_ns) const = 0;
 };
 
@@ -153,8 +159,8 @@ struct DirectApi {
   uint32_t version = kDirectApiVersion;
   uint32_t layout_version = 0;  // kLayoutVersion
   // Opens the endpoint. `host` outlives the links. The caller need not hold the lease.
-  // kInvalidArgument or kNotFound: the source address; kUnsupported: what the system or the library
-  // lacks.
+  // kInvalidArgument or kNotFound: the source address; kUnsupported: the system or the library
+  // lacks something.
   StatusOr<std::unique_ptr<DirectLinks>> (*open)(const DirectSetup& setup,
                                                  DirectHost* host) = nullptr;
 };

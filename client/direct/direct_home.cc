@@ -28,8 +28,8 @@ constexpr uint32_t kStagingBlocks = 16;
 constexpr uint64_t kKeptEntries = 1024;
 constexpr uint64_t kKeptBytes = uint64_t{4} << 30;
 
-// A packet has room for 64 bits. Whoever may send one at all has proved himself by the 128 random
-// bits of the endpoint's address.
+// A packet has room for 64 bits of the key. A rank that can send a packet at all has proved itself
+// by the 128 random bits of the endpoint's address.
 uint64_t Fold(const LinkKey& key) { return key.words[0] ^ key.words[1]; }
 
 progress::JobPlan PlanOf(const DirectSetup& setup) {
@@ -63,7 +63,7 @@ std::shared_ptr<const progress::ServedSegments> SegmentsOf(const DirectSetup& se
   return segments;
 }
 
-// Whether it says that the other rank is gone for good.
+// Returns true if the error says that the other rank is gone for good.
 bool IsEnd(ErrorCode error) {
   switch (error) {
     case ErrorCode::kPeerDied:
@@ -278,7 +278,7 @@ void DirectHome::Cut(uint32_t peer, uint64_t now_ns) {
   }
 }
 
-// Whether the commands have been taken that may be about a link that has ended.
+// Returns true once the core has taken all commands that may be about a link that has ended.
 bool DirectHome::IsSettled() const { return *commands_.HeadWord() >= stale_until_; }
 
 bool DirectHome::IsIdle(uint32_t peer) const { return core_->IsIdleWith(job_id_, peer); }
@@ -343,7 +343,7 @@ void DirectHome::Count() {
   counted_ = now;
 }
 
-// What others said may be delivered and not read yet, which is for the rank's engine.
+// Delivered messages that the rank has not read do not count as work: they are for its engine.
 bool DirectHome::HasWork() const {
   return !lost_.empty() || !core_->Idle() || core_->HasTransfers();
 }

@@ -1,5 +1,5 @@
-// The endpoint of a rank's links: what libferry_direct.so and libferry_direct_ofi.so do not share.
-// Each has one of tcp_endpoint.cc and ofi_endpoint.cc.
+// The endpoint of a rank's direct links: the only part in which libferry_direct.so and
+// libferry_direct_ofi.so differ. The former has tcp_endpoint.cc, the latter ofi_endpoint.cc.
 //
 // Calling thread: any. May block while the provider looks for its devices.
 #pragma once
@@ -14,16 +14,17 @@
 
 namespace ferry::client {
 
-// More than the messages that one peer may leave unread, with what the core says about them.
+// How many operations may be open with one peer: more than the messages that it may leave unread,
+// with what the core says about them.
 inline constexpr uint32_t kOperationsWithOne = 2 * engine::kRemoteWindow;
 
-// Errors: as DirectApi::open.
+// Opens the endpoint that `setup` describes. Errors: as DirectApi::open.
 StatusOr<std::unique_ptr<transport::Transport>> OpenEndpoint(const DirectSetup& setup);
 
-// What is the same for all providers.
+// Returns the options of the transport, which are alike for all providers.
 inline transport::TransportOptions EndpointOptions(const DirectSetup& setup) {
-  // A rank that computes, or is stopped, may take nothing for as long as it likes. Whether it lives
-  // is for the daemons to say.
+  // A rank that computes, or is stopped, may take nothing for as long as it likes. The daemons
+  // alone decide that a rank has died.
   constexpr uint64_t kForEverNs = 365ULL * 24 * 3600 * 1'000'000'000;
   transport::TransportOptions options;
   options.provider = setup.provider;

@@ -1,14 +1,14 @@
-// Says which memory of this process has gone: for what was registered with the network, and stays
-// so after the transfer that it was needed for.
+// Tells which memory of this process has been unmapped. The rank needs it for memory that stays
+// registered with the network after the transfer for which it was registered.
 //
-// A userfaultfd tells of munmap, mremap, and madvise that drops pages; also of those that free and
-// malloc make by themselves, and of a new mapping in the place of an old one. The memory is watched
-// for write protection, which nobody sets: so no access to it ever faults. Whoever unmaps memory
-// that is watched waits until a thread of the monitor's has noted that, some 50 microseconds: once
-// munmap has returned, TakeGone knows it. That thread holds the monitor's lock while it reads, and
-// under the lock nothing is allocated or freed, which could itself be such a munmap.
+// A userfaultfd reports munmap, mremap, and madvise that drops pages; also those that free and
+// malloc make by themselves, and a new mapping in the place of an old one. The memory is watched
+// for write protection, which is never set: so no access to it ever faults. A thread that unmaps
+// watched memory waits until the monitor's thread has noted it, some 50 microseconds: once munmap
+// has returned, TakeGone knows it. The monitor's thread holds the monitor's lock while it reads,
+// and under the lock nothing is allocated or freed, which could itself be such a munmap.
 //
-// A child that a fork makes is watched by nobody.
+// A child that a fork makes has no monitor.
 //
 // Calling thread: Watch any, TakeGone one at a time. Does not block, but for that lock.
 #pragma once
@@ -29,17 +29,17 @@ namespace ferry::client {
 
 class MemoryMonitor {
  public:
-  // kUnsupported: the system has no such thing, or does not allow it.
+  // kUnsupported: the system has no userfaultfd, or does not allow it.
   static StatusOr<std::unique_ptr<MemoryMonitor>> Create();
-  // No memory is watched any more.
+  // Stops watching all memory.
   ~MemoryMonitor();
   MemoryMonitor(const MemoryMonitor&) = delete;
   MemoryMonitor& operator=(const MemoryMonitor&) = delete;
 
-  // Watches these pages until they go. kUnsupported: the kernel cannot; some of it is of a file,
-  // or is not mapped.
+  // Watches these pages until they are unmapped. kUnsupported: the kernel cannot watch them; or
+  // some of them belong to a file, or are not mapped.
   Status Watch(uintptr_t begin, uintptr_t end);
-  // Appends what has gone of the memory that is watched since the last call.
+  // Appends the watched memory that has been unmapped since the last call.
   void TakeGone(std::vector<progress::MemoryRange>* gone);
 
  private:
@@ -50,10 +50,10 @@ class MemoryMonitor {
   UniqueFd events_;  // the userfaultfd
   UniqueFd stop_;
   std::mutex mutex_;
-  // Under it.
+  // The next three are guarded by mutex_.
   std::array<progress::MemoryRange, 64> noted_;
   size_t noted_count_ = 0;
-  bool is_full_ = false;  // more has gone than there was room for
+  bool is_full_ = false;  // more was unmapped than noted_ has room for
   std::thread thread_;
 };
 

@@ -1,5 +1,5 @@
-// The library that the dynamic linker has loaded last. When it loads another one, it stores that
-// one's place behind this one, in a word that costs a nanosecond to look at.
+// Finds the library that the dynamic linker has loaded last. When the linker loads another one, it
+// stores that one's place behind this one, in a word that costs a nanosecond to look at.
 //
 // Calling thread: one at a time. Find takes the dynamic linker's locks.
 #pragma once
@@ -13,8 +13,9 @@ class LastLibrary {
   LastLibrary(const LastLibrary&) = delete;
   LastLibrary& operator=(const LastLibrary&) = delete;
 
-  // Finds the last one by now, and holds it, so that its word stays, until Find finds another.
-  // Returns the word, which is null until there is a later one; or null: nobody can tell.
+  // Finds the library that was loaded last, and holds it, so that its word stays, until Find finds
+  // another. Returns the word, which is null until a later library is loaded; or returns null if
+  // the last library cannot be found.
   const void* const* Find();
 
  private:

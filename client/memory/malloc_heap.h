@@ -1,7 +1,7 @@
 // The heap of libferry_malloc.so, if this process has it (ferryrun --malloc): see
 // client/malloc/heap_view.h.
 //
-// Calling thread: any. Look waits while another thread lets the heap grow.
+// Calling thread: any. Look waits while another thread makes the heap grow.
 #pragma once
 
 #include <cstddef>
@@ -14,16 +14,17 @@ namespace ferry::client {
 
 class MallocHeap {
  public:
-  // Looks for the library among those that the process was started with.
+  // Looks for libferry_malloc.so among the libraries that the process was started with.
   MallocHeap();
 
-  // Whether this address is, or may once be, in the heap's file.
+  // Returns true if this address is, or may later be, in the heap's file.
   bool Contains(const void* pointer) const {
     return reinterpret_cast<uint64_t>(pointer) - base_ < reserved_bytes_;
   }
-  // What is there now. Without a library, and in a child that was forked: `fd` is -1.
+  // Returns the file and the extent of the heap as they are now. `fd` is -1 without
+  // libferry_malloc.so, and in a forked child.
   malloc_heap::HeapView Look() const;
-  // Why other processes cannot read malloc's memory; empty: they can.
+  // Returns why other processes cannot read malloc's memory; empty: they can.
   std::string WhyPrivate() const;
 
  private:

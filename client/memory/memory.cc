@@ -273,7 +273,7 @@ void* Memory::AllocateBounceBuffer(uint64_t size_bytes, bool must) {
   return pointer.ok() ? *pointer : nullptr;
 }
 
-// Whether half of the heap stays to the application without a block of this size.
+// Returns true if half of the heap stays free for the application without a block of this size.
 bool Memory::HasSpare(uint64_t size_bytes) const {
   const uint64_t spare =
       heap_.valid() ? heap_pieces_.free_bytes() + bounce_buffers_.idle_bytes() : heap_bytes_;

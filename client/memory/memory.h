@@ -1,4 +1,4 @@
-// Memory that Ferry hands to the application, and memory the application registers.
+// Memory that Ferry hands to the application, and memory that the application registers.
 //
 // Host and pinned memory come from one heap segment, made at first use; device memory from the GPU
 // backend, one region each. Each region is registered with the daemon (descriptor over the attach
@@ -7,9 +7,9 @@
 // needs it: one region of all that there is, and another, larger one when it has grown. A front end
 // may *share* memory that it has made itself: a region like the heap. Device memory that the
 // program has allocated itself, by its vendor's calls, is *adopted* when a call first names it: a
-// region like AllocateDevice's, if other processes can map it; else only this one's streams reach
-// it. The vendor is asked again at each use: what was freed meanwhile is withdrawn, and what lies
-// there now is adopted anew, under another number.
+// region like AllocateDevice's, if other processes can map it; else only this process's streams
+// reach it. Memory asks the vendor again at each use: it withdraws what was freed meanwhile, and
+// adopts what lies there now anew, under another number.
 //
 // Calling thread: any; changes are serialised by a lock and may block on the daemon.
 #pragma once
@@ -47,54 +47,59 @@ class Memory {
 
   StatusOr<void*> Allocate(uint64_t size_bytes, MemoryKind kind, int device);
   Status Free(void* pointer);
-  // MemoryAccess::ShareMemory and UnshareMemory; the size of what is shared at `base`, or 0.
+  // MemoryAccess::ShareMemory and UnshareMemory. SharedSize returns the size of what is shared at
+  // `base`, or 0.
   Status Share(int fd, void* base, uint64_t size_bytes);
   Status Unshare(void* base);
   uint64_t SharedSize(const void* base) const;
-  // MemoryAccess::LetDevicesReach of what is shared at `base`.
+  // MemoryAccess::LetDevicesReach for the memory that is shared at `base`.
   Status LetDevicesReach(const void* base);
-  // The size of what Allocate returned or Register was given, or 0.
+  // Return the size of what Allocate returned or Register was given, or 0.
   uint64_t AllocationSize(const void* pointer) const;
   uint64_t RegistrationSize(const void* pointer) const;
 
-  // A heap block for a bounce buffer: a copy of a buffer that others reach in its place. This one
-  // is for private memory; null: there is none. `must`: nobody else can reach that memory.
-  // Otherwise large blocks leave half of the heap to the application.
+  // Allocates a heap block for a bounce buffer of private memory: a copy that other ranks reach in
+  // place of the buffer. Null: there is none. `must`: no other rank can reach the private memory
+  // itself. Without it, large blocks leave half of the heap to the application.
   void* AllocateBounceBuffer(uint64_t size_bytes, bool must);
-  // The same for device memory, of any size. `kept`: it is registered with the GPU backend, and
-  // kept for later messages while nobody else needs the room. Not zeroed.
+  // Allocates a heap block for a bounce buffer of device memory, of any size; `must` as in
+  // AllocateBounceBuffer. `kept`: registers the block with the GPU backend, and keeps it for later
+  // messages while the room is not needed otherwise. Not zeroed.
   StatusOr<void*> AllocateDeviceBounceBuffer(uint64_t size_bytes, bool kept, bool must);
   void FreeBounceBuffer(void* pointer);
-  // The heap stays mapped for the life of the process: something may look at it that nobody can
-  // wait for, such as a vendor's stream that was destroyed.
+  // Keeps the heap mapped for the life of the process: a part of the system may still read it
+  // without a way to wait for its end, such as a vendor's stream that was destroyed.
   void KeepMapped();
 
   Status Register(void* pointer, uint64_t size_bytes);
   Status Deregister(void* pointer);
 
-  // Where a buffer lies that a rank of this node is to read. Unlike in regions(), malloc's memory
-  // is in a region, if libferry_malloc.so is there. The first look at what it has grown by tells
-  // the daemon, and blocks for that.
+  // Returns where a buffer lies that a rank of this node is to read. Unlike in regions(), malloc's
+  // memory is in a region, if libferry_malloc.so is there. The first call after the malloc heap has
+  // grown tells the daemon, and blocks for that.
   shm::Location LocateForNode(const void* pointer, uint64_t size_bytes) {
     const shm::Location known = regions_.FindForNode(pointer, size_bytes);
     return known.region != 0 || !malloc_heap_.Contains(pointer) ? known : Lend(pointer, size_bytes);
   }
 
-  // Tells the user why malloc's memory stays private, if it does although he asked for Ferry's.
+  // Tells the user why malloc's memory stays private, if it does although the user asked for
+  // Ferry's malloc.
   void ExplainMalloc(uint32_t rank) const;
 
-  // Copies between any two kinds of memory; returns when it is done. Asks the vendor if need be.
+  // Copies between any two kinds of memory; returns when the copy is done. Asks the vendor if need
+  // be.
   Status Copy(void* destination, const void* source, uint64_t size_bytes);
-  // What CopyStreams is to know of two ends: the flags tell which only streams reach.
+  // Describes the two ends of a copy for gpu::CopyStreams. The flags say of each end if only
+  // streams reach it.
   gpu::DeviceEnds EndsOf(const void* destination, bool is_destination_by_stream, const void* source,
                          bool is_source_by_stream) const;
-  // As in gpu::CopyStreams.
+  // These three are as in gpu::CopyStreams.
   Status CopyStrided(const gpu::StridedCopy& copy);
   Status Reduce(const gpu::Reduction& reduction);
   bool CanReduce(int device, gpu::ReductionType type, gpu::ReductionOp op);
-  // Copies a small message to or from memory that the application named, and that was looked at;
-  // the other end is ordinary memory. CPUs do, unless the application's end is device memory that
-  // only streams reach.
+  // Copies a small message to or from memory that the application named, and that IsPlain or LookAt
+  // was called for; the other end is ordinary memory. CPUs copy, unless the application's end is
+  // device memory that only streams reach.
   ErrorCode CopyTo(void* application, const void* source, uint64_t size_bytes) {
     if (IsByStream(application)) {
       return CopyToDevice(application, source, size_bytes);
@@ -113,45 +118,46 @@ class Memory {
   }
 
   // ---- What a buffer is ------------------------------------------------------------------------
-  // A call first looks at each buffer that it is given: IsPlain or LookAt. What it then does goes
-  // by IsByStream, which does not ask the vendor again.
+  // A call first looks at each buffer that it is given: IsPlain or LookAt. What the call then does
+  // depends on IsByStream, which does not ask the vendor again.
   //
-  // Whether CPUs reach this memory. Asks the vendor if need be.
+  // Returns true if CPUs reach this memory. Asks the vendor if need be.
   bool IsPlain(const void* pointer) {
     return regions_.addresses().IsPlain(pointer) || IsPlainByLook(pointer);
   }
-  // The same for a buffer that need not be plain. kInvalidBuffer for one that begins in device
-  // memory that only streams reach, and runs past its end, or that has been freed.
+  // Looks at a buffer as IsPlain does, where device memory is allowed, too. Returns kInvalidBuffer
+  // if the buffer begins in device memory that only streams reach, and runs past the end of that
+  // memory, or if the memory has been freed.
   Status LookAt(const void* pointer, uint64_t size_bytes) {
     return regions_.addresses().IsPlain(pointer) ? Status() : LookCloser(pointer, size_bytes);
   }
-  // Whether this is device memory that only streams reach.
+  // Returns true if this is device memory that only streams reach.
   bool IsByStream(const void* pointer) const {
     return regions_.addresses().by_stream().Contains(pointer) && IsRegionByStream(pointer);
   }
-  // The device that owns this memory, if only streams reach it; else -1. Looks at it. Of memory
-  // that CPUs do not reach, and of which nobody knows more just now, some device: copies say what
-  // is wrong with it.
+  // Returns the device that owns this memory, if only streams reach it; else -1. Looks at the
+  // memory first, as LookAt does. For memory that CPUs do not reach, and that no backend knows any
+  // more, it returns some device: copies then report what is wrong.
   int DeviceByStream(const void* pointer);
-  // Where a buffer lies, in the form that other ranks use for as long as it exists. Looks at it. As
-  // OneSided::LocateHere.
+  // Returns where a buffer lies, in the form that other ranks may use for as long as the buffer
+  // exists. Looks at it first, as LookAt does. As OneSided::LocateHere.
   shm::Location LocateForGood(const void* pointer, uint64_t size_bytes);
-  // Whether the kernel may refuse other processes this memory, which is no region, although this
-  // one's CPUs reach it: drivers make managed and some pinned memory so. Asks the vendor.
+  // Returns true if the kernel may refuse other processes this memory, which is no region, although
+  // CPUs of this process reach it: drivers make managed and some pinned memory so. Asks the vendor.
   bool IsOutOfKernelsReach(const void* pointer, uint64_t size_bytes) {
     return !regions_.addresses().IsPlain(pointer) && IsHiddenByDriver(pointer, size_bytes);
   }
-  // `holds(memory, size_bytes)` says whether requests use that memory, or may once more: until then
-  // it stays a region. Before any buffer is looked at.
+  // `holds(memory, size_bytes)` says if requests use that memory, or may once more: until they no
+  // longer do, it stays a region. Called before any buffer is looked at.
   void SetHolder(std::function<bool(const void*, uint64_t)> holds) { holds_ = std::move(holds); }
-  // Whether this is device memory, whether or not CPUs reach it.
+  // Returns true if this is device memory, both where CPUs reach it and where they do not.
   bool IsDevice(const void* pointer) const;
-  // Whether Ferry has, or had, memory that only streams reach.
+  // Returns true if Ferry has, or had, memory that only streams reach.
   bool HasByStream() const { return !regions_.addresses().by_stream().is_empty(); }
 
   // Null without a GPU backend.
   gpu::CopyStreams* streams() const { return streams_.load(std::memory_order_acquire); }
-  // Another one, if the program begins to use a vendor's library. Pairs with Use.
+  // The backend in use; it changes if the program begins to use a vendor's library. Pairs with Use.
   gpu::GpuBackend* backend() const { return backend_.load(std::memory_order_acquire); }
 
   const RegionTable& regions() const { return regions_; }
@@ -161,17 +167,17 @@ class Memory {
     uint32_t region;
     uint64_t size_bytes;
   };
-  // The program's own device memory.
+  // Device memory that the program has allocated itself.
   struct Adopted {
     OwnRegion region;
     uint64_t allocation_id = 0;  // 0: the vendor gives none,
     gpu::IpcHandle handle{};     // so its handle of the memory tells
-    // Mapped to its addresses piece by piece, with holes. Nobody else maps it, so no piece is
+    // Mapped to its addresses piece by piece, with holes. No other process maps it, so no piece is
     // stale.
     bool in_pieces = false;
-    const void* seen = nullptr;  // where there was some of it at the last look
+    const void* seen = nullptr;  // an address of it at the last look
     bool is_gone = false;        // freed; and nothing else has been seen there since
-    bool is_located = false;     // others may name it at any time
+    bool is_located = false;     // other ranks may name it at any time
     uint64_t last_look = 0;
   };
 

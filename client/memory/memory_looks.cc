@@ -42,14 +42,15 @@ Status CheckEnd(const OwnRegion& region, const void* pointer, uint64_t size_byte
                           "), of which " + std::to_string(left) + " bytes are left there");
 }
 
-// Whether another process would get what is there by the kernel's copies.
+// Returns true if the kernel's copies between processes reach this memory.
 bool IsReachedByKernel(const void* pointer) {
   std::byte byte{};
   return ReadProcessMemory(getpid(), reinterpret_cast<uint64_t>(pointer), &byte, 1) !=
          ErrorCode::kInvalidBuffer;
 }
 
-// Whether CPUs read what is there. Drivers map memory that they do, and the kernel does not.
+// Returns true if CPUs can read this address. Drivers map memory that CPUs read, and that the
+// kernel's copies do not reach.
 bool IsReadable(const void* pointer) {
   if (IsReachedByKernel(pointer)) {
     return true;
@@ -160,7 +161,8 @@ bool Memory::IsPlainByLook(const void* pointer) {
   return IsSurelyReadable(pointer);
 }
 
-// What nobody knows may be device memory that has been freed, or of a vendor without a backend.
+// Memory that no backend knows may be device memory that has been freed, or of a vendor without a
+// backend.
 bool Memory::IsSurelyReadable(const void* pointer) {
   constexpr uintptr_t kPageBytes = 4096;
   const uintptr_t page = reinterpret_cast<uintptr_t>(pointer) / kPageBytes;
@@ -264,7 +266,8 @@ Status Memory::LookAtProgramsOwn(const void* pointer, uint64_t size_bytes) {
   return adopted.in_pieces ? CheckPieces(pointer, size_bytes) : Status();
 }
 
-// Whether there is memory from one end of the buffer to the other, of as many pieces as there are.
+// Fails unless mapped device memory covers the buffer from its beginning to its end, in any number
+// of pieces.
 Status Memory::CheckPieces(const void* pointer, uint64_t size_bytes) {
   const auto* at = static_cast<const std::byte*>(pointer);
   const std::byte* const end = at + size_bytes;
@@ -296,8 +299,8 @@ shm::Location Memory::LocateForGood(const void* pointer, uint64_t size_bytes) {
   return where;
 }
 
-// What drivers allocate themselves often consists of pages that have no place in the kernel's
-// lists. Managed memory may be wherever the driver has it just now.
+// Memory that drivers allocate themselves often consists of pages that have no place in the
+// kernel's lists. Managed memory may be wherever the driver has it just now.
 bool Memory::IsHiddenByDriver(const void* pointer, uint64_t size_bytes) {
   if (size_bytes == 0 || regions_.Around(pointer) || malloc_heap_.Contains(pointer) ||
       !HasVendor()) {
@@ -365,7 +368,7 @@ StatusOr<bool> Memory::IsStillThere(const Adopted& adopted, const gpu::PointerIn
   return handle.ok() && handle->opaque == adopted.handle.opaque;
 }
 
-// Looks at those that nobody has used for longest.
+// Looks at the memory that has not been used for longest, and withdraws it if it was freed.
 void Memory::WithdrawFreed(size_t most_looks) {
   std::vector<Adopted*> oldest;
   for (auto& [base, adopted] : adopted_) {
@@ -386,7 +389,7 @@ void Memory::WithdrawFreed(size_t most_looks) {
   }
 }
 
-// For one more. Those that somebody may still name stay.
+// Makes room for one more adopted region. Regions that a rank or a request may still name stay.
 void Memory::MakeRoom() {
   WithdrawFreed(kLooksAtOthers);
   if (adopted_.size() < kMostAdopted) {
@@ -412,8 +415,8 @@ void Memory::MakeRoom() {
   }
 }
 
-// Nobody else is to reach it any more. It stays in the table, so that calls which go on to name it
-// are told.
+// Withdraws the memory, so that no other process reaches it. It stays in the table, so that later
+// calls which name it get an error.
 void Memory::NoteGone(Adopted* adopted) {
   if (adopted->is_gone) {
     return;

@@ -294,8 +294,9 @@ const PeerMemory::Mapped* PeerMemory::Map(const Key& key, ErrorCode* error) {
   return &mapped_.front();
 }
 
-// Device memory that its rank has freed is free only once nobody has it mapped any more. A rank
-// that goes on to allocate and free makes us map new memory each time, so that is when we look.
+// The driver frees device memory that its rank has freed only once no process maps it any more. A
+// rank that goes on to allocate and free makes this one map new memory each time, so this is when
+// it looks.
 void PeerMemory::DropFreed(uint32_t rank) {
   size_t looks = 0;
   for (auto next = std::prev(mapped_.end());

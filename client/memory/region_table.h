@@ -1,4 +1,4 @@
-// Which of the rank's addresses lie in memory that the daemon and the peers can map.
+// Tells which addresses of the rank lie in memory that the daemon and the peers can map.
 //
 // Calling thread: lookups from any, without a lock; Add and Remove one at a time (the caller
 // locks). A lookup that meets a change repeats: it returns what was there before or after it.
@@ -23,7 +23,8 @@ struct OwnRegion {
   bool by_stream = false;  // only streams reach it
   bool staged = true;      // the daemon moves it between nodes
   bool lent = false;       // memory of the program itself, that ranks of the node read
-  // Of the program's own, from its GPU vendor's calls: gone, or another's, once it is freed.
+  // Device memory that the program allocated by its GPU vendor's calls; once it is freed, its
+  // addresses are unmapped, or belong to another allocation.
   bool adopted = false;
   bool hidden = false;  // no other process can map it: neither the daemon nor the peers know it
 
@@ -34,16 +35,17 @@ class RegionTable {
  public:
   RegionTable();
 
-  // Where `pointer` lies, as other processes name it: region and offset, or region 0 and the
-  // address itself when it is private memory (or not all of the `size_bytes` are in one region).
-  // What is lent counts as private: its pages come and go, so the network must not keep them.
+  // Returns where `pointer` lies, as other processes name it: region and offset, or region 0 and
+  // the address itself when it is private memory (or not all of the `size_bytes` are in one
+  // region). Lent memory counts as private: its pages come and go, so the network must not keep
+  // them.
   shm::Location Find(const void* pointer, uint64_t size_bytes) const;
-  // The same for a buffer that only ranks of the node read: in a lent region, too. Of several that
-  // begin at one address the last one counts.
+  // Returns where a buffer lies that only ranks of the node read: as Find, but lent regions count,
+  // too. Of several regions that begin at one address, the last one counts.
   shm::Location FindForNode(const void* pointer, uint64_t size_bytes) const;
-  // The region around `pointer`.
+  // Returns the region around `pointer`; its id is 0 if there is none.
   OwnRegion Around(const void* pointer) const;
-  // The region with this id.
+  // Returns the region with this id; its id is 0 if there is none.
   OwnRegion ById(uint32_t id) const;
   const PlainAddresses& addresses() const { return addresses_; }
 
@@ -53,7 +55,7 @@ class RegionTable {
   void WatchForVendor(const void* const* word) { addresses_.Watch(word); }
 
  private:
-  // Words that a change replaces while others look.
+  // One region of a table, in words that one thread changes while other threads read them.
   class Slot {
    public:
     OwnRegion Load() const;
@@ -75,7 +77,7 @@ class RegionTable {
     std::unique_ptr<Slot[]> regions;
   };
 
-  // Calls look(table) until no change has come in between.
+  // Calls look(table) again until the table has not changed during the call.
   template <typename Look>
   OwnRegion Consistent(Look&& look) const;
   void Replace(const std::vector<OwnRegion>& regions);
@@ -84,7 +86,8 @@ class RegionTable {
   std::atomic<uint64_t> version_{0};  // odd: a change is under way
   std::atomic<const Table*> current_;
   PlainAddresses addresses_;
-  // Each is twice as large as the one before. All stay: somebody may still look at an old one.
+  // Each table is twice as large as the one before. All stay: another thread may still read an old
+  // one.
   std::vector<std::unique_ptr<Table>> tables_;
 };
 
