@@ -1,5 +1,6 @@
-// Whether a program that leaves the library, with a transfer under way that takes long, is going to
-// compute, or comes back at once to start the next one. It does what it did last time.
+// Guesses, when a program leaves the library with a transfer under way that takes long, if the
+// program is going to compute, or will come back at once to start the next one. It is taken to do
+// what it did last time.
 //
 // Calling thread: any; threads that come and go at the same time may spoil each other's guess.
 #pragma once
@@ -12,13 +13,13 @@ namespace ferry::client {
 
 class Absence {
  public:
-  // It leaves. Whether it will be away for long.
+  // Notes that the program leaves the library. Returns true if it is likely to stay away for long.
   bool Begin(uint64_t now_ns) {
     End(now_ns);
     shm::StoreRelaxed(left_ns_, now_ns);
     return shm::LoadRelaxed(is_long_) != 0;
   }
-  // It has come back.
+  // Notes that the program has come back.
   void End(uint64_t now_ns) {
     if (const uint64_t left_ns = shm::LoadRelaxed(left_ns_); left_ns != 0) {
       shm::StoreRelaxed(is_long_, now_ns - left_ns > kLongNs ? 1U : 0U);
@@ -31,7 +32,7 @@ class Absence {
   // A call that starts a transfer, and may send a part of it, is over in less as a rule.
   static constexpr uint64_t kLongNs = 50'000;
 
-  uint64_t left_ns_ = 0;  // 0: it is there
+  uint64_t left_ns_ = 0;  // 0: it is inside
   uint32_t is_long_ = 1;
 };
 

@@ -1,4 +1,5 @@
-// How whoever holds the rank's lease turns its direct links (client/links/link_keeper.h).
+// The rank's direct links (client/links/link_keeper.h), as the holder of the rank's lease turns
+// them.
 #pragma once
 
 #include <atomic>
@@ -15,47 +16,51 @@ namespace ferry::client {
 
 class LinkTurns {
  public:
-  // Whether there are links. Any thread; a hint without the lease.
+  // Returns true if the rank has direct links. Any thread; a hint without the lease.
   bool has_links() const {
-    return shm::LoadAcquire(connected_) != 0;  // Pairs with SetLinks: what the links need is there.
+    return shm::LoadAcquire(connected_) != 0;  // Pairs with SetLinks: acquires the links' data.
   }
-  // Whether there is something that turns carry on, perhaps of links that have ended. The same.
+  // Returns true if turns have something to carry on, perhaps of links that have ended. Any thread;
+  // a hint without the lease.
   bool HasWork() const { return shm::LoadRelaxed(has_work_) != 0; }
-  // Whether turns are due without the engine's asking for one. The same.
+  // Returns true if turns are due even if the engine asks for none. Any thread; a hint without the
+  // lease.
   bool NeedsTurns() const { return has_links() || HasWork(); }
   // One round: sends what the engine has for the links, takes what has come, and may let the engine
-  // take it, whose effects are added. Returns how much was done. Calling thread: the holder of the
-  // lease.
+  // take that, whose effects are added. Returns how much was done. Calling thread: the holder of
+  // the lease.
   virtual uint32_t Turn(engine::Effects& effects) = 0;
-  // After the engine has put a message into to_link that nobody waits for yet: whether it may lie
-  // there until the next turn, or the link thread's, since more to the same peer follow each other
-  // closely, and nobody turns between them. One write takes many then. The link thread is armed for
-  // it. If not, the caller turns. Calling thread: the holder of the lease.
+  // Called after the engine has put a message into to_link for which no thread waits yet. True: the
+  // message may lie there until the next turn, or the link thread's, because messages to this peer
+  // follow each other closely, and no thread turns the links between them; one write then takes
+  // many of them. The link thread is armed for it. False: the caller turns the links. Calling
+  // thread: the holder of the lease.
   bool Gathers(uint32_t peer, uint64_t size_bytes, uint64_t now_ns);
 
-  // A one-sided operation holds the link to its peer from before it looks whether messages take
-  // that until its last command is in to_link. So whoever has changed the path, and then looks who
-  // holds the link, knows of all operations that take it. Any thread.
+  // A one-sided operation holds the link to its peer from before it checks if messages take that
+  // link until its last command is in to_link. So a thread that changes the path, and then checks
+  // if the link is held, knows of all operations that take it. Any thread.
   void Hold(uint32_t peer) {
     shm::FetchAdd(holds_[peer], 1U, std::memory_order_seq_cst);  // Pairs with IsHeld.
   }
   void LetGo(uint32_t peer) {
     shm::FetchAdd(holds_[peer], ~0U, std::memory_order_release);  // Pairs with IsHeld.
   }
-  // From now on the link thread turns while this rank does not: for a thread that leaves the
-  // library with work under way. It may be half a millisecond late. Any thread; cheap.
+  // From now on the link thread turns the links while this rank does not: for a thread that leaves
+  // the library with work under way. It may be half a millisecond late. Any thread; cheap.
   virtual void Arm() = 0;
-  // Operations in memory of others are under way by links, or this rank's memory is known to
-  // others: from now on the link thread looks after the links whenever the rank's threads do not.
-  // Any thread; cheap.
+  // Operations in memory of other ranks are under way by links, or this rank's memory is known to
+  // others: from now on the link thread turns the links whenever the rank's threads do not. Any
+  // thread; cheap.
   virtual void Serve() = 0;
-  // Memory of the program's own that links reach until Unexpose: its segment. `lock` outlives that.
-  // Any thread; waits for the lease.
+  // Lets links reach memory of the program's own until Unexpose; returns the number of its segment.
+  // `lock` outlives that. Any thread; waits for the lease.
   virtual uint32_t Expose(std::byte* base, uint64_t size_bytes, shm::ElementLock* lock) = 0;
   virtual void Unexpose(uint32_t segment) = 0;
-  // Messages are about to leave, or come into, device memory that only streams reach, which no link
-  // carries: from now on this rank's messages take the daemons, its links end, and it gets none any
-  // more. Any thread; cheap but for the first time, which may wait for the lease.
+  // Gives up the rank's links, because messages are about to leave, or come into, device memory
+  // that only streams reach, which no link carries: from now on this rank's messages take the
+  // daemons, its links end, and it gets none any more. Any thread; cheap but for the first time,
+  // which may wait for the lease.
   virtual void GiveUpLinks() = 0;
 
  protected:
@@ -66,7 +71,7 @@ class LinkTurns {
   }
   // Under the lease.
   uint32_t links() const { return connected_; }
-  // Each turn begins with it. True: it is for a message that Gathers did not take.
+  // Begins a turn. True: it is for a message that Gathers did not take.
   bool BeginTurn() {
     gathered_bytes_ = 0;
     CountTurn();
@@ -76,9 +81,9 @@ class LinkTurns {
     }
     return true;
   }
-  // The end of such a turn: what it took is no pause between this message and the next one.
+  // Ends such a turn: the time that it took is no pause between this message and the next one.
   void EndTurnOfBurst(uint64_t now_ns) { burst_ns_ = now_ns; }
-  // How often the rank has turned its links, or will in a moment. Any thread.
+  // Returns how often the rank has turned its links, or will in a moment. Any thread.
   uint32_t turns() const { return shm::LoadRelaxed(turns_); }
   void SetLinks(uint32_t links) { shm::StoreRelease(connected_, links); }
   void SetWork(bool has_work) { shm::StoreRelaxed(has_work_, has_work ? 1U : 0U); }

@@ -1,6 +1,6 @@
-// Offloaded send buffers: a buffer that others read slowly, or not at all, has a bounce buffer in
-// the rank's heap, and they read that instead. DCFA-MPI (Si and others), section IV-B4:
-// reg_offload_mr, sync_offload_mr, dereg_offload_mr.
+// Offloaded send buffers: a buffer that other ranks or the daemon read slowly, or not at all, has a
+// bounce buffer in the rank's heap, and they read that instead. DCFA-MPI (Si and others), section
+// IV-B4: reg_offload_mr, sync_offload_mr, dereg_offload_mr.
 //
 // Explicit (Register, Synchronize, Deregister): the application says when the bounce buffer is
 // brought up to date, and any number of sends then read it. A send is redirected before anything
@@ -38,7 +38,7 @@ class Offloads {
   Status Deregister(OffloadHandle handle);
   static constexpr uint64_t kToEnd = ~uint64_t{0};
 
-  // Whether some buffer is registered. Where none is, no send needs to be redirected.
+  // Returns true if some buffer is registered. Where none is, no send needs to be redirected.
   bool any() const { return any_.load(std::memory_order_relaxed); }
   // Points `buffer` to its place in the bounce buffer if all of it lies in a registered buffer.
   void Redirect(void** buffer, uint64_t size_bytes) const;
@@ -48,15 +48,15 @@ class Offloads {
   // kInvalidBuffer if some of this memory is registered.
   Status CheckFree(const void* memory, uint64_t size_bytes) const;
 
-  // Whether a message of this size is better sent from a bounce buffer than by ferryd's pipeline,
-  // where it would be a single block and nothing would overlap.
+  // Returns true if a message of this size is better sent from a bounce buffer than by ferryd's
+  // pipeline, where it would be a single block and nothing would overlap.
   bool IsWorthBounceBuffer(uint64_t size_bytes, uint64_t one_block_bytes) const {
     return min_bytes_ != 0 && size_bytes >= min_bytes_ && size_bytes <= one_block_bytes;
   }
   // A heap block for the bounce buffer of device memory, or null; Memory::FreeBounceBuffer takes it
   // back. `must`: there is no other way. Otherwise half of the heap is left to the application.
   void* TakeBounceBuffer(uint64_t size_bytes, bool must);
-  // Copies `source` into `bounce buffer`.
+  // Copies `source` into `bounce_buffer`.
   ErrorCode CopyIn(void* bounce_buffer, const void* source, uint64_t size_bytes);
 
  private:

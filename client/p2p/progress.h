@@ -1,7 +1,7 @@
-// How a rank gets at its message engine, and whom it wakes afterwards.
+// The way of a rank's threads to its message engine, and the wake-ups that follow.
 //
-// The engine belongs to the holder of the progress lease. What it asks for (engine::Effects) is
-// done once the lease is released, since publishing can enter the kernel.
+// The engine belongs to the holder of the progress lease. The holder releases the lease before it
+// carries out the engine's effects (engine::Effects), since publishing can enter the kernel.
 //
 // Calling thread: any that the thread level allows. Blocks only for the lease, which each holder
 // keeps for one step.
@@ -34,9 +34,9 @@ class Progress {
     bool threads;  // several threads may call at the same time
   };
   explicit Progress(const Parts& parts);
-  // The rank's direct links, which outlive this; before anybody sends or receives. `note` is told
-  // of transfers that begin while the links are turned for another purpose: nobody else copies
-  // them.
+  // Sets the rank's direct links, which outlive this, before the first send or receive. `note` is
+  // called with transfers that begin while the links are turned for another purpose: no other
+  // thread would copy them.
   void SetLinks(LinkTurns* links, std::function<void(const engine::Effects&)> note) {
     links_ = links;
     note_transfers_ = std::move(note);
@@ -47,18 +47,19 @@ class Progress {
   const engine::PeerTable& peers() const { return peers_; }
   shm::Wake& wake() { return wake_; }
   ErrorCode poison() const { return wake_.poison(); }
-  // kOk, or why nothing passes between this rank and that one: its end, a cut, this one's poison.
+  // Returns kOk, or why nothing passes between this rank and that one: its end, a cut, this one's
+  // poison.
   ErrorCode PeerState(uint32_t rank) const {
-    // Pairs with the daemon that has noticed it.
+    // Pairs with the daemon's store when it has noticed the end.
     const auto death = static_cast<ErrorCode>(shm::LoadAcquire(view_.layout->peers[rank].dead));
     return death != ErrorCode::kOk ? death : poison();
   }
 
-  // Whether several threads may call. Change it while no other call is under way.
+  // True if several threads may call. It changes only while no other call is under way.
   const bool& threads() const { return threads_; }
   void SetThreads(bool threads);
 
-  // Of the calling thread, as a holder of the lease.
+  // The calling thread's number as a holder of the lease.
   static uint32_t ThreadId();
   // Takes the lease if it is free.
   bool TryEnter() { return lease_.TryAcquire(Holder()); }
@@ -93,81 +94,87 @@ class Progress {
     done += engine_.Progress(effects);
     return effects.to_link ? done + TurnLinks(effects) : done;
   }
-  // The same for the links alone. What the engine says of a link that has ended is answered, too.
+  // Runs one round of the direct links alone, for the holder of the lease. It also answers what the
+  // engine says of a link that has ended.
   uint32_t TurnLinks(engine::Effects& effects) {
     return links_ != nullptr && (effects.to_link || links_->NeedsTurns()) ? links_->Turn(effects)
                                                                           : 0;
   }
 
-  // The same if something waits for a turn, other than what may have come.
+  // Runs one round of the links only if something is known to wait for it; what the peers may have
+  // sent is no reason.
   uint32_t TurnBusyLinks(engine::Effects& effects) {
     return links_ != nullptr && (effects.to_link || links_->HasWork()) ? links_->Turn(effects) : 0;
   }
 
-  // As LinkTurns has it. A message was sent by a link.
+  // LinkTurns::Gathers, after a message was sent by a link.
   bool Gathers(uint32_t peer, uint64_t size_bytes) {
     return links_->Gathers(peer, size_bytes, MonotonicNs());
   }
 
-  // Wakes whoever the engine named. A caller that goes on to wait takes the ranks that need the
-  // worker into `later`: most come by themselves in a moment.
+  // Wakes the ranks, and the daemon, that the engine named. A caller that goes on to wait takes the
+  // ranks that need the worker into `later`: most of them come into the library by themselves in a
+  // moment.
   void Perform(const engine::Effects& effects, engine::LaneSet* later = nullptr);
-  // The same for a thread that is none of the program's: those may sleep, whatever they are
-  // allowed.
+  // Performs effects on a thread that is not the program's. The program's own threads may sleep,
+  // even where only one of them may call, so this wakes them, too.
   void PerformElsewhere(const engine::Effects& effects);
-  // Whether that has found copies to be made, of which no thread of the program knows. The worker
-  // makes them for a rank whose threads are all away, and leaves them to one that waits.
+  // Returns true if PerformElsewhere has found copies to be made, of which no thread of the program
+  // knows. The worker makes them for a rank whose threads are all away, and leaves them to a rank
+  // that waits.
   bool has_copies_elsewhere() const { return shm::LoadAcquire(copies_elsewhere_) != 0; }
   bool TakeCopiesElsewhere() {
     return has_copies_elsewhere() &&
            shm::Exchange(copies_elsewhere_, 0U, std::memory_order_acq_rel) != 0;
   }
-  // Tells a rank of this node that its lane from here has something new.
+  // Tells a rank of this node that its lane from here has a new message.
   void Announce(uint32_t rank) {
     shm::Wake(peers_.by_rank[rank].inbox.wake()).PublishLane(own_lane_);
   }
   // Wakes a rank of this node that sleeps.
   void WakeRank(uint32_t rank) const { shm::Wake(peers_.Wake(rank)).Publish(); }
-  // Wakes those threads of a rank of this node that rest: its memory was changed.
+  // Wakes those threads of a rank of this node that rest, because its memory was changed.
   void TellOfChange(uint32_t rank) const { shm::Wake(peers_.Wake(rank)).PublishChange(); }
-  // Calls the worker for those of the ranks (by lane) that compute.
+  // Calls the worker for those of the ranks (given by lane) that compute.
   void AskToAttend(const engine::LaneSet& ranks);
   // Calls the worker for this rank.
   void AskToAttendSelf();
-  // Asks the daemon to look at what this rank has for it.
+  // Asks the daemon to look at its lane from this rank.
   void RingDaemon() { CallWorker({}, true); }
 
-  // The same after a command in the lane to it.
+  // Asks the daemon to look at a command that is in the lane to it.
   void AnnounceCommand();
 
-  // Whether messages with `peer`, or with some rank if it is negative, pass other nodes.
+  // Returns true if messages with `peer` pass other nodes; if `peer` is negative: with some rank.
   bool MayBeRemote(int32_t peer) const {
     return peer < 0 ? peers_.rank_of_local.size() != view_.job_size
                     : !peers_.by_rank[static_cast<uint32_t>(peer)].local;
   }
-  // Whether the rank may get direct links at all.
+  // Returns true if the rank may get direct links at all.
   bool MayHaveLinks() const { return links_ != nullptr; }
-  // LinkTurns::GiveUpLinks, where there may be some. Messages to peers whose path is the daemons'
-  // stay there then.
+  // LinkTurns::GiveUpLinks, if the rank may have links. Messages to peers whose path is the
+  // daemons' stay there then.
   void GiveUpLinks() const {
     if (MayHaveLinks()) {
       links_->GiveUpLinks();
     }
   }
-  // Whether messages may come by some link: after GiveUpLinks, once they cannot they never will.
+  // Returns true if messages may come by some link. After GiveUpLinks, a false answer is final.
   bool MayReceiveByLinks() const { return MayHaveLinks() && links_->has_links(); }
-  // Whether messages to the peer, or from it, take its direct link now.
+  // Returns true if messages to the peer take its direct link now; ReceivesByLink: messages from
+  // it.
   bool SendsByLink(int32_t peer) const {
     return MayHaveLinks() && peer >= 0 &&
            engine_.PathTo(static_cast<uint32_t>(peer)) == shm::PeerPath::kLink;
   }
-  // Whether they will, perhaps once the link is back that is just being taken.
+  // Returns true if messages to the peer take its direct link, or will once they have switched to
+  // it.
   bool WillSendByLink(int32_t peer) const {
     const shm::PeerPath path = engine_.PathTo(static_cast<uint32_t>(peer));
     return path == shm::PeerPath::kLink || path == shm::PeerPath::kToLink;
   }
-  // Holds the peer's link (LinkTurns::Hold) if messages to it take that now. Only where the rank
-  // may have links.
+  // Holds the peer's link (LinkTurns::Hold) if messages to the peer take it now. Only where the
+  // rank may have links.
   bool TryHoldLink(uint32_t peer) {
     links_->Hold(peer);
     if (SendsByLink(static_cast<int32_t>(peer))) {
@@ -177,14 +184,14 @@ class Progress {
     return false;
   }
   void LetGoOfLink(uint32_t peer) { links_->LetGo(peer); }
-  // LinkTurns::Serve; the same.
+  // LinkTurns::Serve. Only where the rank may have links.
   void ServeByLinks() const { links_->Serve(); }
   bool ReceivesByLink(int32_t peer) const {
     return MayHaveLinks() && peer >= 0 &&
            engine_.LaneOf(peer) == shm::LinkLane(view_.inbox.local_size);
   }
-  // How to wait for a rank (or for any). A message from another node passes two daemons, which may
-  // need this core: then it waits without pauses.
+  // Returns how to wait for a rank (or for any). A message from another node passes two daemons,
+  // which may need this core: then the rank waits without pauses.
   shm::WaitPolicy PolicyFor(int32_t peer) const;
 
  private:

@@ -52,7 +52,8 @@ bool Receiver::TakeEager(const Message& message, uint32_t lane, bool waits, Comp
   return true;
 }
 
-// The same for a receive that is over with it: the caller is told.
+// Takes an eager message for a receive that is over with it, and notes the error of that for the
+// caller.
 bool Receiver::EndByEager(const Message& message, uint32_t lane, bool waits,
                           Completion* completion) {
   uint64_t message_bytes = 0;

@@ -1,5 +1,5 @@
-// The receives of a rank: at once, where a small message is there; else as a request, which may be
-// held for a while before it is posted.
+// The receives of a rank: without a request, where a small message is there; else as a request,
+// which may be held for a while before it is posted.
 //
 // Posting a receive, and taking it out of the match table again, costs several times as much as the
 // rest of a small message; it buys the progress worker's help while the rank computes, which a
@@ -36,23 +36,23 @@ class Receiver {
 
   // Receives a small message of the node that is there, without a request. False: nothing happened.
   bool ReceiveNow(const Message& message, Completion* completion);
-  // The same for one that may come in a moment, while the caller waits; it may also be one that its
-  // sender announces, of one chunk, which is copied at once.
+  // Receives a small message that may come in a moment, while the caller waits; also a message of
+  // one chunk that its sender announces, which is copied at once. False: nothing was received.
   bool AwaitAtOnce(const Message& message, Completion* completion);
-  // Whether a blocking receive is posted at once: else a long message by a direct link would come
-  // first, and be kept elsewhere.
+  // Returns true if a blocking receive must be posted at once: else a long message by a direct link
+  // would come before it, and be kept elsewhere.
   bool IsToBePosted(const Message& message) const {
     return message.size_bytes > shm::kCellBytes && progress_.ReceivesByLink(message.peer);
   }
   // Starts a receive. Errors: see Messaging::StartReceive.
   ErrorCode Start(const Message& message, uint32_t* request);
-  // A slot for a receive that the caller then polls for with TryMatch, or starts.
+  // Takes a slot for a receive that the caller then polls for with TryMatch, or starts.
   ErrorCode Take(const Message& message, uint32_t* request);
   // Runs one round of the engine, in which a message may match the request although it is not
-  // posted. False: none did.
+  // posted. False: no message matched.
   bool TryMatch(uint32_t request);
-  // Starts a receive of just the message that a probe found. kWouldBlock: it is not the first one
-  // that matches any more.
+  // Starts a receive of just the message that a probe found. kWouldBlock: it is not the first
+  // message that matches any more.
   ErrorCode TakeProbed(uint32_t request, const Message& pattern, const Completion& envelope);
 
   // ---- Held receives ---------------------------------------------------------------------------
@@ -64,10 +64,11 @@ class Receiver {
       PostAllHeld();
     }
   }
-  // Takes the messages that have come for the first held receives. True: this one is still held.
+  // Takes the messages that have come for the first held receives. True: this request is still
+  // held.
   bool IsHeldUp(uint32_t request);
-  // Waits for the messages of held receives, while those are what `done` waits for and there is
-  // nothing else to do. False: none of them is held any more, and done() is not true yet.
+  // Waits for the messages of held receives, while `done` waits for those and the rank has nothing
+  // else to do. False: no receive is held any more, and done() is not true yet.
   template <typename Done>
   bool AwaitHeld(Done&& done, const shm::WaitPolicy& policy);
 

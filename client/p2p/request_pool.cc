@@ -114,7 +114,7 @@ bool RequestPool::Holds(const void* begin, uint64_t size_bytes) const {
   });
 }
 
-// Whether some request uses any of these bytes and satisfies `counts(slot, state)`.
+// Returns true if some request uses any of these bytes and satisfies `counts(slot, state)`.
 template <typename Counts>
 bool RequestPool::AnyAt(const void* begin, uint64_t size_bytes, Counts&& counts) const {
   const auto first = reinterpret_cast<uint64_t>(begin);

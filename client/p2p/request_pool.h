@@ -25,9 +25,9 @@ class RequestPool {
   // Sets whether several threads may call from now on. Call it while no thread is inside.
   void Share(bool by_threads) { shared_by_threads_ = by_threads; }
 
-  // A slot with a new serial and generation, or 0 when all are in use.
+  // Returns a slot with a new serial and generation, or 0 when all are in use.
   uint32_t Take();
-  // The handles of a slot that stays in use name nothing any more.
+  // Makes the handles of a slot that stays in use invalid.
   void Rename(uint32_t request);
   // Begins a new generation for another start of a persistent request. False: its last transfer
   // failed and the receiver has not seen that yet, so the request cannot be started again.
@@ -37,7 +37,7 @@ class RequestPool {
   RequestHandle HandleOf(uint32_t request) const {
     return uint64_t{view_.request(request)->serial} << 32 | request;
   }
-  // The slot a handle names, or 0 when it names none that is in use.
+  // Returns the slot that a handle names, or 0 when it names none that is in use.
   uint32_t Resolve(RequestHandle handle) const {
     const auto request = static_cast<uint32_t>(handle);
     return request != 0 && request < view_.request_limit && IsNamed(request, handle) ? request : 0;
@@ -46,13 +46,13 @@ class RequestPool {
   // The request's transfer slot in the rank's own inbox.
   shm::TransferLayout& Transfer(uint32_t request) const { return *view_.inbox.transfer(request); }
 
-  // Whether a request that is not complete reads or writes [begin, begin + size_bytes).
+  // Returns true if a request that is not complete reads or writes [begin, begin + size_bytes).
   bool Uses(const void* begin, uint64_t size_bytes) const;
   // As Uses, but also counts persistent requests that are not active and may start again.
   bool Holds(const void* begin, uint64_t size_bytes) const;
-  // Any thread; others may be taking and giving back.
+  // Any thread; other threads may be taking and giving back slots.
   uint32_t in_use() const { return shm::LoadRelaxed(in_use_); }
-  // Slot numbers are below it.
+  // All slot numbers are below this one.
   uint32_t limit() const { return view_.request_limit; }
 
  private:
@@ -71,7 +71,7 @@ class RequestPool {
   mutable std::mutex mutex_;
   std::vector<uint32_t> free_;
   std::deque<uint32_t> waiting_;  // given back, transfer not yet released
-  uint32_t in_use_ = 0;           // is read without the mutex
+  uint32_t in_use_ = 0;           // read without the mutex
 };
 
 }  // namespace ferry::client

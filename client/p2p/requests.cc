@@ -164,8 +164,8 @@ inline ErrorCode Requests::UseBounceBuffer(RequestLayout& slot, const Message& m
   return ErrorCode::kOk;
 }
 
-// Up to this size a message surely needs nobody else to reach its buffer. Others have to fetch an
-// eager send that finds no cell, and a synchronous one of any size.
+// The size up to which neither another rank nor the daemon needs to reach a message's buffer. They
+// have to fetch an eager send that finds no cell, and a synchronous one of any size.
 uint64_t Requests::DirectMax(const Message& message, RequestKind kind) const {
   if (kind != RequestKind::kSend) {
     return parts_.eager_max_bytes;
@@ -173,21 +173,22 @@ uint64_t Requests::DirectMax(const Message& message, RequestKind kind) const {
   return message.synchronous ? 0 : std::min<uint64_t>(parts_.eager_max_bytes, shm::kInlineBytes);
 }
 
-// The same for a buffer of which others reach no byte: its sender may announce a small message,
-// too.
+// The size up to which a buffer needs no bounce buffer although other ranks reach no byte of it:
+// the sender may announce a small message, too.
 uint64_t Requests::LocalMax(const Message& message, RequestKind kind) {
   return kind == RequestKind::kSend && !message.synchronous ? shm::kInlineBytes : 0;
 }
 
-// Private memory that others do not reach although they reach other memory of this process.
+// Returns true for private memory that other ranks do not reach although they reach other memory of
+// this process.
 bool Requests::IsOutOfOthersReach(const void* buffer, uint64_t size_bytes) const {
   return parts_.memory->IsByStream(buffer) ||
          parts_.memory->IsOutOfKernelsReach(buffer, size_bytes);
 }
 
-// Private memory has a bounce buffer where nobody else may reach it: for sends, whose data others
-// fetch, and for receives that the daemon may have to fill. Also for messages between nodes that
-// are copied here sooner than staged by both daemons.
+// Private memory gets a bounce buffer where other processes cannot reach it: for sends, whose data
+// they fetch, and for receives that the daemon may have to fill. Messages between nodes get one,
+// too, if a copy here is sooner done than staging by both daemons.
 bool Requests::WantsPrivateBounceBuffer(const Message& message, RequestKind kind) const {
   if (!parts_.private_reachable &&
       (kind == RequestKind::kSend || progress_.MayBeRemote(shm::kAnySource))) {
@@ -216,8 +217,8 @@ bool Requests::NeedsDeviceBounceBuffer(const shm::Location& buffer, const Messag
   return may_take_link || !parts_.memory->regions().ById(buffer.region).staged;
 }
 
-// Whether such memory is better sent from a bounce buffer, although the daemon has a pipeline for
-// it.
+// Returns true if such device memory is better sent from a bounce buffer, although the daemon has a
+// pipeline for it.
 bool Requests::WantsDeviceBounceBuffer(const shm::Location& buffer, const Message& message,
                                        RequestKind kind) const {
   return kind == RequestKind::kSend && (buffer.flags & shm::kLocationByStream) != 0 &&
@@ -229,7 +230,7 @@ std::byte* Requests::BounceBufferOf(const RequestLayout& slot) const {
   return parts_.memory->regions().ById(slot.buffer.region).base + slot.buffer.address;
 }
 
-// Copies what the engine, or others, read in place of the buffer of a send.
+// Copies the data that the engine, or other processes, read in place of the buffer of a send.
 inline ErrorCode Requests::CopyOut(RequestLayout& slot) {
   const void* const user = UserOf(slot);
   if (slot.size_bytes <= shm::kInlineBytes &&
@@ -520,7 +521,8 @@ void Requests::HandOver(const engine::Effects& matched) {
   }
 }
 
-// The lock is held meanwhile, so that Forget returns only when nobody touches the request any more.
+// The lock is held meanwhile, so that Forget returns only when no thread touches the request any
+// more.
 bool Requests::HelpBackground() {
   if (progress_.TakeCopiesElsewhere()) [[unlikely]] {
     std::lock_guard lock(mutex_);
@@ -607,7 +609,7 @@ void Requests::Forget(uint32_t request) {
 // the block unless a persistent request will need it again.
 ErrorCode Requests::EndBounceBuffer(RequestLayout& slot, bool deliver) {
   ErrorCode error = ErrorCode::kOk;
-  // A matched request's channel has delivered.
+  // A matched request's pair has delivered.
   if ((slot.flags & shm::kRequestBounceBuffer) == 0 ||
       (deliver && (slot.flags & shm::kRequestPaired) != 0)) {
     return error;
@@ -640,7 +642,8 @@ void Requests::Collect(uint32_t request, Completion* completion) {
     return;
   }
   if (state != RequestState::kComplete) {
-    // Poisoned in mid-flight: the slot is never used again, for somebody may still write to it.
+    // Poisoned in mid-flight: the slot is never used again, for other processes may still write to
+    // it.
     *completion = {slot.status_source, slot.status_tag, FailureWords::Tell(progress_.poison()), 0};
     return;
   }
@@ -651,7 +654,7 @@ void Requests::Collect(uint32_t request, Completion* completion) {
   const bool usable =
       completion->error == ErrorCode::kOk || completion->error == ErrorCode::kTruncated;
   completion->size_bytes = usable ? std::min(slot.message_bytes, slot.size_bytes) : 0;
-  // After any other error somebody may still write to the bounce buffer: it stays taken.
+  // After any other error another process may still write to the bounce buffer: it stays taken.
   if (usable || completion->error == ErrorCode::kCancelled) {
     if (const ErrorCode error = EndBounceBuffer(slot, usable); error != ErrorCode::kOk)
         [[unlikely]] {

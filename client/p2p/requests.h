@@ -1,8 +1,9 @@
-// The requests of a rank, from the slot that describes one to its completion: which memory others
-// read or write for it, the rank's own part in moving large messages, and what its end means.
+// The requests of a rank, from the slot that describes one to its completion: which memory other
+// ranks and the daemon read or write for it, the rank's own part in moving large messages, and what
+// its end means.
 //
-// Where others cannot reach a request's buffer, or reach it slowly, they get a *bounce buffer* of
-// it: a heap block that the rank itself copies from or to.
+// Where they cannot reach a request's buffer, or reach it slowly, they get a *bounce buffer* of it:
+// a heap block that the rank itself copies from or to.
 //
 // Calling thread: any that the thread level allows. Start blocks while it copies into a bounce
 // buffer, and the first call that needs a peer's inbox, or the heap, blocks on the daemon.
@@ -55,59 +56,62 @@ class Requests {
   shm::RequestLayout& Slot(uint32_t request) const { return parts_.pool->Slot(request); }
 
   // ---- Beginning -------------------------------------------------------------------------------
-  // Whether a send needs none of these checks: its memory is not a device's that only streams
-  // reach, and none is offloaded.
+  // Returns true if a send needs none of the checks of CheckSend: its memory is no device memory
+  // that only streams reach, and no buffer is offloaded.
   bool IsPlainSend(const Message& message) const {
     return parts_.memory->IsPlain(message.buffer) && !parts_.offloads->any();
   }
-  // Checks the buffer of a receive. kInvalidBuffer.
+  // Checks the buffer of a receive. Returns kOk or kInvalidBuffer.
   ErrorCode CheckReceive(const Message& message) const {
     return parts_.memory->regions().addresses().IsPlain(message.buffer) ? ErrorCode::kOk
                                                                         : CheckBuffer(message);
   }
-  // The same for a send, which it points to the offloaded copy of its buffer, if there is one.
+  // Checks the buffer of a send as CheckReceive does, and points the message to the offloaded copy
+  // of its buffer, if there is one.
   ErrorCode CheckSend(Message* message) const;
-  // Whether a send after CheckSend would carry bytes that were never synchronised: kInvalidBuffer.
+  // Returns kInvalidBuffer if a send after CheckSend would carry bytes that were never
+  // synchronised.
   ErrorCode CheckSynchronized(const void* buffer, uint64_t size_bytes) const;
-  // Checks a persistent request's buffer once more, before a start: also whether device memory of
-  // the program's own is still what it was.
+  // Checks a persistent request's buffer once more, before a start: also that device memory of the
+  // program's own is still what it was.
   ErrorCode CheckAgain(uint32_t request) const;
-  // An empty slot. The rank's poison, kLimitExceeded.
+  // Takes an empty slot. Errors: the rank's poison, kLimitExceeded.
   ErrorCode TakeSlot(uint32_t* request);
-  // A slot that is filled in. Errors of TakeSlot; kOutOfMemory: there is no heap for a bounce
+  // Takes a slot and fills it in. Errors of TakeSlot; kOutOfMemory: there is no heap for a bounce
   // buffer.
   ErrorCode Take(const Message& message, shm::RequestKind kind, uint32_t* request);
-  // Fills in a slot of TakeSlot. The caller gives it up if that fails.
+  // Fills in a slot of TakeSlot. If that fails, the caller gives the slot up.
   ErrorCode Fill(uint32_t request, const Message& message, shm::RequestKind kind);
-  // A send that is to be announced, however small it is, and from where it lies in device memory.
-  // Not to a peer for which IsOutOfReach: that does not reach this rank's device memory.
+  // Marks a send that is to be announced, however small it is, and from where it lies in device
+  // memory. Not to a peer for which IsOutOfReach is true: that peer does not reach this rank's
+  // device memory.
   void AnnounceInPlace(uint32_t request) { Slot(request).flags |= kRequestInPlace; }
   bool IsOutOfReach(uint32_t peer) const { return out_of_reach_[peer].load() != 0; }
   static bool IsInPlace(const shm::RequestLayout& slot) {
     return (shm::LoadRelaxed(slot.flags) & kRequestInPlace) != 0;
   }
   // Gives the engine the request. A caller that goes on to wait passes `later` (Progress::Perform).
-  // `to_push`: only a send that ends without its receive (RankEngine::PushesAtOnce). kWouldBlock:
-  // it would not, and was not started.
+  // `to_push`: starts only a send that ends without its receive (RankEngine::PushesAtOnce).
+  // kWouldBlock: it would not, and was not started.
   ErrorCode Start(uint32_t request, engine::LaneSet* later = nullptr, bool to_push = false);
-  // Ends one that was not started.
+  // Ends a request that was not started.
   void GiveUp(uint32_t request);
 
   // ---- Moving ----------------------------------------------------------------------------------
   bool IsTransferring(uint32_t request) const {
     return HasState(Slot(request), shm::RequestState::kTransferring);
   }
-  // Copies what is to be copied of a transfer; the request is completed when that is done.
+  // Copies what this rank can copy of a transfer now, and completes the request when all is copied.
   void Copy(uint32_t request);
   // Completes a send that is transferring, if its message has arrived, or has failed to.
   void FinishIfArrived(uint32_t request);
-  // Whether receives of large messages inside the node are matched, and to be copied.
+  // Returns true if receives of large messages inside the node are matched, and to be copied.
   bool HasCopies();
   // How many large messages inside the node this rank has found to be over.
   uint64_t ended() const { return ended_.load(std::memory_order_relaxed); }
-  // Copies a message that came through a lane to where the application wants it.
+  // Copies a message that came through a lane to the application's buffer.
   void CopyLanded(uint32_t request);
-  // Keeps what is known of an error with which the request ends.
+  // Keeps the words that were found for an error with which the request ends.
   void NoteFound(uint32_t request, ErrorCode error) {
     if (error != ErrorCode::kOk) [[unlikely]] {
       failure_words_.NoteFound(request, shm::LoadRelaxed(Slot(request).generation), error);
@@ -115,12 +119,13 @@ class Requests {
   }
   // Remembers transfers of receives that the calling thread may not be waiting for.
   void NoteTransfers(const engine::Effects& effects);
-  // The same for messages that were there already when a receive started. While the rank computes,
-  // large ones are copied by their senders, if those wait; else by the worker, which this calls.
+  // Remembers transfers of receives whose messages were there already when they started. While the
+  // rank computes, the senders of large ones copy them, if they wait in the library; else the
+  // worker does, which this calls.
   void HandOver(const engine::Effects& matched);
-  // Copies a chunk of some remembered transfer. True: it found one.
+  // Copies a chunk of some remembered transfer. False: no transfer had one.
   bool HelpBackground();
-  // Returns whether some are not over, to be copied by ferryd's worker meanwhile.
+  // Returns true if some transfers are not over, which ferryd's worker is to copy meanwhile.
   bool LeaveBehind() { return (progress_.threads() || !background_.empty()) && LeaveAllBehind(); }
 
   // ---- Ending ----------------------------------------------------------------------------------
@@ -132,7 +137,7 @@ class Requests {
     // Pairs with the engine's stores of the state: acquires the words that belong to it.
     return shm::LoadAcquire(slot.state) == static_cast<uint32_t>(state);
   }
-  // Publishes what a request has come to.
+  // Stores a request's new state, and publishes the words that belong to it.
   static void SetState(shm::RequestLayout& slot, shm::RequestState state) {
     shm::StoreRelease(slot.state, static_cast<uint32_t>(state));
   }
@@ -140,8 +145,8 @@ class Requests {
     shm::StoreRelaxed(slot.error, static_cast<int32_t>(error));
     SetState(slot, shm::RequestState::kComplete);
   }
-  // A send in place whose message moves into a bounce buffer: this rank's streams copy nothing for
-  // it.
+  // Takes a send in place off this rank's own copies: its message has moved into a bounce buffer,
+  // so this rank's streams copy nothing for it.
   void LeaveToReceiver(uint32_t request);
   // A send whose message has moved into a bounce buffer is over for the application, which collects
   // it; its slot stays taken until the message has arrived.
@@ -151,8 +156,8 @@ class Requests {
   static bool IsMoved(const shm::RequestLayout& slot) {
     return (shm::LoadRelaxed(slot.flags) & kRequestMoved) != 0;
   }
-  // Whether the application does not know a request any more. Pairs with Collect: it touches the
-  // slot no more.
+  // Returns true if the application does not know a request any more. Pairs with Collect: the
+  // rank's threads do not touch the slot after that.
   static bool IsUnwatched(const shm::RequestLayout& slot) {
     return (shm::LoadAcquire(slot.flags) & engine::kRequestUnwatched) != 0;
   }
@@ -189,7 +194,8 @@ class Requests {
   bool Relocate(uint32_t request);
   void FindTransfers();
   bool LeaveAllBehind();
-  // Whether it is still what background_ remembers: the slot may have been used anew.
+  // Returns true if the request is still one that background_ remembers: the slot may be in use for
+  // another one.
   bool IsToCopy(uint32_t request) const {
     return IsTransferring(request) && !IsSend(Slot(request));
   }
@@ -199,14 +205,14 @@ class Requests {
   Progress& progress_;
   FailureWords failure_words_;
   std::atomic<uint64_t> ended_{0};
-  // A sender's looks at a receiver that is out of the library, and those that are left to it before
-  // it helps one that is inside.
+  // Looks that a sender took at a receiver that is out of the library, and the looks that it leaves
+  // to a receiver that is inside before the sender helps it.
   std::atomic<uint32_t> looks_at_absent_{0};
   std::atomic<uint32_t> patient_looks_{0};
   std::mutex mutex_;
-  std::vector<uint32_t> background_;  // receives made transfers by another request's call
+  std::vector<uint32_t> background_;  // receives that became transfers in another request's call
   std::vector<uint32_t> announced_;   // sends of device memory that receivers may not reach
-  // By rank: whether it has found that it does not reach this one's device memory.
+  // By rank: 1 if the rank has found that it does not reach this rank's device memory.
   std::unique_ptr<std::atomic<uint8_t>[]> out_of_reach_;
 };
 

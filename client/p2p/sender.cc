@@ -121,8 +121,8 @@ ErrorCode Sender::Restart(uint32_t request) {
 // ---- Eager sends --------------------------------------------------------------------------------
 
 // Sends a small message that can leave at once, without a request. The copy into a slab cell
-// happens outside the lease. Inside the node the descriptor needs no journal, and nobody but the
-// receiver is to be told.
+// happens outside the lease. Inside the node the descriptor needs no journal, and only the receiver
+// has to be told.
 bool Sender::SendEager(const Message& message) {
   const auto destination = static_cast<uint32_t>(message.peer);
   if (!engine_.LaneIsOpen(destination)) [[unlikely]] {  // the first message there
@@ -132,7 +132,7 @@ bool Sender::SendEager(const Message& message) {
   }
   const bool in_cell = message.size_bytes > shm::kInlineBytes;
   if ((in_cell && message.size_bytes > eager_max_bytes_) || message.synchronous) {
-    return false;  // nobody says when an eager message is matched
+    return false;  // an eager send does not learn when it is matched
   }
   return memory_.IsByStream(message.buffer) ? SendEagerByStream(message)
                                             : SendEagerFromHost(message);
@@ -175,9 +175,10 @@ inline bool Sender::SendEagerFromHost(const Message& message) {
   return sent;
 }
 
-// The same from device memory: its bytes are brought here first, while no lease is held. False also
-// if that fails; a request will find out why. What they are brought to is ordinary memory, whatever
-// has been at its address: a thread's stack may lie where the program has freed device memory.
+// Sends a small message from device memory: copies its bytes here first, while no lease is held.
+// Returns false also if that copy fails; a request will find out why. The bytes are copied to
+// ordinary memory, whatever has been at its address: a thread's stack may lie where the program has
+// freed device memory.
 bool Sender::SendEagerByStream(const Message& message) {
   std::array<std::byte, shm::kCellBytes> bytes;
   if (memory_.CopyFrom(bytes.data(), message.buffer, message.size_bytes) != ErrorCode::kOk) {
@@ -190,10 +191,10 @@ bool Sender::SendEagerByStream(const Message& message) {
 
 // ---- Sends in place -----------------------------------------------------------------------------
 
-// Whether a small message is announced from where it lies in device memory, so that one copy of the
-// receiver's stream brings it to its place, in place of one out of the device here and one into it
-// there. Only if it may move: nobody is to wait for a receiver who would not wait for a message of
-// host memory. To itself a rank would wait in vain.
+// Returns true if a small message is announced from where it lies in device memory: then one copy
+// of the receiver's stream brings it to its place, instead of one out of the device here and one
+// into the device there. Only if the message may move: a sender that would not wait with a message
+// of host memory must not wait with this one. To itself a rank would wait in vain.
 bool Sender::IsForOneCopy(const Message& message, bool blocking) {
   const auto peer = static_cast<uint32_t>(message.peer);
   return memory_.IsByStream(message.buffer) && message.size_bytes != 0 &&
@@ -203,8 +204,8 @@ bool Sender::IsForOneCopy(const Message& message, bool blocking) {
          !requests_.IsOutOfReach(peer) && (blocking ? !IsLate(peer) : !progress_.threads());
 }
 
-// Whether a request may be moved into a bounce buffer if its receiver turns out to be late. A
-// persistent one's slot is needed for its next start.
+// Returns true if a request may be moved into a bounce buffer when its receiver turns out to be
+// late. A persistent request is not moved: its next start needs the slot.
 bool Sender::MayMove(const RequestLayout& slot) const {
   constexpr uint32_t kNever = shm::kRequestPersistent | shm::kRequestSynchronous;
   if (slot.size_bytes == 0 || slot.size_bytes > kBounceBufferMaxBytes ||
@@ -224,7 +225,7 @@ void Sender::NoteInPlace(uint32_t request) {
   in_place_.push_back({request, shm::LoadRelaxed(requests_.Slot(request).generation)});
 }
 
-// Whether the receiver has not come for a message yet.
+// Returns true if the receiver has not come for the message yet.
 bool Sender::IsUntaken(const InPlace& sent) const {
   const RequestLayout& slot = requests_.Slot(sent.request);
   return shm::LoadRelaxed(slot.generation) == sent.generation &&
@@ -270,8 +271,8 @@ bool Sender::MoveLate(uint32_t request, bool patient) {
          Move(request, patient);
 }
 
-// What the application has unmapped must not end this process, which only waits: it fails at its
-// receiver. malloc's memory stays mapped.
+// Memory that the application has unmapped must not end this process, which only waits: the message
+// fails at its receiver. malloc's memory stays mapped.
 bool Sender::CopySource(void* bounce_buffer, const RequestLayout& slot) {
   const auto* const source = reinterpret_cast<const void*>(slot.user_address);
   if (Requests::IsInPlace(slot)) {
@@ -285,8 +286,8 @@ bool Sender::CopySource(void* bounce_buffer, const RequestLayout& slot) {
          ErrorCode::kOk;
 }
 
-// Whether the peer has looked at all that this rank has sent it: for what it has not taken then no
-// receive is posted.
+// Returns true if the peer has looked at all messages that this rank has sent it: then no receive
+// is posted for those that it has not taken.
 bool Sender::HasLooked(uint32_t peer) const {
   const uint32_t own_lane = peers_.by_rank[progress_.view().rank].local_index;
   const shm::LaneLayout& lane = *peers_.by_rank[peer].inbox.lane(own_lane);  // open
@@ -333,7 +334,7 @@ void Sender::NotePunctuality(uint32_t request) {
   }
 }
 
-// Whether a blocking send to the rank had better not wait for it.
+// Returns true if a blocking send to the rank should not wait for it.
 bool Sender::IsLate(uint32_t rank) {
   return shm::LoadRelaxed(late_[rank]) == kLateInARow &&
          shm::FetchAdd(samples_, 1, std::memory_order_relaxed) % kSampleEvery != 0;
@@ -341,10 +342,10 @@ bool Sender::IsLate(uint32_t rank) {
 
 // ---- Sends from bounce buffers ------------------------------------------------------------------
 
-// An eager message to another node waits for credit, not for anybody to read the buffer. By a link
-// nobody waits for what is pushed, either; whether a message will be is known once it starts.
-// Inside the node a bounce buffer is for receivers that are late, and for memory that they do not
-// reach.
+// An eager message to another node waits for credit, not for a reader of its buffer. By a link a
+// pushed message has no reader to wait for, either; that a message is pushed is known only once it
+// starts. Inside the node a bounce buffer is for receivers that are late, and for memory that they
+// do not reach.
 Sender::BounceBuffer Sender::BounceBufferFor(const Message& message, bool blocking) {
   const auto peer = static_cast<uint32_t>(message.peer);
   const uint64_t size_bytes = message.size_bytes;
@@ -386,7 +387,7 @@ bool Sender::SendFromBounceBuffer(const Message& message) {
   if (started) {
     RequestLayout& slot = requests_.Slot(request);
     slot.flags |= engine::kRequestUnwatched;
-    // Nobody waits for this send, so the receiver may take its time: no worker is called for it.
+    // No thread waits for this send, so the receiver may take its time: no worker is called for it.
     engine::LaneSet uncalled;
     // A peer that is gone is noticed at once; an ordinary send then reports it.
     started = requests_.Start(request, &uncalled) == ErrorCode::kOk &&

@@ -1,12 +1,13 @@
-// The sends of a rank: at once, where the message is small or a bounce buffer of it will do; else
-// as a request.
+// The sends of a rank: without a request, where the message is small or a bounce buffer of it will
+// do; else as a request.
 //
 // Inside the node a private buffer is announced *in place*: its receiver copies straight from it.
-// If nobody comes for it while the application waits, a message of middle size moves into a *bounce
-// buffer*, a copy in the heap, from which the receiver takes it later, and the send is over. So do
-// small messages from device memory that the receiver's streams may reach. To another node such a
-// message is sent from a bounce buffer at once: the sender does not wait for the daemon's answer.
-// By a direct link that is for blocking sends that the receiver has no room for.
+// If the receiver does not come for it while the application waits, a message of middle size moves
+// into a *bounce buffer*, a copy in the heap, from which the receiver takes it later, and the send
+// is over. Small messages from device memory that the receiver's streams may reach move in the same
+// way. To another node such a message is sent from a bounce buffer at once: the sender does not
+// wait for the daemon's answer. By a direct link only blocking sends for which the receiver has no
+// room are sent so.
 //
 // Calling thread: any that the thread level allows. Blocks as Requests does.
 #pragma once
@@ -28,31 +29,32 @@ class Sender {
   Sender(const Sender&) = delete;
   Sender& operator=(const Sender&) = delete;
 
-  // A small message that can leave at once. False: nothing happened.
+  // Sends a small message that can leave at once. False: nothing happened.
   bool SendNow(const Message& message) {
     return requests_.IsPlainSend(message) && SendEager(message);
   }
-  // Starts a message that could not leave so. *request is 0 if it is over already. Errors: see
-  // Messaging::StartSend. A caller that goes on to wait passes `later` (Progress::Perform).
+  // Starts a message that SendNow did not send. *request is 0 if the send is over already. Errors:
+  // see Messaging::StartSend. A caller that goes on to wait passes `later` (Progress::Perform).
   ErrorCode Start(const Message& message, uint32_t* request, engine::LaneSet* later = nullptr);
-  // Starts a persistent one, which may be over at once.
+  // Starts a persistent send, which may be over at once.
   ErrorCode Restart(uint32_t request);
 
-  // For a wait that takes long: moves what is announced in place, and nobody has come for, into
-  // bounce buffers, so that those sends are over. `patient`: only where the receiver computes.
-  // True: there is a change, since receivers have come, or by moving. All of them, where one thread
-  // calls at a time; else none: another thread may be copying for the request that this one would
-  // move.
+  // For a wait that takes long: moves messages that are announced in place, and that their
+  // receivers have not come for, into bounce buffers, so that those sends are over. `patient`: only
+  // where the receiver computes. True: there is a change, since receivers have come, or messages
+  // have moved. Moves all such messages where one thread calls at a time; else none: another thread
+  // may be copying for the request that this one would move.
   bool MoveLate(bool patient);
-  // One that the calling thread waits for.
+  // Moves the message of one request, for which the calling thread waits, as MoveLate(patient)
+  // does.
   bool MoveLate(uint32_t request, bool patient);
-  // After that wait, before the request is collected: remembers whether its receiver came late.
+  // After that wait, before the request is collected: remembers if its receiver came late.
   void NotePunctuality(uint32_t request);
 
-  // Sends from bounce buffers that have not arrived yet, of which their senders know nothing any
-  // more.
+  // The number of sends from bounce buffers that have not arrived yet, of which the application
+  // knows nothing any more.
   size_t on_the_way() const { return on_the_way_.size(); }
-  // Whether all have arrived, or their receivers are dead.
+  // Returns true if all of these have arrived, or their receivers are dead.
   bool HaveArrived();
 
  private:
@@ -93,9 +95,9 @@ class Sender {
   std::vector<InPlace> in_place_;  // that may move; with threads, under the lock
   std::vector<uint8_t> late_;      // by rank: how many blocking sends in a row had to move
   uint32_t samples_ = 0;
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards what follows
   std::deque<uint32_t> on_the_way_;
-  uint64_t bytes_left_;  // that more bounce buffers may take
+  uint64_t bytes_left_;  // how much more bounce buffers may take
 };
 
 }  // namespace ferry::client

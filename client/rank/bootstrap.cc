@@ -209,7 +209,7 @@ void Client::WatchDaemon() {
   });
 }
 
-// Whether the ranks of this node share cores: must, or may by chance.
+// Finds out if the ranks of this node share cores: because they must, or by chance.
 void Client::NoteCores(const std::vector<PeerProcess>& processes) {
   const bool are_known = processes[view_.rank].pid == getpid();  // else pids mean others here
   std::vector<pid_t> here;

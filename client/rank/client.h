@@ -172,7 +172,7 @@ class Client final : public FrontEnd,
   // Waits until one of the handles (null ones are skipped) is complete and returns its index, or -1
   // when all are null. Blocks.
   int WaitAny(std::span<const RequestHandle> handles, Completion* completion);
-  // Whether the handle names a request of this rank (a completed send included).
+  // Returns true if the handle names a request of this rank (a completed send included).
   bool IsValid(RequestHandle handle) const {
     return handle == kCompletedSend || pool_->Resolve(handle) != 0;
   }

@@ -17,16 +17,16 @@ namespace {
 // The longest sleep while waiting for something that may come without a wake-up: room in a lane is
 // announced, but not by a peer that was killed.
 constexpr uint64_t kUnannouncedSleepNs = 1'000'000;
-// After so many idle polls (pauses, then yields), and again after as many, a waiting sender finds
-// its receiver late.
+// A waiting sender takes its receiver for late after so many idle polls (pauses, then yields), and
+// again after as many more.
 constexpr uint32_t kPollsToLate = 128;
 // A rank with direct links yields after so many turns in vain.
 constexpr uint32_t kTurnsPerYield = 16;
 // Transfers of this size or more by a direct link are worth a thread that carries them on.
 constexpr uint64_t kOverlapMinBytes = 65536;
 
-// Whether a rank that has looked so often in vain looks again without a pause: a turn of the links
-// takes longer than one, and looks into the kernel.
+// Returns true if a rank that has found nothing in so many looks takes the next one without a
+// pause: a turn of the links takes longer than a pause, and looks into the kernel.
 bool TurnsOn(bool has_links, uint32_t looks) {
   return has_links && !shm::IsCrowded() && looks % kTurnsPerYield != 0;
 }
@@ -53,7 +53,7 @@ bool Client::Advance(uint32_t request) {
         return true;
       }
       requests_->Copy(request);
-      // Without a daemon nobody reports that the other rank has died, so its chunks may never come.
+      // Without a daemon the death of the other rank is not reported, so its chunks may never come.
       return Requests::HasState(slot, RequestState::kComplete) || poison() != ErrorCode::kOk;
     case RequestState::kMatched:
       return matching_->Advance(request);
@@ -62,7 +62,7 @@ bool Client::Advance(uint32_t request) {
   }
 }
 
-// Runs one round of the engine, if nobody else is running it. True: it found something to do.
+// Runs one round of the engine, if no other thread is running it. True: it found something to do.
 bool Client::PollOnce() {
   shm::StoreRelaxed(has_looked_, 1U);
   receiver_->PostHeld();
@@ -79,10 +79,10 @@ bool Client::PollOnce() {
   return handled != 0;
 }
 
-// Polls until done() is true: pauses, then yields, then sleeps until somebody publishes. `done` may
-// advance requests; it must become true once the rank is poisoned, and at `end_ns`. While nothing
-// comes it calls late(true) now and then, and late(false) before it sleeps: what they do about
-// receivers that are late may make it worth looking again.
+// Polls until done() is true: pauses, then yields, then sleeps until another process publishes.
+// `done` may advance requests; it must become true once the rank is poisoned, and at `end_ns`.
+// While nothing comes it calls late(true) now and then, and late(false) before it sleeps: what they
+// do about receivers that are late may make it worth looking again.
 template <typename Done, typename Late>
 void Client::WaitUntil(Done&& done, const shm::WaitPolicy& policy, uint64_t end_ns, Late&& late) {
   // A receiver that has much to copy is seen in the library first: senders leave it the copies
@@ -95,7 +95,7 @@ void Client::WaitUntil(Done&& done, const shm::WaitPolicy& policy, uint64_t end_
   LeaveLibrary();
 }
 
-// The same for a thread that has entered the library already. To enter twice would be wrong: it
+// WaitUntil for a thread that has entered the library already. To enter twice would be wrong: it
 // would count as awake when it sleeps.
 template <typename Done, typename Late>
 void Client::WaitInside(Done&& done, const shm::WaitPolicy& policy, uint64_t end_ns, Late&& late) {
@@ -497,8 +497,8 @@ void Client::WaitFor(bool (*done)(void*), void* argument, int32_t peer, uint64_t
             end_ns);
 }
 
-// The same steps as WaitUntil's, once. A change that comes after the caller's last look is one that
-// this thread has not seen at the end of the rest before: then it looks again at once.
+// Takes the steps of WaitUntil once. Returns at once if a change came after the caller's last look,
+// since this thread did not see that change at the end of its rest before.
 void Client::Rest(uint64_t longest_ns) {
   thread_local uint32_t changes_seen = 0;
   engine::RankEngine& engine = progress_->engine();

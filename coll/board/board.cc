@@ -7,7 +7,7 @@ namespace {
 constexpr uint32_t kSpins = 400;
 constexpr uint32_t kFewSpins = 4;  // where ranks share cores, or the thread has something to do
 constexpr uint32_t kYields = 64;
-constexpr uint32_t kLooksAwake = 16;  // where nobody sleeps who would have to be woken
+constexpr uint32_t kLooksAwake = 16;  // where no thread sleeps that would have to be woken
 
 constexpr uint32_t kSizeBits = 40;
 constexpr uint64_t kSizeMask = (uint64_t{1} << kSizeBits) - 1;
@@ -105,7 +105,7 @@ std::byte* Board::Reserve(uint32_t slice, Slot slot, int reader) {
   return DataOf(HeaderOf(self_, SlotIndex(slice, slot), slot), slot);
 }
 
-// Wakes the members that may be asleep, and nobody else: a rank has not mapped those that it has
+// Wakes the members that may be asleep, and no others: a rank has not mapped those that it has
 // never woken.
 void Board::WakeOthers() {
   for (int member = 0; member < members_; ++member) {
@@ -158,7 +158,8 @@ bool Board::AwaitConsumed(int member, uint64_t stamp) {
   return WaitUntil(member, [&] { return HasConsumed(member, stamp); });
 }
 
-// What a member does before it lets others wake it.
+// Looks again for a while before the member lets others wake it: returns true once `reached()` is
+// true.
 template <typename Reached>
 bool Board::LookPatiently(const Reached& reached) {
   if (!has_pauses_) {
@@ -170,7 +171,7 @@ bool Board::LookPatiently(const Reached& reached) {
     }
     return reached();
   }
-  // Nobody needs to be woken yet.
+  // No thread needs to be woken yet.
   for (uint32_t i = 0; i < kLooksAwake && !reached() && link_->IsAwake(); ++i) {
     link_->WaitFor([](void* look) { return (*static_cast<const Reached*>(look))(); },
                    const_cast<Reached*>(&reached));
@@ -274,7 +275,7 @@ bool Board::HasCome(int member) const {
   return false;
 }
 
-// Whether the other member will never post what this one waits for.
+// Returns true if the other member will never post what this one waits for.
 bool Board::FindTrouble(int member, RunFailure* failure) const {
   if (const ErrorCode state = link_->StateOf(member); state != ErrorCode::kOk) {
     *failure = {.code = state, .peer = member};

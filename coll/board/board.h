@@ -1,14 +1,15 @@
-// One member's view of a board (board_layout.h): posting, waiting for what others post, and finding
-// out that it will never come.
+// One member's view of a board (board_layout.h): posting, waiting for what other members post, and
+// finding out that it will never come.
 //
-// Collectives on a communicator have numbers, the same on all its members. One collective at a time
-// is under way: Begin, then any number of posts and waits, then End. Each post bears a stamp: the
-// number of the collective and that of the slice. So a member may be some collectives behind or
-// ahead of another: a slot is used again once those who read it have said that they are past it.
+// The collectives on a communicator have numbers, which are alike on all its members. One
+// collective at a time is under way: Begin, then any number of posts and waits, then End. Each post
+// bears a stamp: the number of the collective and that of the slice. So a member may be some
+// collectives behind or ahead of another: a slot is used again once its readers have said that they
+// are past it.
 //
 // Failure. A member that waits finds out, after a while, that another one has died, has given up
 // this collective, takes it for another one, or has ended it without posting the slice. Then it
-// gives up, too, which others find out in turn: nobody waits for ever, and the next collective
+// gives up, too, which others find out in turn: no member waits for ever, and the next collective
 // starts afresh.
 //
 // Calling thread: one at a time. Reserve and Await block; after a failure they return null at once.
@@ -35,9 +36,9 @@ class Board {
   static constexpr int kAll = -1;  // readers of a post
 
   // `layout` has room for the shape, and is zero before the first member comes. `crowded`: more
-  // ranks than cores, so that whoever waits should let others run. All outlive the board.
+  // ranks than cores, so that a waiting member should let others run. All outlive the board.
   Board(BoardLayout* layout, const BoardShape& shape, NodeLink* link, int self, bool crowded);
-  // This member uses the board no more. Returns whether it was the last.
+  // Ends this member's use of the board. Returns true if it was the last member.
   bool Leave();
 
   int self() const { return self_; }
@@ -45,7 +46,8 @@ class Board {
   NodeLink& link() { return *link_; }
 
   // ---- One collective --------------------------------------------------------------------------
-  // `number`: greater than that of any before. `signature`: the same on all members.
+  // Begins a collective. `number`: greater than that of any before. `signature`: alike on all
+  // members.
   void Begin(uint64_t number, uint64_t signature) {
     begin_ = number << kSliceBits;
     signature_ = signature;
@@ -57,7 +59,7 @@ class Board {
   // Returns where to put slice `slice` for member `reader` (or kAll) before Post. Waits until the
   // readers of what was there are past it. Null: failed.
   std::byte* Reserve(uint32_t slice, Slot slot, int reader);
-  // Whether Reserve would not wait.
+  // Returns true if Reserve would not wait.
   bool HasRoom(uint32_t slice, Slot slot);
   void Post(uint32_t slice, Slot slot) {
     PostHeader& header = HeaderOf(self_, SlotIndex(slice, slot), slot);
@@ -66,23 +68,24 @@ class Board {
     shm::StoreRelease(header.stamp, StampOf(slice));
     Ring();
   }
-  // In place of Post: this slice, and all others, come another way.
+  // Says, in place of Post, that this slice, and all others, come another way.
   void PostElsewhere(uint32_t slice, Slot slot);
-  // Whether this member, or one that was waited for, has called PostElsewhere. Then Await returns
-  // null.
+  // Returns true if this member, or one that it waited for, has called PostElsewhere. Then Await
+  // returns null.
   bool is_elsewhere() const { return is_elsewhere_; }
-  // The same, and the collective is left: what others have posted is not taken.
+  // Makes is_elsewhere true, so that this member leaves the collective without taking what others
+  // have posted.
   void GoElsewhere() { is_elsewhere_ = true; }
-  // In place of Post, of slice 0: it is an offer of this member's memory, in place of data. Await
-  // returns null for one.
+  // Posts slice 0 as an offer of this member's memory, in place of data. Await returns null for an
+  // offer.
   void PostOffer(Slot slot);
-  // Whether a member that was waited for has made one.
+  // Returns true if a member that this one waited for has posted an offer.
   bool has_offer() const { return has_offer_; }
-  // What that member has posted as slice 0.
+  // Returns the offer that the member has posted as slice 0.
   const std::byte* OfferOf(int member, Slot slot) const {
     return DataOf(HeaderOf(member, SlotIndex(0, slot), slot), slot);
   }
-  // Slices count anew from this one on: what was posted so far is over, on all members that go on.
+  // Counts slices anew from this one on: what was posted so far is over, on all members that go on.
   void GoOnFrom(uint32_t slice) {
     first_slice_ += slice;
     has_offer_ = false;
@@ -92,10 +95,11 @@ class Board {
   bool IsApart(Collective collective) const {
     return (apart_ >> static_cast<uint32_t>(collective) & 1) != 0;
   }
-  // Remembers that no member spreads what all of them have (NodeLink::Spread).
+  // Remembers that no member spreads the blocks of all members (NodeLink::Spread).
   void SetUnspread() { is_unspread_ = true; }
   bool IsUnspread() const { return is_unspread_; }
-  // Waits for what the member posts as this slice, which stays until Consume or End. Null: failed.
+  // Waits for the data that the member posts as this slice, which stay until Consume or End. Null:
+  // failed.
   const std::byte* Await(int member, uint32_t slice, Slot slot) {
     const uint64_t stamp = StampOf(slice);
     const PostHeader& header = HeaderOf(member, SlotIndex(slice, slot), slot);
@@ -108,17 +112,18 @@ class Board {
     }
     return Take(member, header, slot);
   }
-  // Slices up to this one are needed no more.
+  // Says that this member needs the slices up to this one no more.
   void Consume(uint32_t slice) {
     // Pairs with HasConsumed.
     shm::StoreRelease(Place(self_).consumed, StampOf(slice));
     Ring();
   }
-  // Gives up.
+  // Gives up this collective.
   void Fail(const RunFailure& failure);
   bool has_failed() const { return failure_.code != ErrorCode::kOk; }
-  // After a failure: gives up, then waits until each other member has posted this line, has ended
-  // the collective, or has given up, too: whoever copied to this member's memory has stopped.
+  // Called after a failure: gives up, then waits until each other member has posted this line, has
+  // ended the collective, or has given up, too: then no member copies to this member's memory any
+  // more.
   void Settle(uint32_t line);
   // Ends the collective. False: it failed.
   bool End() {
@@ -131,11 +136,11 @@ class Board {
     return !has_failed();
   }
   const RunFailure& failure() const { return failure_; }
-  // Whether the member has come to the collective that this one waits in.
+  // Returns true if the member has come to the collective that this one waits in.
   bool HasCome(int member) const;
   // Skips a collective that this member carries out in another way, or (Renounce) not at all:
-  // members that wait for it here give up. `signature`: what this one takes it for; 0: it does not
-  // know.
+  // members that wait for it here give up. `signature`: the collective that this member takes it
+  // for; 0: it does not know.
   void Skip(uint64_t number) {
     Begin(number, 0);
     (void)End();
@@ -143,7 +148,7 @@ class Board {
   void Renounce(uint64_t number, uint64_t signature = 0);
 
  private:
-  // Whom a slot was last posted for.
+  // The last post in a slot, and the member that it was for.
   struct Use {
     uint64_t stamp = 0;
     int reader = kAll;
@@ -162,7 +167,7 @@ class Board {
     return *reinterpret_cast<MemberLayout*>(places_ + static_cast<size_t>(member) * place_bytes_);
   }
   uint64_t StampOf(uint32_t slice) const { return begin_ | (first_slice_ + slice); }
-  // Where that member tells that it is in this collective.
+  // The place where that member tells that it is in this collective.
   EnteredLayout& EnteredBy(int member) const {
     return Place(member).entered[(begin_ >> kSliceBits) & 1];
   }
@@ -206,9 +211,9 @@ class Board {
   bool FindTrouble(int member, RunFailure* failure) const;
   RunFailure Mismatch(int member, uint64_t signature) const;
   void Tell(bool has_given_up);
-  // Wakes those that sleep. Asymmetric Dekker, as in shm/wake.h: a sleeper counts itself in, then
-  // come libferry's heavy fence and its last look. With pauses it may count itself in behind that
-  // fence, so there the two of them take the full order.
+  // Wakes the members that sleep. Asymmetric Dekker, as in shm/wake.h: a sleeper counts itself in,
+  // then come libferry's heavy fence and its last look. With pauses it may count itself in behind
+  // that fence, so there the poster and the sleeper take the full order.
   void Ring() {
     if (has_pauses_) {
       shm::FetchAdd(Place(self_).consumed, uint64_t{0}, std::memory_order_seq_cst);

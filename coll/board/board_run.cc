@@ -94,13 +94,13 @@ Way WayOf(const Problem& problem, const BoardLimits& limits) {
                                                                               : Way::kNone;
 }
 
-// Device memory of at least so many bytes of a vector or a block had better not pass through host
+// Device memory of at least so many bytes of a vector or a block should not pass through host
 // memory: messages copy it from device to device where they can.
 constexpr size_t kElsewhereMinVector = size_t{64} * 1024;
 constexpr size_t kElsewhereMinBlock = size_t{256} * 1024;
 
-// Whether this rank's data are such device memory. Only for collectives in which all ranks that
-// must know see this rank's first slice before they have lost anything.
+// Returns true if this rank's data are such device memory. Only for collectives in which all ranks
+// that must know see this rank's first slice before they have lost anything.
 bool GoesElsewhere(const BoardTask& task, int device) {
   const Problem& problem = task.problem;
   if (problem.block_bytes <

@@ -31,34 +31,34 @@ struct BoardLimits {
   }
 };
 
-// How many cells they have. `crowded`: more ranks than cores.
+// Returns how many cells a board has. `crowded`: more ranks than cores.
 BoardShape ShapeFor(int members, bool crowded);
-// `reachable`: all ranks can read and write each other's memory.
+// Returns when ranks read and write each other's memory. `reachable`: all of them can do it.
 BoardLimits LimitsFor(int members, bool crowded, bool reachable);
 
-// Bytes of what lies in the input and in the output of a problem without blocks of their own sizes,
+// Return the bytes in the input and in the output of a problem without blocks of their own sizes,
 // as this rank knows it.
 size_t InputBytes(const Problem& problem);
 size_t OutputBytes(const Problem& problem);
 
-// Whether a board can carry the problem out; the same on all ranks. `problem.rank` and
+// Returns true if a board can carry the problem out; alike on all ranks. `problem.rank` and
 // `problem.size` are those of the board.
 bool CanRunOnBoard(const Problem& problem, const BoardLimits& limits);
 
-// How a collective ended; the same on all ranks, unless it failed.
+// How a collective ended; alike on all ranks, unless it failed.
 enum class BoardResult {
   kDone,
   kNotForBoards,  // CanRunOnBoard
   kElsewhere      // memory of some rank is better, or only, reached by messages; nothing was done
 };
 
-// By what members tell a collective from others: the same on all of them.
+// Returns the word by which members tell a collective from others: alike on all of them.
 uint64_t SignatureOf(const Problem& problem);
 
-// Carries it out as collective `number`. `failure` is set if it fails, which is kDone.
+// Carries out the problem as collective `number`. `failure` is set if it fails, which is kDone.
 BoardResult RunOnBoard(Board* board, uint64_t number, const Problem& problem,
                        const Binding& binding, const BoardLimits& limits, RunFailure* failure);
-// The same for a part of a collective of more ranks, whose signature this is.
+// RunOnBoard for a part of a collective of more ranks; `signature` is that of the whole collective.
 BoardResult RunPartOnBoard(Board* board, uint64_t number, uint64_t signature,
                            const Problem& problem, const Binding& binding,
                            const BoardLimits& limits, RunFailure* failure);

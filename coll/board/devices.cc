@@ -24,11 +24,12 @@ constexpr uint32_t kWritten = 1;
 constexpr uint32_t kRead = 2;
 constexpr uint32_t kNextSlice = 3;
 
-// What the two lines say.
+// The contents of the two lines.
 constexpr std::byte kFine{0};
 constexpr std::byte kOutOfReach{1};
 
-// Beyond, ranks had better read from each other than all from one, whose device would serve all.
+// Beyond this size, ranks had better read from each other than all from one, whose device would
+// serve all.
 constexpr size_t kMostGathered = size_t{4} << 20;
 
 // The most that one member's kernel stores for all: about as much as its device moves in the time
@@ -36,12 +37,13 @@ constexpr size_t kMostGathered = size_t{4} << 20;
 constexpr size_t kMostSpread = size_t{1} << 20;
 constexpr int kMostMembersSpread = 8;
 
-// What the first member says with its offer, which comes last, of a short allgather.
+// The state of a short allgather, which the first member posts with its offer. Its offer comes
+// last.
 enum class Spread : uint64_t {
-  kNone,        // it is none
-  kDone,        // all have got it
+  kNone,        // this offer is of no such allgather
+  kDone,        // all members have the result
   kOutOfReach,  // its device does not reach all memory
-  kElsewhere    // some have offered none
+  kElsewhere    // some member has offered no memory
 };
 
 // A member's first slice: where its block lies, and its output.
@@ -108,15 +110,15 @@ class Devices {
   // ---- By one kernel ---------------------------------------------------------------------------
 
   // The first member waits for the offers of all others, and offers when it is done, so that the
-  // others wait once. Whether it is over; else, on all members, its kernels do not reach all
-  // memory.
+  // others wait once. True: the collective is over. False, on all members: the first member's
+  // kernels do not reach all memory.
   bool SpreadByFirst() {
     const Spread spread = task_.self() == kFirst ? SpreadFromHere() : AwaitSpread();
     if (spread == Spread::kElsewhere) {
       board_.GoElsewhere();
     }
     if (board_.has_failed()) {
-      board_.Settle(kWritten);  // nobody posts that: until all have ended
+      board_.Settle(kWritten);  // no member posts that: until all have ended
       return true;
     }
     if (spread != Spread::kOutOfReach) {
@@ -130,7 +132,7 @@ class Devices {
 
   Spread SpreadFromHere() {
     own_.spread = MeetOffers() ? SpreadAll() : Spread::kElsewhere;
-    (void)Offer();  // nobody sees it if this has failed
+    (void)Offer();  // no member sees it if this has failed
     return own_.spread;
   }
 
@@ -190,7 +192,7 @@ class Devices {
 
   bool IsOfDevice(const void* memory) { return board_.link().IsByStream(memory); }
 
-  // Whether others may import the output, as far as is known.
+  // Returns true if other members may import the output, as far as is known.
   bool CanOffer(const void* input, const void* output, size_t output_bytes) {
     if (board_.IsApart(task_.problem.collective) || !IsOfDevice(output)) {
       return false;
@@ -220,7 +222,7 @@ class Devices {
     return offer;
   }
 
-  // Waits until that member has offered its memory. Where it has not, all go elsewhere.
+  // Waits until that member has offered its memory. If it has offered none, all go elsewhere.
   bool MeetOffer(int member) {
     if (board_.Await(member, 0, slot_) != nullptr) {
       board_.GoElsewhere();
@@ -228,7 +230,8 @@ class Devices {
     return !board_.has_failed() && !board_.is_elsewhere();
   }
 
-  // The same for all others: each sees that some have not, or an offer that it cannot take.
+  // Waits for the offers of all other members. So each member sees it if another has offered no
+  // memory, or an offer that it cannot take.
   bool MeetOffers() {
     for (int i = 0; i < task_.size(); ++i) {
       if (i != task_.self() && !MeetOffer(i)) {
@@ -238,7 +241,8 @@ class Devices {
     return true;
   }
 
-  // This member's block to its place with the first. False: that cannot be reached.
+  // Copies this member's block to its place at the first member. False: that place cannot be
+  // reached.
   bool Contribute(const NodeAddress& gathered) {
     const size_t bytes = task_.problem.block_bytes;
     if (task_.self() != kFirst) {
@@ -255,7 +259,8 @@ class Devices {
     }
     return error == ErrorCode::kOk;
   }
-  // The same, but memory that cannot be imported is no failure. False: that, or it has failed.
+  // Notes the result of a copy like Demand, but memory that cannot be imported is no failure.
+  // False: it cannot be imported, or the copy has failed.
   bool Note(int member, ErrorCode error) {
     return error != ErrorCode::kUnsupported && Demand(member, error);
   }

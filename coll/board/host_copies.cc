@@ -26,7 +26,7 @@ void HostCopies::FetchOutput(const Problem& problem, size_t bytes) {
   output_ = Take(bytes);
   const bool is_bcast = problem.collective == Collective::kBcast;
   const bool is_source = is_bcast && problem.rank == problem.root;
-  // What is only written need not be fetched, unless a part of it stays.
+  // An output that is only written need not be fetched, unless a part of it stays.
   if (is_source || (problem.in_place && !is_bcast) || problem.collective == Collective::kExscan) {
     Fetch(output_, binding_.output, bytes);
   }

@@ -74,7 +74,7 @@ bool PostAndTake(Board& board, const Cut& cut, int reader, Fill&& fill, Take&& t
   return true;
 }
 
-// The same for a member that posts nothing.
+// Takes all slices, for a member that posts nothing.
 template <typename Take>
 bool TakeAll(Board& board, const Cut& cut, Take&& take) {
   for (uint32_t slice = 0; slice < cut.slices; ++slice) {

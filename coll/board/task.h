@@ -34,7 +34,7 @@ struct BoardTask {
     }
   }
   size_t OwnOffset() const { return static_cast<size_t>(self()) * problem.block_bytes; }
-  // Reduces `bytes` of two operands into `to`. False: failed.
+  // Reduces `bytes` bytes of two operands into `to`. False: failed.
   bool Reduce(const void* left, const void* right, void* to, size_t bytes) const {
     const ErrorCode error = reducer->Reduce(left, right, to, bytes / problem.element_bytes);
     if (error != ErrorCode::kOk) [[unlikely]] {
@@ -44,30 +44,31 @@ struct BoardTask {
   }
 };
 
-// Through lines and cells. False: failed (board.Fail has been told why).
+// Carries a collective out through lines and cells. False: failed (board.Fail has been told why).
 bool RunInSlices(const BoardTask& task);
-// Whether the slices of this problem, which has no blocks of their own sizes, fit cells.
+// Returns true if the slices of this problem, which has no blocks of their own sizes, fit cells.
 bool FitsSlices(const Problem& problem);
 
 // The slot in which a member posts the first slice of such a run.
 Board::Slot SlotOfSlices(const Problem& problem);
 
-// By streams, between device memory that CPUs do not reach.
+// The result of a collective by streams, between device memory that CPUs do not reach.
 enum class ByDevices {
   kNotForThem,  // nothing was done
   kOver,        // done; or failed, or to be done elsewhere (board)
   kByHost       // some rank cannot import another's memory: in slices, from here on
 };
-// For a member whose memory may be such. `slot`: where members post, or look, first.
+// Runs a collective for a member whose memory may be such. `slot`: where members post, or look,
+// first.
 ByDevices RunByDevices(const BoardTask& task, Board::Slot slot);
-// For one that did something else, and has met another's offer.
+// Runs it for a member that did something else, and has met another's offer.
 ByDevices MeetDevices(const BoardTask& task, Board::Slot slot);
 
-// By the ranks' own memory. kUnreachable: nothing was done, on any rank. kMetDevices: nothing was
-// done here, for MeetDevices has to.
+// Runs a collective by copies between the ranks' own memory. kUnreachable: nothing was done, on any
+// rank. kMetDevices: nothing was done here, for MeetDevices has to do it.
 enum class DirectResult { kDone, kFailed, kUnreachable, kMetDevices };
 DirectResult RunDirectly(const BoardTask& task);
-// Whether RunDirectly can carry out this problem, which has no blocks of their own sizes.
+// Returns true if RunDirectly can carry out this problem, which has no blocks of their own sizes.
 bool FitsDirect(const Problem& problem);
 
 }  // namespace ferry::collective
