@@ -27,9 +27,9 @@ inline constexpr uint32_t kMaxNic = 64;            // a provider or a NIC domain
 inline constexpr uint32_t kLinkAddressBytes = 64;  // of the address of a rank's own endpoint
 
 // RegionRequest::flags, and those of the Reply to it and to kPeerRegion.
-// The region is device memory that neither CPUs nor the network reach: nobody maps its descriptor.
-// A user imports it with the GPU backend (`handle`) and copies by streams. Vendors whose handle
-// says it all have no descriptor.
+// The region is device memory that neither CPUs nor the network reach: no process maps its
+// descriptor. A user imports it with the GPU backend (`handle`) and copies by streams. Vendors
+// whose handle says it all have no descriptor.
 inline constexpr uint32_t kRegionByStream = 1;
 // In the Reply to kRegion: ferryd itself copies between such a region and the network. Without
 // this the rank stages what goes to other nodes and comes from there.

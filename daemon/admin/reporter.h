@@ -1,8 +1,8 @@
-// Tells people about a daemon: administrators everything, a user what concerns his own jobs. He
-// sees nothing of other users' jobs, ranks and processes.
+// Reports on a daemon: everything to an administrator, and to a user what concerns the user's own
+// jobs, but nothing of other users' jobs, ranks and processes.
 //
-// Any thread but the control thread, which it asks; blocks for as long as that takes, and Why for
-// as long as other daemons take to answer.
+// Calling thread: any but the control thread, which the Reporter asks; blocks for as long as that
+// takes, and FillWhy for as long as other daemons take to answer.
 #pragma once
 
 #include <sys/types.h>
@@ -28,21 +28,21 @@ namespace ferry::daemon {
 class WhyAsker {
  public:
   virtual ~WhyAsker() = default;
-  // kTimeout: its daemon did not answer in time.
+  // Returns the wait of the rank. kTimeout: its daemon did not answer in time.
   virtual StatusOr<control::RankWait> Ask(const std::string& job_id, uint32_t rank) = 0;
 };
 
-// Follows chains of waiting ranks from node to node: what `why` cannot see here, it asks the
-// daemon of the rank's node, which answers for its own ranks (service Peer, Why).
+// Follows chains of waiting ranks from node to node: where `why` cannot see a rank here, it asks
+// the daemon of the rank's node, which answers for its own ranks (service Peer, Why).
 //
 // Calling thread: a gRPC handler's; blocks until those daemons have answered, or one has not in
-// time: from then on nobody is asked any more. The control thread goes on meanwhile.
+// time: from then on it asks no other daemon. The control thread goes on meanwhile.
 class WhyFollower {
  public:
   explicit WhyFollower(WhyAsker* asker) : asker_(*asker) {}
 
-  // Lengthens the chain of `wait`, and its verdict, for as long as it leaves a node. If a daemon
-  // does not tell, that becomes a trouble of `wait`; the verdict then says where to ask.
+  // Lengthens the chain of `wait`, and its verdict, for as long as the chain leaves a node. If a
+  // daemon does not answer, that becomes a trouble of `wait`; the verdict then says where to ask.
   void Follow(const std::string& job_id, control::RankWait* wait);
 
  private:
@@ -57,7 +57,8 @@ class WhyFollower {
 // The user who asks; nothing for an administrator.
 using Viewer = std::optional<uid_t>;
 
-// All must outlive the Reporter, and the loop must run until nobody asks any more.
+// All must outlive the Reporter, and the loop must run until the last call to the Reporter has
+// returned.
 struct ReporterContext {
   ControlLoop& loop;
   JobRegistry& registry;
@@ -74,13 +75,13 @@ class Reporter {
 
   void FillStatus(Viewer viewer, control::StatusReply* reply);
   void FillSessions(Viewer viewer, control::SessionsReply* reply);
-  // kNotFound: asked for a rank that is not here.
+  // kNotFound: the request names a rank that is not here.
   Status FillCounters(Viewer viewer, const control::CountersRequest& request,
                       control::CountersReply* reply);
   void FillLinks(Viewer viewer, control::LinksReply* reply);
   // Errors as ReportWhy.
   Status FillWhy(Viewer viewer, const control::WhyRequest& request, control::WhyReply* reply);
-  // The same for all.
+  // FillNics and FillGpus answer administrators and users alike.
   void FillNics(control::NicsReply* reply);
   void FillGpus(control::GpusReply* reply);
 

@@ -1,9 +1,9 @@
-// Faults that a daemon has on purpose, so that tests can look at what follows from them.
+// Faults that a daemon has on purpose, so that tests can observe their consequences.
 //
-// The option `faults` names points in the daemon's paths, which passing of a point is the one, and
-// what happens then. Nothing of this costs anything while the option is empty: there is no object,
-// the transport is the real one (faulty_transport.h), and where a pointer is asked it is null, on
-// cold paths only.
+// The option `faults` names points in the daemon's paths, the passing of a point at which a fault
+// happens, and the fault. While the option is empty, faults cost nothing: there is no Faults
+// object, the transport is the real one (faulty_transport.h), and only cold paths test a pointer,
+// which is null.
 //
 // Thread: Pass and Release by any; Hold and Resume by the progress thread.
 #pragma once
@@ -71,7 +71,7 @@ struct FaultPointInfo {
 std::span<const FaultPointInfo> FaultPoints();
 const char* FaultName(FaultPoint point);
 
-// A rule, and how far it is.
+// A rule, and how often its point was passed.
 struct FaultReport {
   std::string point;
   uint64_t at = 0;  // the passing that triggers it
@@ -82,22 +82,23 @@ struct FaultReport {
 
 class Faults {
  public:
-  // Rules "POINT:N:ACTION", separated by commas: at its N-th passing (1: the first) of POINT the
-  // daemon does ACTION: "kill", "stall", "lose", or fails with an error, named as in ferry.h
-  // without FERRY_ERR_, such as "SYSTEM". kConfiguration names what is known.
+  // Parses rules "POINT:N:ACTION", separated by commas: at its N-th passing (1: the first) of POINT
+  // the daemon does ACTION: "kill", "stall", "lose", or fails with an error, named as in ferry.h
+  // without FERRY_ERR_, such as "SYSTEM". kConfiguration: the message names the known points and
+  // actions.
   static StatusOr<std::unique_ptr<Faults>> Parse(const std::string& text);
 
-  // The point is passed. kOk: go on. kWouldBlock: stand still; other codes: fail with it, or, where
-  // the point can lose, lose it. Does not return if the daemon is to die.
+  // Called when the point is passed. Returns kOk: go on. kWouldBlock: stand still; other codes:
+  // fail with it, or, where the point can lose, lose it. Does not return if the daemon is to die.
   ErrorCode Pass(FaultPoint point);
-  // Whether one of the next `passings` does something, so that a caller who may have to try again
-  // need not count twice.
+  // Returns true if a rule acts at one of the next `passings` passings, so that a caller who may
+  // have to try again need not count them twice.
   bool IsDue(FaultPoint point, uint64_t passings) const;
 
-  // Whether something stands still.
+  // Returns true if an operation stands still at some point.
   bool stalling() const;
   bool IsStalling(FaultPoint point) const;
-  // Lets whatever stands still go on, soon.
+  // Lets all operations that stand still go on, soon.
   void Release();
 
   // Calls `resume` from Resume after the next Release.

@@ -31,8 +31,8 @@ class GpuBackend {
   virtual std::string_view name() const = 0;
   // The version of the vendor's driver or run time, for people: "CUDA 12.4".
   virtual std::string version() const = 0;
-  // Whether the program can allocate memory of these devices itself, by calls of the vendor's.
-  // Identify knows of it.
+  // Returns true if the program can allocate memory of these devices itself, by calls of the
+  // vendor's. Identify knows of such memory.
   virtual bool is_vendors() const { return false; }
   // At least 1: a backend without a device is not created.
   virtual int device_count() const = 0;
@@ -41,9 +41,9 @@ class GpuBackend {
   // Says what `pointer` points to. Safe for any value: it never touches the memory. O(log n) in the
   // number of allocations; it is called on every send.
   virtual PointerInfo Identify(const void* pointer) const = 0;
-  // What of the allocation around `pointer`, of which Identify has said `info`, is surely there:
-  // all of it, unless the program has mapped memory to its addresses piece by piece. Then there may
-  // be none behind this piece.
+  // Returns the part of the allocation around `pointer`, of which Identify has said `info`, that
+  // surely exists: all of it, unless the program has mapped memory to its addresses piece by piece.
+  // Then there may be no memory behind this piece.
   virtual MemoryPiece PieceAround(const void* /*pointer*/, const PointerInfo& info) const {
     const auto* const base = static_cast<const std::byte*>(info.base);
     return {base, base + info.size_bytes};
@@ -73,14 +73,14 @@ class GpuBackend {
   // Undoes one ImportIpc, given the pointer it returned. kInvalidBuffer for any other.
   virtual Status CloseIpc(void* pointer) = 0;
 
-  // The device allocation around `pointer` as a dma-buf. kInvalidBuffer as for ExportIpc;
+  // Exports the device allocation around `pointer` as a dma-buf. kInvalidBuffer as for ExportIpc;
   // kUnsupported where the driver, the device or the kernel has none.
   virtual StatusOr<Dmabuf> ExportDmabuf(const void* pointer) = 0;
 
   // Lets kernels of the device load from and store to device memory at `pointer`, allocated here or
-  // imported. Its own they reach anyway; that of other devices over a link between the two, which
-  // stays open. kUnsupported where there is none, and, unless kernels are functions of this
-  // process, for a pointer that this backend does not know.
+  // imported. They reach memory of their own device anyway, and that of other devices over a link
+  // between the two, which stays open. kUnsupported where there is no link, and, unless kernels are
+  // functions of this process, for a pointer that this backend does not know.
   virtual Status LetKernelsReach(int device, const void* pointer) = 0;
 
   // Makes [pointer, pointer + size_bytes) of existing host memory reachable by devices. It stays
@@ -88,9 +88,9 @@ class GpuBackend {
   // bytes or a range that wraps around; kAlreadyExists where it overlaps memory that this backend
   // knows.
   virtual Status RegisterHostMemory(void* pointer, uint64_t size_bytes) = 0;
-  // The same for whole pages of another device's registers that this process has mapped, such as a
-  // counter of the NIC: streams store there (WriteValue64), and kernels; nothing loads.
-  // kUnsupported where the vendor has no call for it, or the device cannot.
+  // Registers whole pages of another device's registers that this process has mapped, such as a
+  // counter of the NIC, in the same way: streams store there (WriteValue64), and kernels; nothing
+  // loads from there. kUnsupported where the vendor has no call for it, or the device cannot.
   virtual Status RegisterIoMemory(void* /*pointer*/, uint64_t /*size_bytes*/) {
     return {ErrorCode::kUnsupported,
             "this backend's devices do not reach other devices' registers"};
@@ -99,11 +99,11 @@ class GpuBackend {
   virtual Status UnregisterHostMemory(void* pointer) = 0;
 
   virtual StatusOr<std::unique_ptr<Stream>> CreateStream(int device) = 0;
-  // A stream that the application made with the vendor's library (a cudaStream_t, a hipStream_t, an
-  // immediate ze_command_list_handle_t) and that outlives the result, which only enqueues on it.
-  // kInvalidArgument for null and for what the vendor says is no stream of that device;
-  // kUnsupported on a backend that cannot adopt streams. A pointer that the vendor cannot tell from
-  // a stream gives undefined behaviour.
+  // Adopts a stream that the application made with the vendor's library (a cudaStream_t, a
+  // hipStream_t, an immediate ze_command_list_handle_t) and that outlives the result, which only
+  // enqueues on it. kInvalidArgument for null and for a pointer that the vendor says is no stream
+  // of that device; kUnsupported on a backend that cannot adopt streams. A pointer that the vendor
+  // cannot tell from a stream gives undefined behaviour.
   virtual StatusOr<std::unique_ptr<Stream>> AdoptStream(int device, void* native) = 0;
   virtual StatusOr<std::unique_ptr<Event>> CreateEvent(int device) = 0;
 

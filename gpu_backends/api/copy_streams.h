@@ -1,8 +1,8 @@
 // Copies that their caller waits for, from and to memory that only streams reach: small messages,
-// copies inside a node, and whatever else is not worth a pipeline.
+// copies inside a node, and others that are not worth a pipeline.
 //
-// Streams are kept from one copy to the next, as many as there have been copies at the same time.
-// One that has failed is not used again. Copies of up to 256 KiB to or from ordinary host memory
+// Streams are kept from one copy to the next, as many as there have been copies at the same time. A
+// stream that has failed is not used again. Copies of up to 256 KiB to or from ordinary host memory
 // go through pinned memory, which the link serves sooner; beyond, the CPU's copy takes as long as
 // that saves.
 //
@@ -34,7 +34,8 @@ class CopyStreams {
   // Copies between any two kinds of memory; `ends` says what the caller knows of them. CPUs copy
   // only where the backend has answered that neither end is device memory. Errors as of
   // Stream::CopyAsync and GpuBackend::CreateStream, or the error of the copy itself, or
-  // PointerInfo::failure; kInvalidBuffer if the backend knows no memory where there is to be some.
+  // PointerInfo::failure; kInvalidBuffer if the backend knows no memory where `ends` says that
+  // there is device memory.
   Status Copy(void* destination, const void* source, uint64_t size_bytes,
               const DeviceEnds& ends = {});
   // Errors as of Stream::CopyStrided, except that the packed place may be any memory; kUnsupported
@@ -45,7 +46,8 @@ class CopyStreams {
   Status CopySpread(const SpreadCopy& copy);
   // Errors as of Stream::Reduce, on the device whose memory the result is, or else an operand.
   Status Reduce(const Reduction& reduction);
-  // Whether the device has a working kernel for it; the first call for a type finds out.
+  // Returns true if the device has a working kernel for this reduction; the first call for a type
+  // finds out.
   bool CanReduce(int device, ReductionType type, ReductionOp op);
   // Copies between device memory and private memory of another process, in pieces. `device`: the
   // memory's; -1: it is looked up. Errors also as of common/process_memory.h.

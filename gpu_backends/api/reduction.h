@@ -48,7 +48,7 @@ enum class ReductionType : uint8_t {
   kF64F64,
 };
 
-// Whether the operation is defined for such numbers.
+// Returns true if the operation is defined for numbers of this type.
 constexpr bool IsReducible(ReductionType type, ReductionOp op) {
   const bool is_pair = (type >= ReductionType::kI16I32 && type <= ReductionType::kF32F32) ||
                        type >= ReductionType::kF64I32;

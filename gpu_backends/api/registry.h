@@ -1,5 +1,5 @@
-// The GPU backends of this process, by name. It names no concrete backend: whoever wires the
-// process opens them (gpu_backends/loader) and adds them.
+// The GPU backends of this process, by name. The registry names no concrete backend: the code that
+// wires the process opens them (gpu_backends/loader) and adds them.
 #pragma once
 
 #include <array>
@@ -21,14 +21,14 @@ namespace ferry::gpu {
 class LateBackends {
  public:
   virtual ~LateBackends() = default;
-  // Looks for vendors' libraries among those that are loaded by now. Loads none.
+  // Looks for vendors' libraries among those that are loaded by now. Loads none itself.
   virtual void LookForLibraries() = 0;
-  // Whether some library is loaded that the program may begin to use.
+  // Returns true if some library is loaded that the program may begin to use.
   virtual bool MayOpen() const = 0;
-  // The backend of one that the program has begun to use; null: there is none. Takes a few
-  // nanoseconds until then.
+  // Opens the backend of a library that the program has begun to use; null: there is none. Takes a
+  // few nanoseconds until then.
   virtual std::unique_ptr<GpuBackend> TryOpen() = 0;
-  // Why a library that is in use has no backend; empty: there is none such.
+  // Returns why a library that is in use has no backend; empty: there is no such library.
   virtual std::string WhyRefused() const = 0;
 };
 
@@ -52,11 +52,11 @@ class BackendRegistry {
   // kMaxBackends.
   Status Add(std::unique_ptr<GpuBackend> backend);
 
-  // Where later ones come from; before others use the registry. Null: there are none.
+  // Sets the source of later backends, before other threads use the registry. Null: there are none.
   void SetLate(std::unique_ptr<LateBackends> late) { late_ = std::move(late); }
   LateBackends* late() const { return late_.get(); }
 
-  // Null if there is none of that name.
+  // Returns the backend of that name, or null.
   GpuBackend* Find(std::string_view name) const;
 
   // Asks the backends in the order they were added; the first that knows `pointer` wins.

@@ -6,7 +6,8 @@
 //
 // Failure. The first operation that fails poisons its stream: operations behind it may be skipped,
 // further calls return its error, and so do events recorded behind it. A stream that waits for such
-// an event is poisoned in turn. So a failure reaches everyone who waits, and nobody waits for ever.
+// an event is poisoned in turn. So a failure reaches all waiting threads and streams, and none of
+// them waits for ever.
 #pragma once
 
 #include <cstdint>
@@ -45,8 +46,8 @@ enum class WaitCondition : uint8_t {
   kEqual,           // may be missed if the word moves on: use it only on words that then stay
 };
 
-// What the caller of a copy knows of its ends: which of them are device memory. Others are looked
-// up, and a vendor that fails then is not taken to have said that they are ordinary memory.
+// The caller's knowledge of a copy's ends: which of them are device memory. The others are looked
+// up, and a failure of the vendor in that is not taken to mean that they are ordinary memory.
 struct DeviceEnds {
   bool destination = false;
   bool source = false;
@@ -89,7 +90,8 @@ class Stream {
   // bytes do nothing. kInvalidArgument for null pointers and overlap; kInvalidBuffer for a range
   // that starts inside an allocation and runs past its end.
   virtual Status CopyAsync(void* destination, const void* source, uint64_t size_bytes) = 0;
-  // The same where the caller knows that one end, or both, is device memory: nobody looks it up.
+  // Enqueues a copy as CopyAsync does, where the caller knows that one end, or both, is device
+  // memory: the call does not look that up.
   virtual Status CopyDeviceAsync(void* destination, const void* source, uint64_t size_bytes) {
     return CopyAsync(destination, source, size_bytes);
   }
@@ -101,12 +103,12 @@ class Stream {
   // written overlap. kUnsupported where the device has no kernel for it: then copy block by block.
   virtual Status CopyStrided(const StridedCopy& copy) = 0;
 
-  // Enqueues one small kernel of Ferry's own that brings all blocks to all destinations by loads
+  // Enqueues one small kernel of Ferry's own that copies all blocks to all destinations by loads
   // and stores. They must be device, pinned, managed or registered memory (kInvalidBuffer
-  // otherwise), and what is another device's such as GpuBackend::LetKernelsReach has allowed for
-  // this stream's. No bytes do nothing. kInvalidArgument for null, for no or too many places, for
-  // sizes beyond 2^63, and where a destination overlaps another or a source that does not lie in
-  // its place. kUnsupported where the device has no kernel for it.
+  // otherwise), and memory of another device must be such as GpuBackend::LetKernelsReach has
+  // allowed for this stream's device. No bytes do nothing. kInvalidArgument for null, for no or too
+  // many places, for sizes beyond 2^63, and where a destination overlaps another or a source that
+  // does not lie in its place. kUnsupported where the device has no kernel for it.
   virtual Status CopySpread(const SpreadCopy& copy) = 0;
 
   // Enqueues one small kernel of Ferry's own that reduces. The three buffers must be device,
@@ -132,7 +134,8 @@ class Stream {
   virtual Status WriteValue64(uint64_t* word, uint64_t value) = 0;
 
   // Makes operations enqueued after this call wait until the word meets the condition. A CPU,
-  // another stream or another process may write it, with a 64-bit release store. Same errors.
+  // another stream or another process may write it, with a 64-bit release store. Errors as for
+  // WriteValue64.
   virtual Status WaitValue64(uint64_t* word, uint64_t value, WaitCondition condition) = 0;
 
   // Enqueues one small kernel of Ferry's own, which starts a round and never waits: BeginMove and,

@@ -12,15 +12,15 @@
 
 namespace ferry::gpu {
 
-// Who may read and write memory without a stream, through its address or through a mapping of its
-// exported descriptor. Where both are false it moves by CopyAsync only.
+// The access to memory without a stream, through its address or through a mapping of its exported
+// descriptor. Where both are false, the memory moves by CopyAsync only.
 struct DirectAccess {
   bool cpu = false;      // loads and stores of any process that maps it
   bool network = false;  // a NIC, once the memory is registered with it
   bool operator==(const DirectAccess&) const = default;
 };
 
-// Who carries out WriteValue64 and WaitValue64 of a device's streams.
+// The executor of WriteValue64 and WaitValue64 of a device's streams.
 enum class StreamWords : uint8_t {
   kNative,  // the device, by operations of the vendor's
   kKernel,  // the device, by Ferry's small kernels
@@ -54,8 +54,8 @@ enum class PointerKind : uint8_t {
   kManaged,  // migrates between host and device: CPUs and streams reach it
 };
 
-// What a pointer points to. `base` and `size_bytes` describe the whole allocation around it. Only
-// `kind` means anything when it is kUnknown.
+// The answer of Identify about a pointer. `base` and `size_bytes` describe the whole allocation
+// around it. Only `kind` means anything when it is kUnknown.
 struct PointerInfo {
   PointerKind kind = PointerKind::kUnknown;
   int device = -1;  // -1 for host memory, and where managed memory has no home

@@ -1,4 +1,4 @@
-// The argument checks at the start of calls, the same for every backend.
+// The argument checks at the start of calls, which all backends share.
 //
 // Thread-safe; nothing blocks.
 #pragma once
@@ -16,10 +16,10 @@ namespace ferry::gpu {
 
 class ArgumentChecks {
  public:
-  // Whether devices reach memory that the table does not know.
+  // Returns true if devices reach memory that the table does not know.
   using Reaches = std::function<bool(const void*)>;
 
-  // The table outlives this. Without `reaches` devices reach nothing else.
+  // The table outlives this. Without `reaches`, devices reach the memory of the table only.
   explicit ArgumentChecks(const AllocationTable& table, Reaches reaches = nullptr)
       : table_(table), reaches_(std::move(reaches)) {}
 
@@ -46,7 +46,7 @@ class ArgumentChecks {
   const Reaches reaches_;
 };
 
-// `event` as one of class Own. kInvalidArgument for null and for another backend's.
+// Returns `event` as one of class Own. kInvalidArgument for null and for another backend's.
 template <typename Own>
 StatusOr<Own*> OwnEvent(Event* event, const char* call) {
   auto* own = dynamic_cast<Own*>(event);
@@ -59,7 +59,7 @@ StatusOr<Own*> OwnEvent(Event* event, const char* call) {
   return own;
 }
 
-// All of the following: kInvalidArgument, or ok.
+// All of the following return kInvalidArgument or ok.
 Status CheckSize(uint64_t size_bytes, const char* call);
 // As for GpuBackend::RegisterHostMemory.
 Status CheckHostRange(const void* pointer, uint64_t size_bytes);

@@ -23,7 +23,7 @@ class Mapping {
   static StatusOr<Mapping> Anonymous(uint64_t size_bytes);
   // Maps the first `size_bytes` of `fd`, shared, read-write, with its pages present.
   static StatusOr<Mapping> Shared(int fd, uint64_t size_bytes);
-  // The same, mapped so that nobody may touch it.
+  // Maps the first `size_bytes` of `fd` without access: any load or store there faults.
   static StatusOr<Mapping> Untouchable(int fd, uint64_t size_bytes);
 
   void* data() const { return data_; }

@@ -3,15 +3,15 @@
 // (Capabilities::pins), memory is registered at once, by the caller; the thread starts when there
 // is something for it to do.
 //
-// One thread does all. What is to be unpinned goes first: it makes room, and what is unpinned
-// before it is asked for more is gone before more is pinned. Whoever pins much does not delay
-// others: owners (PinRequest::owner) take turns, and what one of them asks for is done in order.
-// Each task may hold the memory, so that it stays mapped until the NIC has let go of it. A pinning
-// that has begun cannot be stopped; one that nobody wants any more is undone. What it has pinned
-// belongs to a PinnedMemory (pinned_memory.h), whose end asks for the unpinning.
+// One thread does all of it. It unpins before it pins: unpinning makes room, and memory whose
+// unpinning was asked for first is unpinned before more is pinned. An owner that pins much does not
+// delay the others: owners (PinRequest::owner) take turns, and the requests of one owner are
+// carried out in order. Each task may hold the memory, so that it stays mapped until the NIC has
+// let go of it. A pinning that has begun cannot be stopped; one that is no longer wanted is undone.
+// The pinned memory belongs to a PinnedMemory (pinned_memory.h), whose end asks for the unpinning.
 //
-// Calling thread: the progress thread. Nothing blocks but the destructor, which first does all that
-// was asked for, save pinnings that have not begun.
+// Calling thread: the progress thread. Only the destructor blocks: it first does all that was asked
+// for, save pinnings that have not begun.
 #pragma once
 
 #include <atomic>
@@ -42,15 +42,15 @@ struct PinRequest {
   std::byte* base = nullptr;
   uint64_t bytes = 0;
   transport::Access access = transport::Access::kLocal;
-  std::shared_ptr<const void> memory = {};  // keeps it mapped; null if whoever asked sees to that
-  uint64_t owner = 0;                       // for whom: each has turns of its own
-  std::function<void()> prepare = {};       // first, by the registrar's thread; may be empty
-  // Pins it, by that thread, if Transport::PrepareMemory is not to; may be empty.
+  std::shared_ptr<const void> memory = {};  // keeps it mapped; null if the caller sees to that
+  uint64_t owner = 0;                       // each owner has turns of its own
+  std::function<void()> prepare = {};       // called first, by the registrar's thread; or empty
+  // Pins the memory, on that thread, in place of Transport::PrepareMemory; may be empty.
   std::function<StatusOr<std::unique_ptr<transport::Registration>>()> pin = {};
   std::optional<transport::DeviceMemory> device = {};  // what it is, if no CPU's
   transport::Transport* nic = nullptr;                 // one of Transport::Rails; null: all of them
-  // Called from Registrar::Collect when it is pinned, or is not, unless its PinnedMemory has gone.
-  // May be empty.
+  // Called from Registrar::Collect when it is pinned, or could not be, unless its PinnedMemory has
+  // gone. May be empty.
   std::function<void()> on_end = {};
 };
 
@@ -60,18 +60,18 @@ struct Pinning : PinRequest {
 
   std::atomic<bool> unwanted = false;
 
-  // The registrar's thread's, until Collect hands it out.
+  // Written by the registrar's thread, until Collect hands it out.
   Status status;
   std::unique_ptr<transport::Registration> registration;  // null if it failed, or was unwanted
 
-  // The progress thread's.
+  // Used by the progress thread.
   std::shared_ptr<Registrar*> registrar;
   bool has_ended = false;          // `status` says how
-  bool is_given_up = false;        // nobody is told any more
+  bool is_given_up = false;        // on_end is not called any more
   transport::MemoryRegion region;  // pinned
 };
 
-// Becomes ready when the last of those who hold it has let go: the NIC has nothing of that memory.
+// Becomes ready when its last holder has let go of it: then the NIC has nothing of that memory.
 struct UnpinSignal {
   ~UnpinSignal() { done.set_value(); }
   std::promise<void> done;
@@ -79,36 +79,38 @@ struct UnpinSignal {
 
 class Registrar {
  public:
-  // The transport outlives this. `ring` (any thread) ends a sleep of the progress thread.
+  // The transport outlives this. `ring` (called on any thread) ends a sleep of the progress thread.
   Registrar(transport::Transport& transport, std::function<void()> ring);
   ~Registrar();
   Registrar(const Registrar&) = delete;
   Registrar& operator=(const Registrar&) = delete;
 
-  // Where nothing is pinned it has ended on return, and the next Collect tells of it.
+  // Pins the memory. Where the transport pins nothing, that has ended on return, and the next
+  // Collect tells of it.
   void Pin(std::shared_ptr<Pinning> pinning);
-  // Lets go of the memory, then of the signal (either may be null), when the NIC has done so. A
-  // null `registration`: when all that was asked for before is done.
+  // Unpins the registration, then lets go of the memory, then of the signal (either may be null). A
+  // null `registration`: lets go of them when all that was asked for before is done.
   void Unpin(std::unique_ptr<transport::Registration> registration,
              std::shared_ptr<const void> memory, std::shared_ptr<UnpinSignal> signal);
 
-  // Tells those who asked of all pinnings that have ended since the last call. Returns how many.
+  // Calls PinRequest::on_end of all pinnings that have ended since the last call. Returns how many
+  // have.
   uint32_t Collect();
-  // The same of those that had ended when Pin returned, and of no others.
+  // Calls on_end of those pinnings only that had ended when Pin returned. Returns how many had.
   uint32_t CollectAtOnce();
-  // Whether the next Collect has something to tell for which nobody has rung.
+  // Returns true if the next Collect has a pinning to tell of for which `ring` was not called.
   bool has_news() const { return !told_next_.empty(); }
   // Pinnings that have not been collected.
   uint32_t pending() const { return pending_; }
-  // Releases what was given up (PinnedMemory::ReleaseAt), and when to call it next even if nothing
-  // happens; UINT64_MAX: never.
+  // Releases memory that was given up (PinnedMemory::ReleaseAt) when its time has come. next_ns:
+  // when Advance is due even if nothing happens; UINT64_MAX: never.
   void Advance(uint64_t now_ns);
   uint64_t next_ns() const { return next_ns_; }
 
  private:
   friend class PinnedMemory;
 
-  // One of the two.
+  // A pinning, or an unpinning.
   struct Task {
     std::shared_ptr<Pinning> pin = {};
 

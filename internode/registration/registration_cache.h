@@ -1,19 +1,19 @@
-// Which memory the NIC knows, by address: finds what covers a range, and says what is to go when
-// there is no room for more.
+// Knows which memory the NIC has registered, by address: finds the entry that covers a range, and
+// selects the entries that are to go when there is no room for more.
 //
 // An entry is one registration of [begin, end) of the daemon's own addresses. Entries may overlap,
 // but no one that can be found lies within another: so they are in the same order by their
 // beginnings and by their ends, and of those that begin at or before an address the last one
 // reaches farthest. A lookup is one binary search, without a lock and without an allocation.
 //
-// An entry names the memory it was made for. One that is found for other memory at its address is
-// never returned: it is stale, and cannot be found from then on.
+// An entry names the memory it was made for. An entry that is found for other memory at its address
+// is never returned: it is stale, and cannot be found from then on.
 //
 // Entries in use never go. The others go in the order in which they were last used.
 //
 // Memory that a peer was told of is in use until the peer answers, which it may do only when
-// something else of ours has gone through. So only half of what the limits allow may be in use for
-// peers: transfers, which end by themselves, always find room in the end.
+// another transfer of ours has gone through. So only half of what the limits allow may be in use
+// for peers: transfers, which end by themselves, always find room in the end.
 //
 // Calling thread: the owner's, for every call but FillStatistics. Does not block.
 #pragma once
@@ -31,7 +31,7 @@
 
 namespace ferry::progress {
 
-// Which memory lies at an address. Two that are equal are the same.
+// Which memory lies at an address. Two that are equal name the same memory.
 struct MemoryIdentity {
   uint64_t region = 0;      // never given to another region of this daemon
   uint64_t allocation = 0;  // the device allocation's own; 0 for host memory
@@ -40,12 +40,12 @@ struct MemoryIdentity {
 
 enum class UseFor {
   kTransfer,  // that ends by itself
-  kPeer,      // who may take his time
+  kPeer,      // which may take as long as it likes
 };
 
 class RegistrationCache {
  public:
-  // 0: as many as there are.
+  // 0: no limit.
   struct Limits {
     uint64_t entries = 0;
     uint64_t bytes = 0;
@@ -60,14 +60,14 @@ class RegistrationCache {
     State state = State::kPinning;
     bool listed = false;               // can be found
     uint32_t peers = 0;                // of the users
-    uint32_t users = 0;                // who may not see it go
-    uint64_t not_before_ns = 0;        // somebody far away may use it until then
+    uint32_t users = 0;                // that keep it registered
+    uint64_t not_before_ns = 0;        // a remote peer may use it until then
     ErrorCode error = ErrorCode::kOk;  // kFailed
 
     std::string name;                       // for messages
     bool is_device = false;                 // memory of a device
     PinnedMemory pinned;                    // kReady: it is pinned
-    std::shared_ptr<UnpinSignal> unpinned;  // who waits for its end; may be null
+    std::shared_ptr<UnpinSignal> unpinned;  // of those who wait for its end; may be null
 
     uint64_t bytes() const { return end - begin; }
 
@@ -80,35 +80,35 @@ class RegistrationCache {
   RegistrationCache(const RegistrationCache&) = delete;
   RegistrationCache& operator=(const RegistrationCache&) = delete;
 
-  // The entry that covers [begin, end) of that memory, whatever its state; null if there is none.
+  // Returns the entry that covers [begin, end) of that memory, in any state; null if there is none.
   Entry* Find(uintptr_t begin, uintptr_t end, const MemoryIdentity& identity);
   // Counts a lookup, once for each need.
   void Count(bool hit) { (hit ? hits_ : misses_).Add(1); }
 
-  // Adds an entry, pinning and without users, after Find has found none for that range. Entries
-  // within it cannot be found any more: this one serves in their place.
+  // Adds an entry, in state kPinning and without users, after Find has found none for that range.
+  // Entries within it cannot be found any more: this one serves in their place.
   Entry* Insert(uintptr_t begin, uintptr_t end, const MemoryIdentity& identity);
-  // How the pinning has ended. One that failed cannot be found any more.
+  // Notes how the pinning has ended. An entry whose pinning failed cannot be found any more.
   void SetReady(Entry* entry);
   void SetFailed(Entry* entry, ErrorCode error);
   void Use(Entry* entry, UseFor use);
-  // One user less; the last one makes it the newest of those that may go.
+  // Removes one user; after the last one the entry is the newest of those that may go.
   void Unuse(Entry* entry, UseFor use);
-  // It cannot be found any more; it counts, and stays, until it is erased.
+  // Makes the entry impossible to find; it counts, and stays, until it is erased.
   void Unlist(Entry* entry);
-  // All of that memory in [begin, end).
+  // Unlists all entries of that memory in [begin, end).
   void UnlistAll(uintptr_t begin, uintptr_t end, const MemoryIdentity& identity);
   void Erase(Entry* entry);
 
-  // Whether so many bytes could ever fit; if not, do not ask for room.
+  // Returns true if so many bytes could ever fit; if not, do not ask for room.
   bool CanHold(uint64_t bytes, UseFor use) const;
-  // Whether there may be one more use: of `entry`, or, if that is null, of a new one of so many
-  // bytes.
+  // Returns true if there may be one more use: of `entry`, or, if that is null, of a new one of so
+  // many bytes.
   bool MayUse(const Entry* entry, uint64_t bytes, UseFor use) const;
   bool HasRoom(uint64_t bytes) const;
-  // Announces the entries that are not in use to release(entry), oldest first, until there is room.
-  // Entries for which it returns true are evicted (and erased here); the others stay. Returns
-  // whether there is room.
+  // Offers the entries that are not in use to release(entry), oldest first, until there is room.
+  // Entries for which it returns true are evicted (and erased here); the others stay. Returns true
+  // if there is room.
   template <typename Release>
   bool MakeRoom(uint64_t bytes, uint64_t now_ns, Release&& release) {
     for (auto next = idle_.begin(); !HasRoom(bytes) && next != idle_.end();) {
@@ -121,7 +121,8 @@ class RegistrationCache {
     return HasRoom(bytes);
   }
 
-  // Calls visit(entry) for each that cannot be found any more; it may erase the one it is given.
+  // Calls visit(entry) for each entry that cannot be found any more; it may erase the one it is
+  // given.
   template <typename Visitor>
   void ForEachUnlisted(Visitor&& visit) {
     for (auto next = unlisted_.begin(); next != unlisted_.end();) {
@@ -137,13 +138,13 @@ class RegistrationCache {
   void FillStatistics(RegistrationStatistics* statistics) const;
 
  private:
-  // Beside the entries, so that a search touches little memory.
+  // The range of an entry, beside the entries, so that a search touches little memory.
   struct Interval {
     uintptr_t begin;
     uintptr_t end;
     Entry* entry;
   };
-  // The first that begins behind `address`.
+  // Returns the first interval that begins behind `address`.
   std::vector<Interval>::iterator FirstBehind(uintptr_t address);
   void Unlist(std::vector<Interval>::iterator first, std::vector<Interval>::iterator last);
 

@@ -6,11 +6,12 @@
 // limits are reached, the ranges unused for longest go, but never claimed ones. If all is claimed,
 // or half of it for peers, new claims wait, in the order of asking, and fail after the time-out.
 //
-// A region of up to `piece_bytes` is registered whole, of a longer one the aligned pieces that the
-// range touches, as one registration: the peer gets one key for it.
+// A region of up to `piece_bytes` is registered whole. Of a longer one, the aligned pieces that the
+// range touches are registered, as one registration: the peer gets one key for it.
 //
 // A region's end (TryRetire) takes all of it out of the cache before its memory goes, and keeps the
-// memory mapped until the NIC has let go of it. Another one at the same address is another one.
+// memory mapped until the NIC has let go of it. A new region at the same address never reuses its
+// entries.
 //
 // Calling thread: the progress thread, but for Statistics. Does not block.
 #pragma once
@@ -29,7 +30,7 @@
 
 namespace ferry::progress {
 
-// Memory of a rank, as its home has described it.
+// Memory of a rank, as its home (internode/delivery/home.h) has described it.
 struct ClaimableRegion {
   std::byte* base = nullptr;  // null: only streams reach it
   uint64_t size_bytes = 0;
@@ -39,14 +40,15 @@ struct ClaimableRegion {
   uint64_t owner = 0;   // as PinRequest has it: the job
   bool lent = false;    // other ranks only read it
   bool by_stream = false;
-  // by_stream: somebody copies between it and the network; and where it is, if this process has
-  // imported it.
+  // by_stream: the daemon, or the job's worker process, copies between it and the network.
+  // `device`: its address, if this process has imported it.
   bool is_staged = false;
   std::byte* device = nullptr;
-  // by_stream: what the NIC calls it, and is told of it; null: the NIC does not reach it.
+  // by_stream: its address for the NIC (null: the NIC does not reach it), and its description for
+  // the NIC.
   std::byte* at_nic = nullptr;
   transport::DeviceMemory for_nic;
-  bool nic_refuses = false;                // and has said so: it is not asked again
+  bool nic_refuses = false;                // it has refused the memory, and is not asked again
   std::shared_ptr<const void> keep_alive;  // keeps it mapped; null if the home sees to that
   // As PinRequest has it, for any part of the region; may be empty.
   std::function<StatusOr<std::unique_ptr<transport::Registration>>(std::byte* base, uint64_t bytes)>
@@ -55,7 +57,7 @@ struct ClaimableRegion {
   bool IsInside(uint64_t offset, uint64_t bytes) const {
     return offset <= size_bytes && bytes <= size_bytes - offset;
   }
-  // Where it begins for the NIC.
+  // The region's first address for the NIC.
   std::byte* begin() const { return by_stream ? at_nic : base; }
 };
 
@@ -70,11 +72,11 @@ class Claim {
   ~Claim() { Drop(); }
 
   bool held() const;
-  // Nobody has said yet whether it can be held.
+  // Returns true if the memory is on its way to being held: it waits for room, or is being pinned.
   bool waiting() const;
-  // Whether it waits for others to let go of theirs.
+  // Returns true if it waits for other claims to be dropped.
   bool wants_room() const { return ticket_ != 0; }
-  // Names what it waits for, for people; null if it does not wait.
+  // Names the thing that it waits for, in words for users; null if it does not wait.
   const char* wants() const;
   uint64_t since_ns() const { return since_ns_; }  // waiting: since when
 
@@ -87,7 +89,8 @@ class Claim {
   }
 
   void Drop();
-  // The same, but a peer that was told the key may use it still: it stays for a while.
+  // Drops the claim, but keeps the memory registered for a while: a peer that was told the key may
+  // use it still.
   void DropLater();
 
  private:
@@ -109,36 +112,37 @@ class Claim {
 struct RegistrationOptions {
   RegistrationCache::Limits limits;
   uint64_t piece_bytes = 64ULL << 20;
-  // How long to wait for room, and for peers that may still use what they were announced.
+  // How long to wait for room, and for peers that may still use memory that they were told of.
   uint64_t timeout_ns = 10'000'000'000;
-  // Memory could not be registered, in words. May be empty. Called on the progress thread.
+  // Called, on the progress thread, with words about memory that could not be registered. May be
+  // empty.
   std::function<void(const std::string& text)> on_refused;
 };
 
 class Registrations {
  public:
-  // The registrar outlives all calls, but not this, which goes after the transport (see
+  // The registrar outlives all calls, but not this, which is destroyed after the transport (see
   // PinnedMemory). Outlives all claims.
   Registrations(Registrar& registrar, const RegistrationOptions& options);
 
   // Has `claim` hold [offset, offset + bytes) of the region, which contains it and is not retired.
   // kOk: held. kWouldBlock: ask again with the same claim, after changes() has changed or when the
   // deadlines are checked. kLimitExceeded: the limits do not allow it, or nothing became free in
-  // time; everything else: what the NIC said. A claim for something else is dropped first; one
-  // that was refused says so again until it is dropped.
+  // time; any other code is the NIC's. A claim for another range is dropped first; one that was
+  // refused returns its refusal until it is dropped.
   ErrorCode Hold(const ClaimableRegion& region, uint64_t offset, uint64_t bytes, UseFor use,
                  uint64_t now_ns, Claim* claim);
 
-  // The same for memory whose data can move by a stage, too: does not wait for room
-  // (kLimitExceeded), and drops a claim that was refused.
+  // Holds as Hold does, for memory whose data can move by a staging block, too: does not wait for
+  // room (kLimitExceeded), and drops a claim that was refused.
   ErrorCode TryHold(const ClaimableRegion& region, uint64_t offset, uint64_t bytes, UseFor use,
                     uint64_t now_ns, Claim* claim);
 
-  // The same for device memory: kUnsupported where the NIC does not reach it.
+  // Holds device memory as TryHold does: kUnsupported where the NIC does not reach it.
   ErrorCode HoldDevice(ClaimableRegion& region, uint64_t offset, uint64_t bytes, UseFor use,
                        uint64_t now_ns, Claim* claim);
 
-  // Takes a region out of use for good; none of it may be held or waited for any more, but by
+  // Takes a region out of use for good; no part of it may be held or waited for any more, but by
   // claims that were dropped later. True once nothing here uses it: call again until then. Memory
   // that peers may use still, and from the deadline on memory that the NIC does not let go of, is
   // kept mapped, and registered, for them. `unpinned` (may be null) is let go of when the NIC has
@@ -146,22 +150,22 @@ class Registrations {
   bool TryRetire(const ClaimableRegion& region, uint64_t now_ns, uint64_t deadline_ns,
                  const std::shared_ptr<UnpinSignal>& unpinned);
 
-  // A part of a region that stays has gone, or is other memory now: nobody finds what was
-  // registered of it any more. Unless it is in use, it is unpinned before more is pinned.
+  // A part of a region that stays has gone, or is other memory now: its registrations cannot be
+  // found any more. Each is unpinned before more is pinned, unless it is in use.
   void Forget(const ClaimableRegion& region, uintptr_t begin, uintptr_t end);
 
-  // Once in a turn: releases what nobody uses or finds any more.
+  // Called once in a turn: releases entries that are not used any more and cannot be found.
   void Advance(uint64_t now_ns);
-  // When the deadlines are checked.
+  // Releases the same entries, when the deadlines are checked.
   void Sweep(uint64_t now_ns);
-  // Sweep will have something to do.
+  // Returns true if Sweep will have something to do.
   bool any_leaving() const { return cache_.any_unlisted(); }
 
   // Changes when a claim that waits may have come further.
   uint64_t changes() const { return changes_; }
   // Any thread.
   RegistrationStatistics Statistics() const;
-  // What the NIC said when it last refused device memory; empty: it has not.
+  // The NIC's words when it last refused device memory; empty: it has not.
   const std::string& device_refusal() const { return device_refusal_; }
 
  private:
@@ -190,7 +194,7 @@ class Registrations {
   Registrar& registrar_;
   const RegistrationOptions options_;
   RegistrationCache cache_;
-  std::array<std::set<uint64_t>, 2> tickets_;  // by UseFor: of those who wait for room, in order
+  std::array<std::set<uint64_t>, 2> tickets_;  // by UseFor: of claims that wait for room, in order
   uint64_t last_ticket_ = 0;
   uint64_t now_ns_ = 0;
   uint64_t changes_ = 0;

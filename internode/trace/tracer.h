@@ -1,9 +1,9 @@
-// Records what the progress thread does, when somebody wants to know.
+// Records the operations of the progress thread, while a trace is running.
 //
-// Off, it costs its users one look at TraceTap::ring, which lies in a cache line that they need
-// anyway. On, a record is 64 bytes into a ring that was allocated at the start: nothing allocates,
-// locks or formats; the oldest records are overwritten and counted. Other threads hand in the times
-// of what they did with the task (staging/copier.h), so that there is one writer.
+// Off, tracing costs its users one look at TraceTap::ring, which lies in a cache line that they
+// need anyway. On, a record is 64 bytes into a ring that was allocated at the start: nothing
+// allocates, locks or formats; the oldest records are overwritten and counted. Other threads hand
+// in the times of their work with the task (staging/copier.h), so that there is one writer.
 //
 // Calling thread: the progress thread, but for TraceRing and TraceDump, which belong to their
 // holder: the ring is made, and read, elsewhere.
@@ -32,7 +32,7 @@ class TraceRing {
   }
   uint64_t kept() const { return written_ - dropped(); }
   uint64_t dropped() const { return written_ > records_.size() ? written_ - records_.size() : 0; }
-  // Takes all of them out: in the order in which they were put in.
+  // Takes all records out, in the order in which they were put in.
   std::vector<TraceRecord> Take();
 
  private:
@@ -64,15 +64,15 @@ struct TraceDump {
 
 class Tracer {
  public:
-  // kAlreadyExists: a trace is running.
+  // Begins a trace. kAlreadyExists: one is running.
   Status Start(TraceRing ring, uint64_t now_ns);
-  // Every tap that was handed out must be gone. kNotFound: no trace is running.
+  // Ends the trace. Every tap that was handed out must be gone. kNotFound: no trace is running.
   StatusOr<TraceDump> Stop(uint64_t now_ns);
-  // The same for a job at any time; one that records nothing when tracing is off.
+  // Returns the tap of a job, at any time; it records nothing while tracing is off.
   TraceTap TapFor(const std::string& job_id);
 
   bool on() const { return on_; }
-  // Records them if they have changed. Only when on.
+  // Records the counters if they have changed. Only when on.
   void Count(const TraceCounters& counters);
 
  private:

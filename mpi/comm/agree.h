@@ -1,5 +1,5 @@
-// Small collective operations in which the members of a communicator agree on something: on the
-// number of a new one, on who is in it.
+// Small collective operations in which the members of a communicator agree: on the number of a new
+// one, on its members.
 //
 // Trees of log2(n) rounds. Blocking; called by one thread of each member, in the same order by all.
 // The parts of a Team must outlive the call.
@@ -14,7 +14,7 @@ namespace ferry::mpi {
 
 // Blocking messages between members, which arrive in the order in which they were sent. Receive
 // fails (MPI_ERR_INTERN) if the message has another size: then members have called different
-// things.
+// functions.
 class Line {
  public:
   virtual ~Line() = default;
@@ -22,7 +22,7 @@ class Line {
   virtual Failure Receive(int rank, void* data, size_t size_bytes) = 0;
 };
 
-// The caller's place among those who agree.
+// The caller's place among the processes that agree.
 struct Team {
   Line* line;
   int rank;
@@ -31,15 +31,16 @@ struct Team {
 
 // Sends rank 0's data to all.
 Failure Broadcast(const Team& team, void* data, size_t size_bytes);
-// Sends each one's `size_bytes` to rank 0, in order of ranks; `all` has room for all of them there,
-// and may be null elsewhere.
+// Sends `size_bytes` of each member to rank 0, in order of ranks; `all` has room for all of them
+// there, and may be null elsewhere.
 Failure Gather(const Team& team, const void* data, size_t size_bytes, void* all);
-// The same, and sends what was gathered to all. `all` has room for all of them everywhere.
+// Gathers as Gather does, and sends the result to all members. `all` has room for all of them
+// everywhere.
 Failure GatherToAll(const Team& team, const void* data, size_t size_bytes, void* all);
-// The same where each has as much as it likes. The data come one after the other in order of ranks;
-// the reader must be able to tell them apart.
+// Gathers to all members data whose size each member chooses. The data come one after the other in
+// order of ranks; the reader must be able to tell them apart.
 Failure JoinToAll(const Team& team, std::vector<char> data, std::vector<char>* all);
-// Returns when all have called it.
+// Returns when all members have called it.
 Failure Synchronise(const Team& team);
 
 }  // namespace ferry::mpi

@@ -1,4 +1,4 @@
-// How communicators are made of others. MPI 5.0, sections 7.4.2 and 7.6.
+// Makes communicators out of others. MPI 5.0, sections 7.4.2 and 7.6.
 //
 // The first member of a new communicator makes its number (context_ids.h), and a broadcast in a
 // context of the parent's tells the others: one broadcast for dup, create and create_group, a
@@ -23,16 +23,17 @@
 
 namespace ferry::mpi {
 
-// The same group. Attributes, topology and info are for the caller to copy.
+// Makes a communicator of the parent's group. Attributes, topology and info are for the caller to
+// copy.
 Result<Ref<Comm>> Duplicate(const Comm& parent);
-// One communicator per color, ordered by key; none for MPI_UNDEFINED. MPI_ERR_ARG, everywhere, if a
-// member's color is negative, but not MPI_UNDEFINED.
+// Makes one communicator per color, ordered by key; none for MPI_UNDEFINED. MPI_ERR_ARG,
+// everywhere, if a member's color is negative, but not MPI_UNDEFINED.
 Result<Ref<Comm>> Split(const Comm& parent, int color, int key);
-// The callers of one group get a communicator of it; groups are disjoint. A caller that is not in
+// Makes a communicator of the callers of each group; groups are disjoint. A caller that is not in
 // its own group gets none. MPI_ERR_GROUP if the group has processes that the parent has not.
 Result<Ref<Comm>> Create(const Comm& parent, const RankSet& group);
-// Collective over the group only. Groups that are made at the same time are told apart by the tag.
-// MPI_ERR_GROUP as above.
+// Makes a communicator of the group; collective over the group only. Groups that are made at the
+// same time are told apart by the tag. MPI_ERR_GROUP as for Create.
 Result<Ref<Comm>> CreateGroup(const Comm& parent, const RankSet& group, int tag,
                               Traffic traffic = Traffic::kGroupCreation);
 // Returns when all members have called it.
@@ -41,8 +42,8 @@ Failure SynchroniseAll(const Comm& comm);
 // ---- Intercommunicators (MPI 5.0, section 7.6) --------------------------------------------------
 //
 // Each side agrees within itself as an intracommunicator does, in the same contexts: no process is
-// on both sides. The ranks 0, or leaders, exchange what the sides must know of each other. Numbers
-// are made by the leader whose rank in the job is lower. Collective over both sides.
+// on both sides. The ranks 0, or leaders, exchange what the sides must know of each other. The
+// leader whose rank in the job is lower makes the numbers. Collective over both sides.
 
 // The arguments of MPI_Intercomm_create, but for the local communicator. Those after the leader
 // count at the leader only.
@@ -56,18 +57,20 @@ struct Bridge {
   Failure refused;
 };
 
-// The caller's side is `local`'s group. MPI_ERR_COMM if a process is on both sides.
+// Makes an intercommunicator; the caller's side is `local`'s group. MPI_ERR_COMM if a process is on
+// both sides.
 Result<Ref<Comm>> CreateInter(const Comm& local, const Bridge& bridge);
-// The same two groups. Attributes and info are for the caller to copy.
+// Makes an intercommunicator of the same two groups. Attributes and info are for the caller to
+// copy.
 Result<Ref<Comm>> DuplicateInter(const Comm& inter);
-// Those of both sides with the same color; a color that one side has alone makes none. Errors as in
-// Split.
+// Makes an intercommunicator of the processes of both sides with one color; a color that one side
+// has alone makes none. Errors as in Split.
 Result<Ref<Comm>> SplitInter(const Comm& inter, int color, int key);
-// `group`, the same everywhere on a side, is what the new one has of it. MPI_ERR_GROUP if it has
-// others.
+// Makes an intercommunicator in which `group`, alike everywhere on a side, is that side.
+// MPI_ERR_GROUP if the group has processes that the side has not.
 Result<Ref<Comm>> CreateInter(const Comm& inter, const RankSet& group);
-// Both groups in one. The side with `high` comes last; if both say the same, the one whose leader's
-// rank in the job is lower comes first.
+// Makes an intracommunicator of both groups. The side with `high` comes last; if both say the same,
+// the one whose leader's rank in the job is lower comes first.
 Result<Ref<Comm>> Merge(const Comm& inter, bool high);
 // Returns when all processes of both sides have called it.
 Failure SynchroniseInter(const Comm& inter);
@@ -75,11 +78,11 @@ Failure SynchroniseInter(const Comm& inter);
 // ---- Of processes that are near each other (MPI_Comm_split_type) --------------------------------
 
 bool HasSeveralNodes(const Comm& comm);
-// MPI_COMM_TYPE_SHARED: the processes of a node, which share memory. MPI_COMM_TYPE_HW_GUIDED and
-// MPI_COMM_TYPE_RESOURCE_GUIDED: what the info key mpi_hw_resource_type names, of which Ferry knows
-// mpi_shared_memory: a node, again; no communicator for others. MPI_COMM_TYPE_HW_UNGUIDED: a node
-// where that is less than the parent has, and then `info`, which may be null, names it; else no
-// communicator. MPI_UNDEFINED: none.
+// Splits the communicator by type. MPI_COMM_TYPE_SHARED: the processes of a node, which share
+// memory. MPI_COMM_TYPE_HW_GUIDED and MPI_COMM_TYPE_RESOURCE_GUIDED: the resource that the info key
+// mpi_hw_resource_type names, of which Ferry knows mpi_shared_memory: a node, again; no
+// communicator for others. MPI_COMM_TYPE_HW_UNGUIDED: a node where that is less than the parent
+// has, and then `info`, which may be null, names it; else no communicator. MPI_UNDEFINED: none.
 // MPI_ERR_ARG for any other type.
 Result<Ref<Comm>> SplitByType(const Comm& parent, int split_type, int key, Info* info);
 
@@ -90,16 +93,17 @@ Result<Ref<Comm>> SplitByType(const Comm& parent, int split_type, int key, Info*
 // The grid's places, and the graph's nodes, are the first processes of the parent; `reorder`: in an
 // order by which neighbours share nodes (cartesian.h).
 Result<Ref<Comm>> CreateCartesian(const Comm& parent, Cartesian grid, bool reorder);
-// That order: by place, the rank in the parent. The same on all of them; does not block.
+// Returns that order: by place, the rank in the parent. All processes compute the same order; does
+// not block.
 std::vector<int> OrderByNodes(const Comm& parent, const Cartesian& grid);
 Result<Ref<Comm>> CreateGraph(const Comm& parent, Graph graph);
-// The part of `parent`'s grid, `grid`, in which the caller is when the dimensions marked in `keep`
-// are kept.
+// Makes a communicator of the part of `parent`'s grid, `grid`, in which the caller is when the
+// dimensions marked in `keep` are kept.
 Result<Ref<Comm>> CutCartesian(const Comm& parent, const Cartesian& grid,
                                std::span<const int> keep);
 // Makes one of all processes of the parent, each of which knows its neighbours.
 Result<Ref<Comm>> CreateAdjacent(const Comm& parent, Neighbourhood own);
-// The same from edges, of which each process has some.
+// Makes one from edges, of which each process of the parent passes some.
 Result<Ref<Comm>> CreateDistributed(const Comm& parent, const std::vector<GraphEdge>& edges,
                                     bool weighted);
 
@@ -107,7 +111,7 @@ Result<Ref<Comm>> CreateDistributed(const Comm& parent, const std::vector<GraphE
 //
 // Does not block.
 
-// Numbers as a message: what the one who made them sends to the other members.
+// Numbers as a message, which the process that made them sends to the other members.
 struct NumberGrant {
   uint32_t first = 0;  // 0: there were none, so that all members fail alike
   uint32_t step = 0;
@@ -122,7 +126,7 @@ Failure Check(const NumberGrant& grant);
 // This process' rank in the job.
 int WorldRankOfSelf();
 
-// A communicator of that number in which the caller is; it has `parent`'s error handler, and
+// Makes a communicator of that number in which the caller is; it has `parent`'s error handler, and
 // belongs to its session.
 Ref<Comm> MakeComm(const Comm& parent, uint32_t number, RankSet group);
 Ref<Comm> MakeInterComm(const Comm& parent, uint32_t number, RankSet group, RankSet remote);

@@ -1,5 +1,5 @@
-// Ordered sets of processes, named by their ranks in MPI_COMM_WORLD: what a group, and each side of
-// a communicator, consists of. MPI 5.0, chapter 7.3 (group management).
+// Ordered sets of processes, named by their ranks in MPI_COMM_WORLD, of which a group, and each
+// side of a communicator, consists. MPI 5.0, chapter 7.3 (group management).
 //
 // A set whose world ranks form an arithmetic sequence (the world, one process, every second one)
 // stores three numbers, and answers both questions below in constant time. Any other set stores its
@@ -43,7 +43,7 @@ class RankSet {
 
   int size() const { return size_; }
   bool empty() const { return size_ == 0; }
-  // Whether it is three numbers; else it has a list of its members.
+  // Returns true if the set is stored as three numbers; else it has a list of its members.
   bool compact() const { return list_ == nullptr; }
   // The world rank of the member `rank`, which must lie in 0 .. size() - 1.
   int WorldRank(int rank) const {
@@ -60,9 +60,9 @@ class RankSet {
   bool Contains(int world_rank) const { return RankOf(world_rank) != kAbsent; }
   std::vector<int> WorldRanks() const;
 
-  // The same processes in the same order.
+  // Returns true if both have the same processes in the same order.
   bool operator==(const RankSet& other) const;
-  // The same processes in any order.
+  // Returns true if both have the same processes in any order.
   bool SameMembers(const RankSet& other) const;
 
  private:
@@ -80,7 +80,7 @@ class RankSet {
   int size_ = 0;
 };
 
-// All of `a` in its order, then what only `b` has in the order of `b`.
+// All of `a` in its order, then the members that only `b` has, in the order of `b`.
 RankSet Union(const RankSet& a, const RankSet& b);
 // The members of both, in the order of `a`.
 RankSet Intersection(const RankSet& a, const RankSet& b);
@@ -89,9 +89,9 @@ RankSet Difference(const RankSet& a, const RankSet& b);
 
 // The members `ranks`, which are there, each once, in this order.
 RankSet Select(const RankSet& set, std::span<const int> ranks);
-// The same for any ranks. MPI_ERR_RANK for one that is out of range or there twice.
+// Selects the members `ranks`. MPI_ERR_RANK for one that is out of range or there twice.
 Failure Include(const RankSet& set, std::span<const int> ranks, RankSet* result);
-// All other members, in the order of `set`. Errors as above.
+// Selects all other members, in the order of `set`. Errors as for Include.
 Failure Exclude(const RankSet& set, std::span<const int> ranks, RankSet* result);
 // The ranks that triplets stand for, in order. MPI_ERR_ARG for a stride of 0 or one that leads away
 // from `last`; MPI_ERR_RANK for ranks out of range or there twice.
@@ -101,9 +101,9 @@ Failure ExpandRanges(const RankSet& set, std::span<const RankRange> ranges,
 // MPI_IDENT, MPI_SIMILAR or MPI_UNEQUAL.
 int Compare(const RankSet& a, const RankSet& b);
 
-// The ranks in `to` of the members `ranks` of `from`: MPI_UNDEFINED for those that are not in it,
-// MPI_PROC_NULL for MPI_PROC_NULL. MPI_ERR_RANK for a rank that `from` has not. `translated` has as
-// many elements as `ranks`.
+// Finds the ranks in `to` of the members `ranks` of `from`: MPI_UNDEFINED for those that are not in
+// it, MPI_PROC_NULL for MPI_PROC_NULL. MPI_ERR_RANK for a rank that `from` has not. `translated`
+// has as many elements as `ranks`.
 Failure TranslateRanks(const RankSet& from, std::span<const int> ranks, const RankSet& to,
                        std::span<int> translated);
 

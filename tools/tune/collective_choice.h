@@ -15,7 +15,7 @@
 
 namespace ferry::tools {
 
-// An algorithm, and the pieces it sends long vectors in (0: whole).
+// An algorithm, and the size of the pieces in which it sends long vectors (0: whole).
 struct Candidate {
   std::string algorithm;
   uint64_t segment_bytes = 0;
@@ -38,7 +38,7 @@ struct Trial {
 // candidates.
 std::vector<Trial> TrialsOf(std::span<const collective::Collective> collectives);
 
-// What a trial showed.
+// A trial, and the times that it took.
 struct TrialResult {
   Trial trial;
   MeterResult times;
@@ -60,8 +60,8 @@ struct Comparison {
 // trials counts. The built-in choice counts as the best unless another one is 5 % faster.
 std::vector<Comparison> Compare(std::span<const TrialResult> results);
 
-// Rules by which each case takes its best. Limits lie halfway, in powers, between a size and the
-// next one; the last rule of a number of ranks has none.
+// Makes rules by which each case takes its best. Limits lie halfway, in powers, between a size and
+// the next one; the last rule of a number of ranks has none.
 std::vector<collective::SelectionRule> RulesFrom(std::span<const Comparison> comparisons);
 
 }  // namespace ferry::tools

@@ -1,4 +1,5 @@
-// What ferry-kernel-meter reports, line by line, and the cutovers that follow from it.
+// Reads the report of ferry-kernel-meter, line by line, and derives the cutovers that follow from
+// it.
 //
 //   put 16 4096 812.5   operation, threads, bytes, nanoseconds of a call
 //
@@ -37,12 +38,13 @@ struct KernelComparison {
   double stores_ns = 0;
   double ferryd_ns = 0;
 };
-// Of the cases that were measured both ways, in the order of KernelCase.
+// Compares the cases that were measured both ways, in the order of KernelCase.
 std::vector<KernelComparison> CompareKernels(const KernelTimes& stores, const KernelTimes& ferryd);
 
-// ferryd is asked from the size on from which it was faster, by 5 % at least, at all that were
-// measured; the cutover lies halfway, in powers, between that and the size before it. Crews of
-// other numbers of threads do as the next smaller one that was measured.
+// Returns the cutovers for these times. ferryd is asked from the size on from which it was faster,
+// by 5 % at least, at all sizes that were measured; the cutover lies halfway, in powers, between
+// that size and the one before it. Crews of other numbers of threads do as the next smaller one
+// that was measured.
 shmem::Cutovers CutoversFrom(std::span<const KernelComparison> comparisons);
 
 }  // namespace ferry::tools

@@ -1,10 +1,11 @@
-// The socket at which a TcpTransport listens, and the connections that have not proved yet that
-// they come from a peer: strangers.
+// The socket at which a TcpTransport listens, and its strangers: the connections that have not yet
+// proved that they come from a peer.
 //
-// Anybody who reaches the port can connect to it, so strangers cost little: there are few of them
-// at a time, each has a few seconds and one Hello, and nothing is read beyond it. A further one
-// takes the place of the one that has waited longest. But those who call at the same moment all get
-// to say their Hello: while all strangers are young, further ones wait in the kernel's backlog.
+// Any process that reaches the port can connect to it, so strangers cost little: there are few of
+// them at a time, each has a few seconds and one Hello, and nothing is read beyond it. A further
+// one takes the place of the one that has waited longest. But peers that connect at the same moment
+// all get to send their Hello: while all strangers are young, further ones wait in the kernel's
+// backlog.
 //
 // Thread: the one that owns the transport. Nothing blocks.
 #pragma once
@@ -36,30 +37,31 @@ class TcpAcceptor {
   struct Proved {
     UniqueFd fd;
     uint64_t guest = 0;
-    TcpEndpoint from;  // as it says
+    TcpEndpoint from;  // as its Hello says
   };
 
-  // Listens at `local`, at the port of the options, with fresh secrets. Tells `epoll` of what may
-  // be read: `tag` is the listener's, those of the strangers follow it. Errors: kAlreadyExists
+  // Listens at `local`, at the port of the options, with fresh secrets. Registers its sockets with
+  // `epoll`: `tag` is the listener's, those of the strangers follow it. Errors: kAlreadyExists
   // (port), kInvalidArgument (address), kSystem.
   static StatusOr<std::unique_ptr<TcpAcceptor>> Open(const TransportOptions& options,
                                                      const TcpEndpoint& local, int epoll,
                                                      uint64_t tag);
 
   const TcpEndpoint& endpoint() const { return endpoint_; }
-  // Any thread.
+  // Returns the address for the peer with this guest number. Any thread.
   TcpAddress AddressFor(uint64_t guest) const;
   bool Owns(uint64_t tag) const { return tag - tag_ <= kMostStrangers; }
 
-  // There is something to read for the tag, which is ours: connections to be accepted, or the Hello
-  // of a stranger. `take` gets those that have proved themselves.
+  // Reads what has come for the tag, which is ours: accepts connections, or reads the Hello of a
+  // stranger. Calls `take` with those that have proved themselves.
   void OnReadable(uint64_t tag, uint64_t now_ns, const std::function<void(Proved)>& take);
 
-  // Closes what has been strange for too long, and listens again after a pause.
+  // Closes the strangers whose time is over, and listens again after a pause.
   void Advance(uint64_t now_ns);
-  // When that is next to be done; UINT64_MAX: never.
+  // Returns when Advance is due; UINT64_MAX: never.
   uint64_t NextNs() const;
-  // Nobody has called for so long: that is no fault of the strangers.
+  // Gives all strangers this much more time: the owner has not called for so long, which is no
+  // fault of theirs.
   void Postpone(uint64_t ns);
 
  private:

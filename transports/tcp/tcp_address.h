@@ -1,8 +1,8 @@
-// The address of a TcpTransport: where it listens, and two secrets that it shares with the one whom
-// it is for. Whoever connects shows the first, and so proves who it is; whoever answers shows the
-// second, and so proves that it is the transport and not a process that has taken its port. Neither
-// is of any use elsewhere, and another peer has others. Daemons pass addresses over their
-// authenticated channel.
+// The address of a TcpTransport: where it listens, and two secrets that it shares with the peer
+// that the address is for. The side that connects shows the first, and so proves who it is; the
+// side that answers shows the second, and so proves that it is the transport and not a process that
+// has taken its port. Neither is of any use elsewhere, and another peer has others. Daemons pass
+// addresses over their authenticated channel.
 //
 // Calling thread: any. Only Resolve may block, for the name service.
 #pragma once
@@ -36,19 +36,19 @@ struct TcpEndpoint {
 };
 static_assert(sizeof(TcpEndpoint) == 24);
 
-// In the form in which it travels.
+// The address in the form in which it travels.
 struct TcpAddress : TcpEndpoint {
-  uint64_t guest = 0;  // whom it is for: Transport::AddressFor
-  Secret calls{};      // shows who connects
-  Secret answers{};    // shows who answers
+  uint64_t guest = 0;  // the peer that it is for: Transport::AddressFor
+  Secret calls{};      // proves the side that connects
+  Secret answers{};    // proves the side that answers
 
   auto operator<=>(const TcpAddress&) const = default;
 };
 static_assert(sizeof(TcpAddress) == 64 && std::is_trivially_copyable_v<TcpAddress>);
 
-// Whether a transport can listen there.
+// Returns true if a transport can listen there.
 bool IsEndpoint(const TcpEndpoint& endpoint);
-// Nothing if these bytes are no such address.
+// Returns the address that these bytes are; nothing if they are none.
 std::optional<TcpAddress> ParseTcpAddress(std::span<const std::byte> bytes);
 
 // "127.0.0.1:4711", "[::1]:4711".
@@ -73,9 +73,10 @@ struct LocalAddress {
 // in a new network namespace. No node can be reached then, and one node needs none.
 inline constexpr char kNoInterface[] = "none";
 
-// The address that the options name by `source_address` (an IP address or a host name) or `domain`
-// (an interface). Errors: kInvalidArgument (not of this machine, or of all; loopback addresses
-// always are), kUnsupported (no such interface).
+// IsLoopback: true for a loopback address. Resolve: returns the address that the options name by
+// `source_address` (an IP address or a host name) or `domain` (an interface). Errors:
+// kInvalidArgument (not of this machine, or of all; loopback addresses always are), kUnsupported
+// (no such interface).
 bool IsLoopback(const TcpEndpoint& address);
 StatusOr<LocalAddress> Resolve(const TransportOptions& options);
 

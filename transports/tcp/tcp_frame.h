@@ -1,8 +1,8 @@
-// What two TcpTransports say to each other over a connection.
+// The messages that two TcpTransports exchange over a connection.
 //
-// Whoever connects says a Hello, and is answered by a Welcome. From then on both sides send frames:
-// a header, a head of `head_bytes`, and for some kinds `data_bytes` of data with a trailer behind
-// it. Numbers are little-endian, as on all machines that Ferry runs on.
+// The side that connects sends a Hello, and is answered by a Welcome. From then on both sides send
+// frames: a header, a head of `head_bytes`, and for some kinds `data_bytes` of data with a trailer
+// behind it. Numbers are little-endian, as on all machines that Ferry runs on.
 //
 // Pure: any thread.
 #pragma once
@@ -22,16 +22,16 @@ inline constexpr uint32_t kTcpVersion = 2;
 struct TcpHello {
   uint32_t magic = kTcpMagic;
   uint32_t version = kTcpVersion;
-  uint64_t guest = 0;  // who calls: as the address says that the caller has
+  uint64_t guest = 0;  // the caller's number in the address that it has
   Secret proof{};      // and its TcpAddress::calls
   uint64_t reserved = 0;
-  TcpEndpoint from{};  // where the caller listens; believed of guest 0, who has no other name
+  TcpEndpoint from{};  // where the caller listens; believed of guest 0, which has no other name
 };
 static_assert(sizeof(TcpHello) == 64);
 
 enum class TcpAnswer : uint32_t {
   kWelcome = 1,
-  kUseOther = 2,  // there is, or will be, a connection that the called one has made
+  kUseOther = 2,  // there is, or will be, a connection that the called side has made
 };
 
 struct TcpWelcome {
@@ -47,7 +47,7 @@ enum class FrameKind : uint32_t {
   kMessage = 1,      // head: the message
   kMessageFrom = 2,  // head: the header of a message; data: its attachment
   kRead = 3,         // head: a key; asks for `data_bytes` at `address`, which come as kData
-  kData = 4,         // data: the next ones of what the read `id` wants
+  kData = 4,         // data: the next bytes that the read `id` wants
   kWrite = 5,        // head: a key; data: goes to `address`; an `id` other than 0 wants an answer
   kPlaced = 6,       // the data of the write `id` is in its place
   kRefused = 7,      // the read or write `id` has a wrong key, address or length
@@ -64,8 +64,8 @@ static_assert(sizeof(FrameHeader) == 32);
 
 inline constexpr uint32_t kKeyBytes = sizeof(uint64_t);
 
-// Behind data. It is there because only who has begun to send some may find that the memory cannot
-// be read: zeros then take its place.
+// Behind data. The sender may find only after it has begun to send data that the memory cannot be
+// read: zeros then take the place of the data, and the trailer says so.
 enum class FrameTrailer : uint64_t { kGood = 0, kSpoilt = 1 };
 
 // More than any read or write has in one frame.
@@ -77,8 +77,8 @@ constexpr bool HasData(FrameKind kind) {
   return kind == FrameKind::kMessageFrom || kind == FrameKind::kData || kind == FrameKind::kWrite;
 }
 
-// kMisfit: a message longer than we take, as a peer with other options may send. kBad: what no peer
-// sends.
+// Judges a header. kMisfit: a message longer than we take, as a peer with other options may send.
+// kBad: a header that no peer sends.
 constexpr FrameVerdict Judge(const FrameHeader& frame, uint64_t max_head_bytes,
                              uint64_t max_attachment_bytes) {
   const auto good = [](bool condition) {

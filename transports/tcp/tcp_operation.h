@@ -1,5 +1,5 @@
-// What a TcpTransport keeps of each accepted operation and each peer, beside what the table does
-// (transports/api/operation_table.h), and the frames by which they are sent.
+// The state that a TcpTransport keeps of each accepted operation and each peer, beside that of the
+// table (transports/api/operation_table.h), and the frames by which they are sent.
 //
 // Thread: the one that owns the transport.
 #pragma once
@@ -29,7 +29,7 @@ struct OutFrame {
   const std::byte* data = nullptr;
   uint64_t data_bytes = 0;
   FrameTrailer trailer = FrameTrailer::kGood;
-  uint64_t sent = 0;  // of all
+  uint64_t sent = 0;  // of all bytes()
 
   uint64_t bytes() const {
     return front_bytes + data_bytes + (data_bytes != 0 ? sizeof(trailer) : 0);
@@ -61,8 +61,8 @@ struct TcpPeer : OperationPeer<TcpOperation> {
   ErrorCode failure = ErrorCode::kOk;
 };
 
-// By what a transport knows another one: the number by which it proves itself or, of all those that
-// have come as guest 0, where they say that they listen.
+// The identity by which a transport knows another one: the number by which it proves itself or, of
+// all those that have come as guest 0, where they say that they listen.
 struct TcpIdentity {
   uint64_t guest = 0;
   TcpEndpoint endpoint;  // of guest 0

@@ -1,9 +1,9 @@
-// Whether the kernel at the other end of a connection still answers, though whoever owns the
-// connection there may be stopped, or compute.
+// Detects that the kernel at the other end of a connection does not answer any more. The process
+// that owns the connection there may be stopped, or compute: that is no silence.
 //
-// A living kernel acknowledges what comes, also where nobody reads: then it says that there is no
-// room, and answers when it is asked whether there is some by now. So TCP_USER_TIMEOUT, which ends
-// connections to those who leave no room, does not do. Of one that lies behind a network that has
+// A living kernel acknowledges what comes, also where no process reads: then it says that there is
+// no room, and answers when it is asked again if there is some by now. So TCP_USER_TIMEOUT does not
+// do: it ends connections to peers that leave no room. From a kernel behind a network that has
 // begun to swallow its packets nothing comes at all, however often ours tries again.
 #pragma once
 
@@ -13,10 +13,10 @@ namespace ferry::transport {
 
 class TcpSilence {
  public:
-  // To be called now and then. True: what was sent is not acknowledged, the kernel has tried again
-  // several times, and for `limit_ns` nothing has come.
+  // Called now and then. True: sent bytes are not acknowledged, the kernel has tried again several
+  // times, and for `limit_ns` nothing has come.
   bool IsDead(int fd, uint64_t now_ns, uint64_t limit_ns);
-  // Whether something was not acknowledged when it was last called.
+  // Returns true if sent bytes were not acknowledged at the last call of IsDead.
   bool waits() const { return waits_; }
 
  private:

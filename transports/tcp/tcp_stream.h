@@ -1,10 +1,10 @@
 // One connection of a TcpTransport: turns bytes of the socket into frames, and frames into bytes.
-// What the frames mean is its owner's affair.
+// The meaning of the frames is its owner's affair.
 //
-// Reading. One `recv` fills a buffer that all connections of a transport use in turn, so
-// that it stays in the cache. Of a long piece of data, what is missing is read to its place instead
-// (kInPlaceBytes). Where such data comes, less is read into the read buffer, as it only had to be
-// copied.
+// Reading. One `recv` fills a buffer that all connections of a transport use in turn, so that it
+// stays in the cache. Of a long piece of data, the missing bytes are read to their place instead
+// (kInPlaceBytes). Where such data comes, less is read into the read buffer, as it would only have
+// to be copied.
 //
 // Writing. The frames that wait are gathered into one `sendmsg`.
 //
@@ -43,11 +43,11 @@ struct FrameData {
 class FrameReader {
  public:
   virtual ~FrameReader() = default;
-  // A frame has come. `behind` is what has come after `head`, and lies behind it.
+  // A frame has come. `behind` holds the bytes that have come after `head`, and lies behind it.
   virtual FrameData OnFrame(TcpStream& stream, const FrameHeader& frame,
                             std::span<const std::byte> head, std::span<const std::byte> behind) = 0;
-  // Its data has come, unless OnFrame has taken it. `spoilt`: it is of no use. `unplaced`: the
-  // memory where it was to go cannot be written.
+  // The frame's data has come, unless OnFrame has taken it. `spoilt`: it is of no use. `unplaced`:
+  // the memory where it was to go cannot be written.
   virtual void OnFrameData(TcpStream& stream, bool spoilt, bool unplaced) = 0;
   // A message that is too long is passed over.
   virtual void OnMisfit() = 0;
@@ -61,7 +61,7 @@ struct TcpReply {
   uint64_t left = 0;            // bytes of data that the next frames carry
 };
 
-// What the frame that comes in now is for: the owner's.
+// The owner's notes on the frame that comes in now.
 struct TcpArrival {
   FrameHeader frame;
   TcpOperation* read = nullptr;  // kData
@@ -87,7 +87,7 @@ class TcpStream {
     uint64_t attachment_bytes;
   };
 
-  // `called`: the other side has connected.
+  // `called`: the other side has connected to this one.
   TcpStream(UniqueFd fd, TcpRemote* remote, bool called, const Limits& limits);
 
   int fd() const { return fd_.get(); }
@@ -97,27 +97,28 @@ class TcpStream {
   void set_state(State state) { state_ = state; }
   bool up() const { return state_ == State::kUp; }
   bool closed() const { return state_ == State::kClosed; }
-  // Closes the socket. The object stays until nobody can be in one of its calls.
+  // Closes the socket. The object stays until no thread can be in one of its calls.
   void Close();
 
   // Notes that the connection is over (an errno; 0: the peer has ended it). The owner breaks it in
-  // its Poll. `by_peer`: or by the network, when all that had come was read; else by us.
+  // its Poll. `by_peer`: the peer or the network ended it, and all that had come was read; else
+  // this side ended it.
   void Break(int error, bool by_peer = false);
   bool broken() const { return broken_; }
   bool broken_by_peer() const { return broken_by_peer_; }
-  // Whether all that has come was whole frames.
+  // Returns true if all that has come was whole frames.
   bool is_between_frames() const {
     return phase_ == Phase::kFrame && held_bytes_ == 0 && unread_.empty();
   }
   int error() const { return error_; }
-  // Whether it keeps a read buffer.
+  // Returns true if the stream keeps a read buffer, with bytes that are not read yet.
   bool keeps_unread() const { return !unread_.empty(); }
 
   // Reads the Welcome. kDrained: not all of it has come; kMore: it is in `*welcome`.
   Read ReadWelcome(TcpWelcome* welcome);
   // Reads frames, at most `*frames` of them, which it counts down, and not for long.
   Read ReadFrames(FrameReader& reader, ReadBuffer& buffer, uint32_t* frames);
-  // How much has come, ever.
+  // Returns how many bytes have ever come.
   uint64_t received_bytes() const { return received_bytes_; }
   // Takes the place away from the data that comes in now: the rest of it is dropped.
   void DropData() { to_ = nullptr; }
@@ -128,7 +129,8 @@ class TcpStream {
   // ---- The owner's notes on what is to be written
 
   std::deque<TcpReply> replies;
-  // Has begun to be written, and goes first; else the replies' first has, if `reply_begun`.
+  // This operation has begun to be written, and goes first; else the first of `replies` has, if
+  // `reply_begun`.
   TcpOperation* begun = nullptr;
   uint64_t frame_ns = 0;     // since when it has something to write, or the last whole frame left
   uint64_t round = 0;        // of the owner's, in which it last wrote
@@ -182,7 +184,8 @@ class TcpStream {
   bool is_long_ = false;  // data that is read to its place has begun
 };
 
-// The pieces of a frame that are not sent yet. Returns how many were added, and adds their bytes.
+// Adds the pieces of a frame that are not sent yet. Returns how many were added, and adds their
+// bytes.
 inline constexpr size_t kPiecesOfFrame = 3;
 size_t AddPieces(const OutFrame& frame, iovec* pieces, uint64_t* bytes);
 

@@ -12,8 +12,9 @@
 // and writes that are to be placed, end when the peer answers (tcp_transport_read.cc). None is ever
 // abandoned: a deadline that passes while half of a frame is sent takes the connection along.
 //
-// Peers are not trusted with more than what they may ask for: a frame that no peer sends ends their
-// connection. What they can make us hold is bounded, see kMost below.
+// Peers are not trusted with more than they may ask for: a frame that no peer sends ends their
+// connection. The memory that they can make this transport hold is bounded (kMostUnnamed,
+// kMostReplies).
 //
 // Thread: the one that owns the transport.
 #pragma once
