@@ -42,16 +42,16 @@ namespace {
 constexpr int kKeepEnvironment = 0;
 constexpr uint64_t kNsPerUs = 1'000;
 
-// `status` is a line for `systemctl status`. Nobody can be told that this failed; a manager that
-// missed READY=1 says so itself.
+// Sends `state`, and `status` as a line for `systemctl status`. A failure is not reported; a
+// manager that missed READY=1 says so itself.
 void Tell(const std::string& state, const std::string& status) {
   (void)sd_notify(kKeepEnvironment, (state + "\nSTATUS=" + status).c_str());
 }
 
 void TellAlive(const std::string& status) { Tell("WATCHDOG=1", status); }
 
-// How long it waits for a sign of life before it ends this process; 0 when it does not watch. Signs
-// should come twice as often.
+// Returns how long the manager waits for a sign of life before it ends this process; 0 when it does
+// not watch. Signs should come twice as often.
 uint64_t WatchdogNs() {
   uint64_t microseconds = 0;
   return sd_watchdog_enabled(kKeepEnvironment, &microseconds) > 0 ? microseconds * kNsPerUs : 0;
@@ -59,10 +59,10 @@ uint64_t WatchdogNs() {
 
 // ---- Memory ----
 
-// What callers make ferryd allocate for moments shall not stay. Left to itself, the C library has
-// as many heaps as there are threads, up to eight for each CPU, of which each keeps what it once
-// had to hold; and where a block of megabytes was freed, it keeps as much from then on at each
-// heap's end.
+// Limits the memory that ferryd keeps after callers made it allocate some for moments. Left to
+// itself, the C library has as many heaps as there are threads, up to eight for each CPU, each of
+// which keeps what it once had to hold; and where a block of megabytes was freed, it keeps as much
+// from then on at each heap's end.
 void KeepLittleMemory() {
   constexpr int kMostHeaps = 4;  // for two or three threads that do much at a time
   constexpr int kLargeBytes = 1 << 20;
@@ -176,7 +176,7 @@ void ForgetSignals() {
   }
 }
 
-// For a launcher that was killed: nobody else is left to remove the folder that it made.
+// For a launcher that was killed: no other process is left to remove the folder that it made.
 void RemoveParent(const std::string& run_directory) {
   const std::filesystem::path parent = std::filesystem::path(run_directory).parent_path();
   if (!parent.empty()) {
@@ -184,7 +184,8 @@ void RemoveParent(const std::string& run_directory) {
   }
 }
 
-// Libraries end a process that gets no stack for one of their threads, without a word that helps.
+// Libraries end a process that gets no stack for one of their threads, without a message that
+// helps.
 Status CheckAddressSpace() {
   constexpr size_t kNeededBytes = size_t{256} << 20;
   void* room = mmap(nullptr, kNeededBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -196,7 +197,7 @@ Status CheckAddressSpace() {
   return {};
 }
 
-// Nor if they get no descriptor.
+// They do so, too, if they get no descriptor.
 Status CheckDescriptors() {
   constexpr size_t kNeeded = 16;
   std::vector<UniqueFd> room;
@@ -212,7 +213,7 @@ Status CheckDescriptors() {
 
 Status Serve(const config::Options& options, Arguments& arguments, const MakeParts& make_parts) {
   MaskSignals(SIG_BLOCK);
-  signal(SIGCHLD, SIG_DFL);  // if it is ignored, nobody learns how a worker process ended
+  signal(SIGCHLD, SIG_DFL);  // else ferryd would not learn how a worker process ended
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);  // of a log file that may not grow
   FERRY_RETURN_IF_ERROR(CheckAddressSpace());

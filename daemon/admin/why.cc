@@ -49,8 +49,8 @@ struct Chain {
   int weight = 0;
 };
 
-// Follows everybody a rank waits for, depth first, and keeps the chain whose end explains most. A
-// rank that waits for several may need all or one of them: Ferry cannot know.
+// Follows all ranks that a rank waits for, depth first, and keeps the chain whose end explains
+// most. A rank that waits for several may need all or one of them: Ferry cannot know.
 class ChainFinder {
  public:
   explicit ChainFinder(WhySteps* steps) : steps_(*steps) {}
@@ -100,7 +100,8 @@ class ChainFinder {
     }
   }
 
-  // Everybody asleep, waiting for what only the next one's program can do.
+  // Returns true if all ranks of the circle sleep, and wait for what only the next one's program
+  // can do.
   bool IsStuck(const std::vector<uint32_t>& circle) {
     for (size_t i = 0; i < circle.size(); ++i) {
       const uint32_t next = circle[(i + 1) % circle.size()];

@@ -61,7 +61,7 @@ std::string WantedInstead(const RankView& receiver, uint32_t sender, const Reque
   return "";
 }
 
-// What messages wait for while their direction is switched; null: it is not.
+// Returns the reason for which messages wait while their direction is switched; null: it is not.
 const char* SwitchText(shm::PeerPath path) {
   switch (path) {
     case shm::PeerPath::kToLink:

@@ -72,7 +72,7 @@ void ForEachPacket(std::span<const std::byte> frame, Visitor&& visit) {
   }
 }
 
-// Looks at what arrives before it is handed on.
+// Looks at each message that arrives before it is handed on.
 class ReceiveTap final : public transport::CompletionSink {
  public:
   ReceiveTap(transport::CompletionSink& sink, Faults& faults) : sink_(sink), faults_(faults) {}
@@ -80,7 +80,7 @@ class ReceiveTap final : public transport::CompletionSink {
     Pass(message);
     sink_.OnReceive(sender, message);
   }
-  // What does not land comes by OnReceive, and passes there.
+  // A message that does not land comes by OnReceive, and passes the point there.
   transport::Landing OnHead(transport::PeerId sender, std::span<const std::byte> header,
                             uint64_t attachment_bytes) override {
     const transport::Landing landing = sink_.OnHead(sender, header, attachment_bytes);
@@ -294,7 +294,7 @@ class FaultyTransport final : public transport::ForwardingTransport {
 
   bool PrepareToSleep() override { return ended_.empty() && real_->PrepareToSleep(); }
   uint64_t NextPollNs(uint64_t now_ns) const override {
-    // What was stalled is tried again once it is released, even if nothing else happens.
+    // A stalled operation is tried again once it is released, even if nothing else happens.
     const bool look = !held_.empty() || stalled_peer_ || faults_.stalling();
     return std::min(real_->NextPollNs(now_ns), look ? now_ns + kLookNs : UINT64_MAX);
   }

@@ -26,7 +26,7 @@ const char* NameOf(progress::TraceKind kind) { return kNames[static_cast<size_t>
 
 bool IsSpan(progress::TraceKind kind) { return kind >= progress::TraceKind::kRts; }
 
-// Whether the place does one thing at a time, from its beginning to its end.
+// Returns true if the record's place does one thing at a time, from its beginning to its end.
 bool IsSlice(const progress::TraceRecord& record) {
   const bool copy =
       record.kind == progress::TraceKind::kCopyIn || record.kind == progress::TraceKind::kCopyOut;

@@ -44,7 +44,7 @@ CopyStreams::~CopyStreams() {
   }
 }
 
-// What lies there. An answer that did not come is none: the memory may be anything.
+// Identifies the memory. A vendor's failure to answer is an error: the memory may be anything.
 StatusOr<PointerInfo> CopyStreams::Look(const void* pointer) const {
   PointerInfo info = backend_.Identify(pointer);
   FERRY_RETURN_IF_ERROR(info.failure);

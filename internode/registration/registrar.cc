@@ -130,7 +130,7 @@ void Registrar::Loop() {
 void Registrar::Do(Task task) {
   if (task.pin == nullptr) {
     task.unpin.reset();
-    task.memory.reset();  // here it is unmapped, unless somebody has it still
+    task.memory.reset();  // here it is unmapped, unless it has another holder
     return;
   }
   Pinning& pinning = *task.pin;

@@ -133,14 +133,14 @@ class Sides {
 
   const Team& team() const { return team_; }
   bool leads() const { return team_.rank == 0; }
-  // Whether this side's leader makes numbers.
+  // Returns true if this side's leader makes the numbers.
   bool lower() const { return lower_; }
 
   // Exchanges data between the leaders.
   Failure Trade(const void* mine, void* theirs, size_t size_bytes) {
     return Exchange(&far_, 0, lower_, mine, size_bytes, theirs, size_bytes);
   }
-  // Tells all of this side the list that the other leader has for this one's, `mine`.
+  // Tells all members of this side the list that the other leader has for this one's, `mine`.
   template <typename T>
   Failure ShareLists(const std::vector<T>& mine, std::vector<T>* theirs) {
     uint64_t size = mine.size();

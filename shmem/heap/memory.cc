@@ -57,7 +57,7 @@ struct Block {
   std::byte* address() const { return offset == kNowhere ? nullptr : segment().base + offset; }
 };
 
-// What a PE passes to a collective call about memory, for all to compare.
+// The arguments that a PE passes to a collective call about memory, for all PEs to compare.
 struct MemoryCall {
   enum Kind : uint64_t { kMalloc, kRealloc, kFree };
   uint64_t kind;
@@ -109,7 +109,7 @@ void WarnOfExhaustion(const char* call, int heap, uint64_t bytes) {
                  ", or free memory");
 }
 
-// Null: there is none.
+// Takes a piece of the heap; its offset is kNowhere if there is none.
 Block Take(const char* call, int heap, uint64_t bytes, uint64_t alignment) {
   std::lock_guard lock(heaps.mutex);
   Heap& its = HeapOf(heap);
@@ -122,7 +122,7 @@ Block Take(const char* call, int heap, uint64_t bytes, uint64_t alignment) {
   return {heap, offset};
 }
 
-// Makes a new piece zero; what nobody has had before is zero already.
+// Makes a new piece zero; memory beyond touched_end was never given out, and is zero already.
 void Clear(const char* call, const Block& piece, uint64_t bytes) {
   const uint64_t touched_end = HeapOf(piece.heap).touched_end;
   if (piece.offset >= touched_end) {
@@ -136,7 +136,7 @@ void Clear(const char* call, const Block& piece, uint64_t bytes) {
   }
 }
 
-// The program has it from now on; what the checking mode knows of it, too.
+// Notes that the program has the piece from now on, also for the checking mode.
 void NoteGiven(const char* call, const Block& piece, uint64_t bytes) {
   Heap& its = HeapOf(piece.heap);
   its.touched_end = std::max(its.touched_end, piece.offset + bytes);
@@ -145,7 +145,7 @@ void NoteGiven(const char* call, const Block& piece, uint64_t bytes) {
   }
 }
 
-// What was given out there, and its size; else the program ends.
+// Returns the piece that was given out at `pointer`, and its size; else ends the program.
 Block FindBlock(const char* call, const void* pointer, uint64_t* size_bytes) {
   const Segment* const segment = job.FindSegment(pointer, 1);
   if (segment == nullptr || !segment->is_heap()) {
@@ -176,7 +176,7 @@ void Give(const char* call, const Block& piece) {
   HeapOf(piece.heap).used_bytes -= HeapOf(piece.heap).pieces.Free(piece.offset);
 }
 
-// Whether addresses are aligned where offsets are, on all PEs. Says so if not.
+// Returns true if addresses are aligned where offsets are, on all PEs. Warns if not.
 bool CanAlign(const char* call, int heap, size_t alignment) {
   if ((alignment & (alignment - 1)) != 0) {
     Fail(call, "the alignment " + std::to_string(alignment) + " is no power of two");

@@ -21,7 +21,7 @@
 namespace ferry::shmem {
 
 // Never given back to the system, so that a handle that the program uses too late is noticed, and
-// that nobody looks at a segment which is gone.
+// that no thread looks at a segment which is gone.
 struct Space {
   int number = 0;  // from 1 on, the same on all PEs; 0: it was destroyed
   int device = -1;
@@ -58,7 +58,7 @@ int FreeNumber() {
   return 0;
 }
 
-// What a PE tells the others of its part.
+// The description of a PE's part, which it sends to the others.
 struct Offer {
   uint64_t bytes = 0;  // that it was asked for
   int64_t error = 0;   // ErrorCode
@@ -66,7 +66,7 @@ struct Offer {
   shm::Location where{};
 };
 
-// And of what it has found of the others'.
+// The result of a PE's look at the others' parts.
 struct Finding {
   int64_t error = 0;
   uint64_t alignment = 0;  // of all addresses by which it reaches parts
@@ -101,7 +101,7 @@ Offer OfferOf(const Space& space, size_t bytes, const Status& made) {
   return offer;
 }
 
-// Whether this is memory that other PEs can reach.
+// Fails unless this is memory that other PEs can reach.
 Status CheckPrograms(void* base, size_t bytes) {
   const shm::Location where = job.front_end->one_sided->Locate(base, bytes);
   if (where.region != 0) {
@@ -166,7 +166,7 @@ void TellOwn(const char* call, const Status& own) {
   }
 }
 
-// Whether no PE has an error. Tells the user who has one, unless it is this one.
+// Returns true if no PE has an error. Else tells the user which PE has one, unless it is this one.
 template <typename Told>
 bool AreAllWell(const char* call, const std::vector<Told>& told, const Status& own) {
   for (int pe = 0; pe < job.size; ++pe) {
@@ -192,8 +192,8 @@ void CompareSizes(const char* call, size_t bytes, const std::vector<Offer>& offe
   }
 }
 
-// Of parts that there are, or are not: `own` says why. Two exchanges: nobody may free a part that
-// another PE still maps. `alignment`: see Finding, of all PEs.
+// Makes a space of the PEs' parts. `own`: why this PE has no part, or kOk. There are two exchanges:
+// no PE may free a part that another PE still maps. `alignment`: see Finding, of all PEs.
 bool Make(const char* call, Space* space, size_t bytes, Status own, uint64_t* alignment) {
   const auto pes = static_cast<size_t>(job.size);
   Assembly& world = *WorldTeam()->assembly;
@@ -333,7 +333,7 @@ void SpaceDestroy(const char* call, Space* space) {
   ForgetPieces(its.number);
   RefillTables(call);
   its.mapped.clear();
-  WorldTeam()->assembly->Sync(call);  // nobody maps this PE's part any more
+  WorldTeam()->assembly->Sync(call);  // no PE maps this PE's part any more
   FreePart(call, &its);
   std::lock_guard lock(spaces.mutex);
   its.number = 0;

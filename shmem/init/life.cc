@@ -88,8 +88,8 @@ void Require(const char* call, const Status& status) {
   }
 }
 
-// The same for all PEs. The machines of several nodes may differ: where nobody says how large the
-// heap is to be, the smallest counts.
+// Returns the size of the heap, on which all PEs agree. The machines of several nodes may differ:
+// where the sizes are defaults, the smallest one counts.
 uint64_t AgreeOnHeapBytes(const char* call) {
   const StatusOr<HeapSize> own = FindHeapSize(job.front_end->options().shmem_heap_bytes,
                                               static_cast<int>(job.local_pes.size()));
@@ -180,7 +180,7 @@ void BeginToRun(const char* call) {
   inits = 1;
 }
 
-// Whether PE `pe` has come to the end, or never will.
+// Returns true if PE `pe` has come to the end, or never will.
 bool HasCome(int pe) { return pe == job.self || StateOf(pe) != ErrorCode::kOk; }
 
 std::string Missing() {
@@ -193,7 +193,7 @@ std::string Missing() {
   return names;
 }
 
-// Whether PEs from *next on, which counts those that have come, all have.
+// Returns true if all PEs from *next on have come; moves *next behind those that have.
 bool HaveAllCome(void* next) {
   int& pe = *static_cast<int*>(next);
   while (pe < job.size && HasCome(pe)) {
@@ -203,7 +203,7 @@ bool HaveAllCome(void* next) {
 }
 
 // Returns once all have come, soon after `end_ns`, or when the connection has ended. Local PEs wake
-// this one; what remote ones put into its memory ends a rest only.
+// this one; data that remote ones put into its memory ends a rest only.
 void AwaitUntil(uint64_t end_ns, int* next) {
   if (!job.has_remote_pes) {
     job.front_end->peers->WaitFor(HaveAllCome, next, client::kAny, end_ns);
@@ -231,7 +231,7 @@ void AwaitAll(const char* call) {
   }
 }
 
-// What an inner pair of shmem_init and shmem_finalize does.
+// Carries out an inner pair of shmem_init and shmem_finalize, which is a barrier.
 void Meet(const char* call) {
   Quiet(call, DefaultContext());
   CheckCollective(call, *WorldTeam()->assembly, {});
@@ -286,7 +286,7 @@ void EndAtExit(int status, void* /*unused*/) {
     Warn("the end of the program", "shmemx_heap_postinit was never called");
     return;
   }
-  (void)ferry_front_end_leave();  // nobody is there to be told
+  (void)ferry_front_end_leave();  // there is no caller to tell of a failure
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ Problem ProblemOf(Collective collective, uint64_t size_bytes, std::vector<int> n
   return problem;
 }
 
-// Whether it sends a long vector otherwise when it is told to send pieces.
+// Returns true if the algorithm sends a long vector otherwise when it is told to send pieces.
 bool KnowsSegments(const collective::Algorithm& algorithm) {
   // Ranks and nodes that every algorithm fits.
   Problem problem = ProblemOf(algorithm.collective, 8 * kSegmentBytes, {0, 0, 1, 1});
@@ -39,7 +39,7 @@ bool KnowsSegments(const collective::Algorithm& algorithm) {
   return collective::MakeSchedule(algorithm, problem).steps.size() != whole;
 }
 
-// Pieces that hold the whole vector are none.
+// Pieces that hold the whole vector count as no pieces.
 Candidate Effective(Candidate candidate, uint64_t size_bytes) {
   if (candidate.segment_bytes >= size_bytes) {
     candidate.segment_bytes = 0;

@@ -5,9 +5,9 @@
 //   ferry-kernel-meter LIBRARY moves|fcollect|broadcast MICROSECONDS THREADS,... SIZE,...
 //
 // moves: PE 0 puts to and gets from the last PE; the others: all PEs. PE 0 writes the lines of
-// kernel_times.h: a time is the median of batches of about MICROSECONDS within one launch. What
-// arrives is compared with what was sent, outside the time that is measured. Every failure ends the
-// job with a message.
+// kernel_times.h: a time is the median of batches of about MICROSECONDS within one launch. The data
+// that arrive are compared with those that were sent, outside the time that is measured. Every
+// failure ends the job with a message.
 #include <dlfcn.h>
 #include <shmem.h>
 #include <shmemx.h>

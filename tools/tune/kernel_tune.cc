@@ -22,7 +22,7 @@ using nlohmann::ordered_json;
 constexpr uint64_t kMostBytes = 64ULL << 20;
 constexpr uint32_t kMostThreads = 1024;
 constexpr char kBatchUs[] = "2000";
-// What makes kernels move all bytes by stores, or none.
+// The cutovers by which kernels move all bytes by stores, or none.
 constexpr char kStores[] = "";
 constexpr char kFerryd[] = "put=0,get=0";
 

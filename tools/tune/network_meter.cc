@@ -21,7 +21,7 @@ using transport::PeerId;
 using transport::Transport;
 
 constexpr int kPollBudget = 64;
-// While a measurement is under way nobody sleeps, as in a daemon that moves bytes.
+// While a measurement is under way its threads do not sleep, as in a daemon that moves bytes.
 constexpr uint64_t kAwakeNs = 2'000'000;
 constexpr int kSleepMs = 20;  // until the server looks whether it is to stop
 constexpr size_t kMostAddressBytes = 256;

@@ -119,13 +119,13 @@ bool TcpAcceptor::HasFreePlace() const {
   return !std::ranges::all_of(strangers_, [](const Stranger& one) { return one.fd.valid(); });
 }
 
-// Who calls waits meanwhile.
+// Stops listening for a while. Peers that connect meanwhile wait.
 void TcpAcceptor::PauseUntil(uint64_t ns) {
   epoll_ctl(epoll_, EPOLL_CTL_DEL, listener_.get(), nullptr);
   resume_ns_ = ns;
 }
 
-// A free place, or that of the one who has been here for longest. Null: all are young.
+// Returns a free place, or that of the stranger who has been here for longest. Null: all are young.
 TcpAcceptor::Stranger* TcpAcceptor::FindPlace(uint64_t now_ns) {
   Stranger* const place = std::ranges::min_element(strangers_, {}, [](const Stranger& stranger) {
     return stranger.fd.valid() ? stranger.deadline_ns : 0;
@@ -139,7 +139,7 @@ TcpAcceptor::Stranger* TcpAcceptor::FindPlace(uint64_t now_ns) {
   return place;
 }
 
-// Null: there is none, or no place for it.
+// Accepts a stranger. Null: there is none, or no place for it.
 TcpAcceptor::Stranger* TcpAcceptor::Accept(uint64_t now_ns) {
   Stranger* const place = FindPlace(now_ns);
   if (place == nullptr) {

@@ -15,7 +15,7 @@ namespace {
 // Data of which more than this is missing is read to its place, by a system call of its own if need
 // be; copying less from the read buffer costs no more than that call.
 constexpr uint64_t kInPlaceBytes = 16 << 10;
-// What may come along behind such data: more would be copied that could go to its place.
+// The most that is read along behind such data: more would be copied that could go to its place.
 constexpr size_t kBehindBytes = 16 << 10;
 // One stream is read for so long in one turn.
 constexpr uint64_t kMostReadBytes = 1 << 20;

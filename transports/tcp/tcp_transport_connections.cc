@@ -19,15 +19,16 @@ namespace {
 constexpr uint64_t kUseOtherNs = 1'000'000;
 // For so long after a connection of ours has come up, one that the peer began before may arrive.
 constexpr uint64_t kCrossingNs = 1'000'000'000;
-// For so long the end of a connection may be on its way whose peer connects anew.
+// For so long the end of a connection may be on its way when its peer connects anew.
 constexpr uint64_t kEndingNs = 1'000'000'000;
 // After an error of our own, such as that no descriptor is left.
 constexpr uint64_t kRetryNs = 10'000'000;
-// What a socket can hold, and more.
+// Reads that empty a socket: as many as it can hold, and more.
 constexpr int kMostRestTurns = 64;
 constexpr uint64_t kLooksPerSilence = 8;
 
-// More than 0: something has come that was not read; 0: the peer has closed the connection.
+// Looks at the next byte. More than 0: unread bytes have come; 0: the peer has closed the
+// connection.
 ssize_t Peek(int fd) {
   std::byte next;
   return recv(fd, &next, sizeof(next), MSG_PEEK | MSG_DONTWAIT);
@@ -233,7 +234,7 @@ void TcpTransport::Take(TcpAcceptor::Proved proved) {
   MarkDirty(stream);
 }
 
-// Whether a new connection of the peer's is to be used; then there is no other one any more.
+// Returns true if a new connection of the peer's is to be used; then the old one is closed.
 bool TcpTransport::MayTake(TcpRemote* remote) {
   TcpStream* old = IsSelf(*remote) ? remote->called : remote->stream;
   if (old == nullptr) {
@@ -251,8 +252,8 @@ bool TcpTransport::MayTake(TcpRemote* remote) {
       return true;
     }
   }
-  // Who connects anew has no other connection any more. How that has ended says whether something
-  // was lost, so it is awaited for a while. A connection that lives on then is lost.
+  // A peer that connects anew has no other connection any more. The end of the old one says if data
+  // were lost, so it is awaited for a while. A connection that lives on then is lost.
   keeps_remote_ = remote;
   ReadRest(old);
   const bool lives = old->up() && !old->broken() && !IsClosedByPeer(old->fd());
@@ -266,8 +267,9 @@ bool TcpTransport::MayTake(TcpRemote* remote) {
   return !may_end;
 }
 
-// What a peer sent before it gave the connection up. Beyond the budget: a socket holds little more
-// than one turn reads, and whoever goes on sending all the same is not heard to the end.
+// Reads the bytes that a peer sent before it gave the connection up. Beyond the budget: a socket
+// holds little more than one turn reads, and a peer that goes on sending all the same is not read
+// to the end.
 void TcpTransport::ReadRest(TcpStream* stream) {
   for (int turns = 0; turns < kMostRestTurns && stream->up() && !stream->broken() &&
                       !stream->paused && (stream->unread || Peek(stream->fd()) > 0);
@@ -392,8 +394,8 @@ void TcpTransport::EndOverdue() {
   }
 }
 
-// A peer that takes no whole frame for as long as operations may take: answers have no deadline of
-// their own.
+// Breaks connections to peers that take no whole frame for as long as operations may take: answers
+// have no deadline of their own.
 void TcpTransport::CloseStalled() {
   for (TcpStream* stream : dirty_) {
     if (now_ns_ - stream->frame_ns > options_.post_timeout_ns && HasOutput(*stream)) {
@@ -402,12 +404,13 @@ void TcpTransport::CloseStalled() {
   }
 }
 
-// Whether the peer's kernel may not have acknowledged all that was sent.
+// Returns true if the peer's kernel may not have acknowledged all that was sent.
 bool TcpTransport::MayWaitForAnswer(const TcpStream& stream) {
   return stream.up() && (stream.round != stream.asked_round || stream.silence.waits());
 }
 
-// Connections that a network swallows since they stand: nothing else tells of them for long.
+// Breaks connections that the network swallows although they stand: nothing else tells of them for
+// long.
 void TcpTransport::CloseSilent() {
   const uint64_t limit_ns = options_.silence_timeout_ns;
   if (limit_ns == 0 || now_ns_ < silence_ns_) {

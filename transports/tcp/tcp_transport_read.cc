@@ -15,10 +15,10 @@ namespace {
 
 // So few streams are read without asking epoll which of them have something: one system call less.
 constexpr size_t kDirectStreams = 2;
-// After so many of such polls epoll is asked all the same, for those who connect.
+// After so many of such polls epoll is asked all the same, for peers that connect.
 constexpr uint32_t kPollsPerLook = 16;
 constexpr int kMostEvents = 64;
-// What one stream may have of a poll's budget where there are many.
+// The least part of a poll's budget that one stream gets where there are many.
 constexpr int kLeastShare = 8;
 // A stream keeps a buffer of at most this for the next message.
 constexpr size_t kMostKeptBytes = 128 << 10;

@@ -143,7 +143,7 @@ void TcpTransport::WriteOut(TcpStream* stream) {
   }
 }
 
-// What has begun goes first; then operations and answers take turns.
+// Gathers frames to write. One that has begun goes first; then operations and answers take turns.
 void TcpTransport::Gather(TcpStream* stream, size_t most, Batch* batch) {
   TcpRemote* remote = stream->remote();
   auto reply = stream->replies.begin();
@@ -284,7 +284,7 @@ void TcpTransport::ReplyData(TcpStream* stream, uint64_t id, TcpRegion* region,
   region->users++;
 }
 
-// The first of the replies has gone. What is left of its data goes behind the others.
+// The first of the replies has gone. The rest of its data goes behind the other replies.
 void TcpTransport::OnReplySent(TcpStream* stream) {
   const TcpReply& sent = stream->replies.front();
   const bool is_spoilt = sent.out.trailer != FrameTrailer::kGood;
