@@ -121,10 +121,10 @@ class DirectLinks {
   // true at one of the two ends: its first ConnectionTo opens the connection, and the other end
   // waits for it.
   virtual ErrorCode ConnectionTo(uint32_t peer, bool calls, std::string* why) = 0;
-  // Ends the link. What is under way with the peer ends with `error`, if this error means that the
-  // peer is gone for good (kPeerDied and the like, after which there is never a link to it again),
-  // else with kLinkDown. The results are in LinkLane on return, or wait for room there. Without a
-  // link the call does nothing.
+  // Ends the link. Operations under way with the peer end with `error`, if this error means that
+  // the peer is gone for good (kPeerDied and the like, after which there is never a link to it
+  // again), else with kLinkDown. The results are in LinkLane on return, or wait for room there.
+  // Without a link the call does nothing.
   virtual void End(uint32_t peer, ErrorCode error) = 0;
   // Returns true if no RTS, rendezvous get or answer is open with the peer, and nothing for it
   // waits to be written.

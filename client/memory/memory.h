@@ -118,8 +118,8 @@ class Memory {
   }
 
   // ---- What a buffer is ------------------------------------------------------------------------
-  // A call first looks at each buffer that it is given: IsPlain or LookAt. What the call then does
-  // depends on IsByStream, which does not ask the vendor again.
+  // A call first looks at each buffer that it is given: IsPlain or LookAt. It then decides by
+  // IsByStream, which does not ask the vendor again.
   //
   // Returns true if CPUs reach this memory. Asks the vendor if need be.
   bool IsPlain(const void* pointer) {
