@@ -1,13 +1,13 @@
 // A rank as the home of a progress core, which serves its direct links (direct_api.h).
 //
 // To its core this rank is a node, and so is every other rank of the job. A rank with a direct link
-// is a node with a route. Of the others the core knows nothing, and the engine has no commands for
-// them in to_link.
+// is a node with a route. The core knows nothing of ranks without a link, and the engine has no
+// commands for them in to_link.
 //
-// Messages lie where the program has them: the core reads and writes its memory by address. Where
-// the network pins memory, long data stays registered with it until the program lets go of that
-// memory (memory_monitor.h). Short data, and all where the system does not tell of that, goes
-// through blocks of staging memory.
+// Messages lie where the program has them: the core reads and writes the rank's memory by address.
+// Where the network pins memory, long data stay registered with it until the program unmaps that
+// memory (memory_monitor.h). Short data, and all data where the system does not report unmapping,
+// go through blocks of staging memory.
 //
 // Calling thread: as direct_api.h says.
 #pragma once
@@ -42,8 +42,8 @@ class DirectHome final : public DirectLinks, private progress::Home {
   void End(uint32_t peer, ErrorCode error) override;
   bool IsIdle(uint32_t peer) const override;
   bool WantsOf(uint32_t peer) const override;
-  // Nothing of a region is registered but for messages that are under way, whose memory the program
-  // must not take away.
+  // Does nothing: parts of a region are registered only for messages under way, whose memory the
+  // program must not free.
   void ForgetRegion(uint32_t /*region*/) override {}
   uint32_t Turn(uint64_t now_ns) override;
   bool HasWork() const override;
@@ -86,22 +86,22 @@ class DirectHome final : public DirectLinks, private progress::Home {
   const std::string job_id_;
   const uint32_t rank_;
   int wait_fd_ = -1;
-  UniqueFd bell_;   // rung when memory has been pinned; only if the network pins any
-  UniqueFd waits_;  // of the two: an epoll instance
-  const shm::LaneConsumer commands_;  // to look at
+  UniqueFd bell_;                     // rung once memory is pinned; only if the network pins any
+  UniqueFd waits_;                    // an epoll instance of the bell and the transport
+  const shm::LaneConsumer commands_;  // only looked at, not taken from
   shm::Statistics statistics_;
   std::vector<uint64_t> links_;  // by rank: the number of the link to it, 0: there is none
   uint64_t links_begun_ = 0;
   uint32_t links_open_ = 0;
   uint64_t stale_until_ = 0;  // commands with lower numbers may be about a link that has ended
   std::vector<Lost> lost_;
-  transport::Statistics counted_;  // in the session's counters
+  transport::Statistics counted_;  // already in the session's counters
   std::atomic<uint64_t> next_turn_ns_ = UINT64_MAX;
-  // Only if the network pins memory; the latter if the system has it.
+  // Both only if the network pins memory; the monitor only if the system has userfaultfd.
   std::shared_ptr<LocalCopier> copier_;
   std::unique_ptr<MemoryMonitor> monitor_;
   bool may_match_ = false;  // within Turn
-  bool may_sleep_ = false;  // ranks ring for what they put into to_link
+  bool may_sleep_ = false;  // threads that put commands into to_link ring
   std::unique_ptr<progress::ProgressCore> core_;
 };
 

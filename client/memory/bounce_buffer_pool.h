@@ -13,8 +13,8 @@ namespace ferry::client {
 
 class BounceBufferPool {
  public:
-  // The shortest idle block of at least `size_bytes`; null if there is none, or only blocks more
-  // than twice as long as the pages that these need. It is in use until Give.
+  // Takes the shortest idle block of at least `size_bytes`; null if there is none, or only blocks
+  // more than twice as long as the pages that these bytes need. The block is in use until Give.
   void* Take(uint64_t size_bytes);
   // Adds a new block, which is in use.
   void Add(void* block, uint64_t size_bytes);

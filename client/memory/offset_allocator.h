@@ -17,12 +17,12 @@ class OffsetAllocator {
   OffsetAllocator() = default;
   explicit OffsetAllocator(uint64_t size_bytes) : free_bytes_(size_bytes) { free_[0] = size_bytes; }
 
-  // An offset with `size_bytes` (rounded up to 128) behind it, or kNone. It is a multiple of
-  // `alignment`, a power of two, and of 128.
+  // Allocates `size_bytes` (rounded up to 128) and returns their offset, or kNone. It is a multiple
+  // of `alignment`, a power of two, and of 128.
   uint64_t Allocate(uint64_t size_bytes, uint64_t alignment = 1);
-  // Gives back what Allocate returned. Returns its size, or 0 when `offset` is no live allocation.
+  // Frees what Allocate returned. Returns its size, or 0 when `offset` is no live allocation.
   uint64_t Free(uint64_t offset);
-  // The size of a live allocation, or 0.
+  // Returns the size of a live allocation, or 0.
   uint64_t SizeOf(uint64_t offset) const;
   uint64_t free_bytes() const { return free_bytes_; }
   uint64_t LargestFreeBytes() const;

@@ -13,7 +13,7 @@ class ByteRanges {
   // Adds [begin, end), which may be empty.
   void Add(uint64_t begin, uint64_t end);
   void Remove(uint64_t begin, uint64_t end);
-  // The first byte of [begin, end) that is not in the set, or `end`.
+  // Returns the first byte of [begin, end) that is not in the set, or `end`.
   uint64_t FirstMissing(uint64_t begin, uint64_t end) const;
 
  private:

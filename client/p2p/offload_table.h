@@ -1,5 +1,5 @@
-// Which buffers are offloaded send buffers, where their bounce buffers lie, and which of their
-// bytes were synchronised.
+// Records which buffers are offloaded send buffers, where their bounce buffers lie, and which of
+// their bytes were synchronised.
 //
 // Only keeps the records. Not thread-safe: the caller locks.
 #pragma once
@@ -26,14 +26,15 @@ struct OffloadedBuffer {
 class OffloadTable {
  public:
   bool Overlaps(const void* begin, uint64_t size_bytes) const;
-  // The range must overlap none in the table.
+  // Adds a buffer, which must overlap none in the table.
   OffloadHandle Add(void* begin, uint64_t size_bytes, void* bounce_buffer);
   void Remove(OffloadHandle handle);
-  // Null for a handle that names no buffer (any more). The address stays valid until Remove.
+  // Returns null for a handle that names no buffer, or none any more. The address stays valid until
+  // Remove.
   OffloadedBuffer* Find(OffloadHandle handle);
-  // The buffer in which the whole range lies, or null.
+  // Returns the buffer in which the whole range lies, or null.
   const OffloadedBuffer* Around(const void* begin, uint64_t size_bytes) const;
-  // The buffer in whose bounce buffer this address lies, or null.
+  // Returns the buffer in whose bounce buffer this address lies, or null.
   const OffloadedBuffer* ByBounceBuffer(const void* address) const;
   size_t size() const { return buffers_.size(); }
 

@@ -1,8 +1,9 @@
-// A board: one slice of memory in which the ranks of a communicator that share a node see each
-// other while they carry out a collective. Each of them has a place in it.
+// A board: a piece of memory in which the ranks of a communicator that share a node see each other
+// while they carry out a collective. Each of them has a place in it.
 //
-// A member posts into its own place: small things into a line (one cache line, with its stamp),
-// larger ones into cells, slice by slice. Members that need it look for the stamp. Rules: board.h.
+// A member posts into its own place: small data into a line (one cache line, with its stamp),
+// larger data into cells, slice by slice. Members that need the data look for the stamp. Rules:
+// board.h.
 //
 // One class of writer per word, as everywhere in shared memory (docs/shm_layout.md). The layout is
 // libmpi_abi's own: its ranks are of one release, and ferryd never looks at it. Zero is the empty
@@ -18,10 +19,10 @@ inline constexpr size_t kBoardLines = 16;
 inline constexpr size_t kBoardLineBytes = 48;
 inline constexpr size_t kBoardCellBytes = 4096;
 
-// Precedes what was posted.
+// Precedes the data of a post.
 struct PostHeader {
   uint64_t stamp;      // which collective and which slice of it; stored last, with release
-  uint64_t signature;  // what collective the member takes it for
+  uint64_t signature;  // the collective that the member takes it for
 };
 
 struct alignas(64) LineLayout {
@@ -35,7 +36,7 @@ struct alignas(128) CellLayout {
   alignas(64) std::byte data[kBoardCellBytes];
 };
 
-// A collective that a member is in, or was in, and what it takes it for.
+// A collective that a member is in, or was in, and its signature there.
 struct EnteredLayout {
   uint64_t stamp;  // lowest bit: the member has given up
   uint64_t signature;
@@ -44,17 +45,17 @@ struct EnteredLayout {
 // One member's place. Only that member writes to it. Cells follow, as many as the board's shape
 // says.
 struct alignas(128) MemberLayout {
-  uint64_t consumed;  // the stamp up to which it needs nothing of the others' any more
-  // Told when it has waited for long, or has given up. Two, used in turn: who has given up, and
-  // waits in the next collective, still says why to those that are behind.
+  uint64_t consumed;  // up to this stamp it needs no posts of others any more
+  // Stored when the member has waited for long, or has given up. Two, used in turn: a member that
+  // has given up, and waits in the next collective, still says why to those that are behind.
   alignas(128) EnteredLayout entered[2];
-  uint32_t asleep;  // 1: it may be, and is to be woken
+  uint32_t asleep;  // 1: it may be asleep, and is to be woken
   alignas(128) LineLayout lines[kBoardLines];
 };
 
 struct alignas(128) BoardLayout {
-  uint32_t sleepers;           // members that may be asleep; by all, counted
-  alignas(128) uint32_t left;  // members that use the board no more; by all, counted
+  uint32_t sleepers;           // how many members may be asleep; all write it
+  alignas(128) uint32_t left;  // how many members have left the board; all write it
 };
 
 struct BoardShape {

@@ -1,4 +1,5 @@
-// Copies in host memory of a collective's data that CPUs cannot load from (NodeLink::IsByStream).
+// Copies to host memory, for the length of a collective, data that CPUs cannot load from
+// (NodeLink::IsByStream).
 //
 // Calling thread: one at a time. Blocks while data are copied.
 #pragma once
@@ -15,8 +16,8 @@ namespace ferry::collective {
 
 class HostCopies {
  public:
-  // Fetches what the collective reads. `link` outlives this; the problem has no blocks of their own
-  // sizes.
+  // Fetches the data that the collective reads. `link` outlives this; the problem has no blocks of
+  // their own sizes.
   HostCopies(NodeLink* link, const Problem& problem, const Binding& binding)
       : link_(*link), binding_(binding) {
     if (const size_t bytes = InputBytes(problem); bytes != 0 && link_.IsByStream(binding.input))
@@ -36,11 +37,11 @@ class HostCopies {
   HostCopies(const HostCopies&) = delete;
   HostCopies& operator=(const HostCopies&) = delete;
 
-  // kOk, or why the collective cannot begin: kOutOfMemory, or what a copy has failed with.
+  // Returns kOk, or why the collective cannot begin: kOutOfMemory, or the error of a copy.
   ErrorCode error() const { return error_; }
-  // The data, or the copies of them.
+  // The collective's data, or the copies of them.
   const Binding& binding() const { return binding_; }
-  // Takes back what the collective has written. kOk, or what the copy has failed with.
+  // Copies the result of the collective to its own place. Returns kOk, or the error of the copy.
   ErrorCode Deliver() {
     return written_bytes_ == 0 ? ErrorCode::kOk : link_.Copy(own_output_, output_, written_bytes_);
   }

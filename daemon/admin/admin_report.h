@@ -1,9 +1,9 @@
-// Collects what ferryctl and the metrics page show, from jobs and from the shared memory of their
-// ranks.
+// Collects the numbers that ferryctl and the metrics page show, from jobs and from the shared
+// memory of their ranks.
 //
 // Thread: the control thread; never blocks. Words of shared memory are read once each, with relaxed
-// loads, and bounded by what was checked at attach: a rank can make its own lines wrong, nothing
-// else.
+// loads, and bounded by limits that were checked at attach: a rank can make its own lines wrong,
+// and no others.
 #pragma once
 
 #include <cstdint>
@@ -18,20 +18,21 @@
 
 namespace ferry::daemon {
 
-// For a scrape: jobs, ranks and their sums; the rest of the sample is the caller's.
+// Fills in, for a scrape, jobs, ranks and their sums; the caller fills in the rest of the sample.
 void FillMetrics(const JobRegistry& registry, MetricsSample* sample);
 void FillPeers(const std::vector<control::PeerStatus>& peers, MetricsSample* sample);
-// CPU time, memory and descriptors of this process. Any thread.
+// Returns CPU time, memory and descriptors of this process. Any thread.
 ProcessSample ReadProcess();
 
-// Jobs, sessions and regions, of one user only if `uid` names one; the rest of the reply is the
-// caller's.
+// Reports jobs, sessions and regions, only of one user if `uid` names one; the caller fills in the
+// rest of the reply.
 void ReportStatus(const JobRegistry& registry, std::optional<uid_t> uid,
                   control::StatusReply* reply);
-// Likewise.
+// Reports sessions, only of one user if `uid` names one.
 void ReportSessions(const JobRegistry& registry, std::optional<uid_t> uid,
                     const DataPlane& data_plane, control::SessionsReply* reply);
-// Likewise. Empty id: all jobs; -1: all ranks. kNotFound if asked for one that is not here.
+// Reports counters, only of one user if `uid` names one. Empty id: all jobs; -1: all ranks.
+// kNotFound if the request names a job or rank that is not here.
 Status ReportCounters(const JobRegistry& registry, std::optional<uid_t> uid,
                       const control::CountersRequest& request, control::CountersReply* reply);
 // The work that a draining daemon waits for: jobs that have a launcher here, or ranks.

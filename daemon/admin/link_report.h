@@ -1,4 +1,4 @@
-// Tells people of direct links: what the books know of them, and how the ranks' messages go.
+// Reports direct links to users: their state in the books, and the path of the ranks' messages.
 //
 // Thread: the control thread; never blocks. Words of shared memory as in rank_view.h.
 #pragma once
@@ -13,7 +13,7 @@
 
 namespace ferry::daemon {
 
-// Of one user only if `uid` names one.
+// Reports the links, only of one user if `uid` names one.
 void ReportLinks(const JobRegistry& registry, std::optional<uid_t> uid, uint64_t now_ns,
                  control::LinksReply* reply);
 

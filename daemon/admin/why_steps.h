@@ -1,5 +1,5 @@
 // One job's ranks as `ferryctl why` sees them: each one's condition, and each request's step, in
-// words. Looks at a rank when it is first asked about, and once.
+// words. Looks at each rank once, when it is first asked about.
 //
 // Thread: the control thread; see why.h.
 #pragma once
@@ -48,11 +48,11 @@ class WhySteps {
 
   struct Known {
     Condition condition;
-    RankView view;      // of ranks here that have segments
+    RankView view;      // only of ranks of this node that have segments
     RankReport report;  // likewise
   };
   const Known& Look(uint32_t rank);
-  // Looks again: what was seen of different ranks was seen at different times.
+  // Makes Look look again. The views of different ranks are of different times.
   void Forget() { known_.clear(); }
 
   // `request` is one of Look(rank).view.requests.

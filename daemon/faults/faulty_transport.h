@@ -1,9 +1,9 @@
 // A transport with faults: refuses memory, fails and holds back reads and writes, loses and holds
-// back packets, loses what the NIC is to do later, and dies when packets leave or arrive. There is
-// one only if the option `faults` is set.
+// back packets, loses deferred operations of the NIC, and ends the process when packets leave or
+// arrive. There is one only if the option `faults` is set.
 //
-// A packet that is lost takes its connection with it, as with the real ones: what is sent to that
-// peer afterwards is lost too, and every loss is reported, until the peer is forgotten.
+// A packet that is lost takes its connection with it, as with the real ones: later packets to that
+// peer are lost too, and every loss is reported, until the peer is forgotten.
 //
 // Thread: as Transport.
 #pragma once

@@ -41,7 +41,7 @@ class AllocationTable {
   // Takes the allocation and gives it an id. kAlreadyExists where it overlaps a known range.
   Status Insert(Allocation allocation);
 
-  // Removes every range, in the order of addresses, as Remove would; for the backend's end.
+  // Removes every range, in the order of addresses, as Remove would; for the end of the backend.
   std::vector<Allocation> RemoveAll();
 
   // Forgets the range whose handle is `pointer` and hands it out, to be unmapped outside the lock.
@@ -49,18 +49,19 @@ class AllocationTable {
   // caller in the message.
   StatusOr<Allocation> Remove(const void* pointer, Origin origin, const char* call);
 
-  // Fills all but `direct`, which the backend knows.
+  // Fills in all but `direct`, which the backend knows.
   PointerInfo Identify(const void* pointer) const;
 
-  // Where streams reach the memory at `pointer`: usually at the same address.
+  // Returns where streams reach the memory at `pointer`: usually at the same address.
   void* Behind(const void* pointer) const;
 
   // As Identify, but kInvalidBuffer for known memory that is not device memory allocated here.
   StatusOr<PointerInfo> Exportable(const void* pointer) const;
-  // For a pointer into device memory allocated here: a duplicate of its descriptor and its place.
+  // Exports device memory allocated here, around the pointer: a duplicate of its descriptor and the
+  // offset.
   StatusOr<IpcHandle> Export(const void* pointer) const;
 
-  // kInvalidBuffer if the range begins in a known one and runs past its end, or, with
+  // Returns kInvalidBuffer if the range begins in a known one and runs past its end, or, with
   // `must_be_known`, begins in none.
   Status CheckRange(const void* pointer, uint64_t size_bytes, bool must_be_known) const;
 

@@ -1,4 +1,4 @@
-// How the registration cache is doing, for people who look.
+// The state of the registration cache in numbers, for users.
 #pragma once
 
 #include <atomic>
@@ -15,14 +15,14 @@ struct RegistrationStatistics {
   uint64_t waiting = 0;  // registrations under way, and transfers that wait for room
   // Only ever grow.
   uint64_t hits = 0;             // transfers that found their memory registered
-  uint64_t misses = 0;           // and that did not
+  uint64_t misses = 0;           // transfers that did not
   uint64_t evictions = 0;        // registrations that went for want of room
   uint64_t stale = 0;            // found for memory that was not there any more: not used
   uint64_t refusals = 0;         // by the network or by the limits
   uint64_t device_refusals = 0;  // by the network, of device memory: that is staged then
 };
 
-// A number that one thread writes and others may look at.
+// A number that one thread writes and others may read.
 class WatchedCount {
  public:
   uint64_t value() const { return value_.load(std::memory_order_relaxed); }

@@ -68,7 +68,7 @@ constexpr uint64_t TraceMessage(uint32_t request, uint32_t generation) {
 
 constexpr int16_t TraceError(ErrorCode error) { return static_cast<int16_t>(error); }
 
-// The number of things that a daemon has under way at a moment.
+// How much a daemon has under way at a moment.
 struct TraceCounters {
   uint64_t operations = 0;     // of the network, not complete
   uint64_t staging_busy = 0;   // blocks

@@ -34,12 +34,12 @@ class MemoryKinds;
 
 // Info hints (MPI 5.0, section 7.4.4).
 //
-// The standard's hints for communicators with their defaults: what the program promises (or not) of
-// its messages. Ferry knows them; none changes what it does.
+// The standard's hints for communicators with their defaults: the program's promises about its
+// messages, or their absence. Ferry knows them; none changes its behaviour.
 std::vector<Info::Entry> DefaultHints();
-// `hints` after the program has set `given`: hints that Ferry does not know, and values that a hint
-// cannot have, are ignored. mpi_assert_memory_alloc_kinds is there once it was set, to kinds that
-// are all among `kinds`.
+// Returns `hints` after the program has set `given`: hints that Ferry does not know, and values
+// that a hint cannot have, are ignored. mpi_assert_memory_alloc_kinds is there once it was set, to
+// kinds that are all among `kinds`.
 std::vector<Info::Entry> WithHints(std::vector<Info::Entry> hints,
                                    const std::vector<Info::Entry>& given, const MemoryKinds& kinds);
 
@@ -52,7 +52,7 @@ class Comm : public Object, public HasErrorHandler {
         rank_(rank),
         group_(group),
         peers_(std::move(group)) {}
-  // An intercommunicator.
+  // Makes an intercommunicator.
   Comm(uint32_t number, RankSet group, int rank, RankSet remote, Ref<ErrorHandler> error_handler)
       : HasErrorHandler(std::move(error_handler)),
         number_(number),
@@ -77,9 +77,9 @@ class Comm : public Object, public HasErrorHandler {
   bool IsPeer(int rank) const {
     return static_cast<unsigned>(rank) < static_cast<unsigned>(peers_.size());
   }
-  // The rank in the job of such a peer.
+  // Returns the rank in the job of such a peer.
   int WorldRank(int rank) const { return peers_.WorldRank(rank); }
-  // The other way round; RankSet::kAbsent for others.
+  // Returns the peer's rank for a rank in the job; RankSet::kAbsent if it is no peer.
   int RankOf(int world_rank) const { return peers_.RankOf(world_rank); }
 
   std::string name() const {
@@ -92,7 +92,7 @@ class Comm : public Object, public HasErrorHandler {
   }
   AttributeSet& attributes() { return attributes_; }
   const AttributeSet& attributes() const { return attributes_; }
-  // Null: it has none.
+  // Null: the communicator has no topology.
   const std::shared_ptr<const Topology>& topology() const { return topology_; }
   void SetTopology(std::shared_ptr<const Topology> topology) { topology_ = std::move(topology); }
   std::vector<Info::Entry> hints() const {
@@ -108,7 +108,7 @@ class Comm : public Object, public HasErrorHandler {
    public:
     virtual ~Extension() = default;
   };
-  // Null: there is none yet.
+  // Null: there is no extension yet.
   Extension* extension() const { return extension_.load(std::memory_order_acquire); }
   // Keeps `made` unless another thread was first. Returns the one that is kept.
   Extension* Extend(std::unique_ptr<Extension> made) {
@@ -119,11 +119,11 @@ class Comm : public Object, public HasErrorHandler {
     }
     return extension_owner_.get();
   }
-  // The session that it belongs to. Null: none, as all communicators made of MPI_COMM_WORLD. Set
-  // before others see the communicator.
+  // The session that the communicator belongs to. Null: none, as for all communicators made of
+  // MPI_COMM_WORLD. Set before other threads see the communicator.
   const Ref<Session>& session() const { return session_; }
   void SetSession(Ref<Session> session) { session_ = std::move(session); }
-  // The handle that callbacks get. Set once, before others see the communicator.
+  // The handle that callbacks get. Set once, before other threads see the communicator.
   MPI_Comm handle() const { return handle_; }
   void SetHandle(MPI_Comm handle) { handle_ = handle; }
 

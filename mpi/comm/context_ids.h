@@ -4,10 +4,10 @@
 // eight times that number: one for each kind of traffic that must not meet another.
 //
 // Numbers are made, not agreed on: process r of w makes r, r + w, r + 2 w, ... (above a few that
-// are reserved) and tells the other members of the communicator it is for. So no two communicators
-// of a job ever have the same number, whoever makes them at the same time on whatever groups, and
-// making one takes a single broadcast in its group. Numbers are not used again: a member may still
-// have messages of a communicator that others have freed.
+// are reserved) and tells the other members of the new communicator. So no two communicators of a
+// job ever have the same number, even if several processes make them at the same time on any
+// groups, and making one takes a single broadcast in its group. Numbers are not used again: a
+// member may still have messages of a communicator that others have freed.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@ namespace ferry::mpi {
 enum class Traffic : uint32_t {
   kPointToPoint = 0,
   kCollective = 1,
-  kAgreement = 2,      // what its ranks agree on: communicators made of it, boards, long waits
+  kAgreement = 2,      // agreement on communicators made of it, boards, long waits
   kGroupCreation = 3,  // MPI_Comm_create_group: only some members, told apart by tags
   kLeaders = 4,        // MPI_Intercomm_create through this one as the bridge, by tags
   kIdup = 5,           // numbers of communicators that MPI_Comm_idup makes
@@ -55,7 +55,8 @@ class ContextIds {
 
   // The difference between numbers that one call of Make makes.
   uint32_t step() const { return step_; }
-  // `count` numbers: *first, *first + step(), ... MPI_ERR_INTERN when this process has none left.
+  // Makes `count` numbers: *first, *first + step(), ... MPI_ERR_INTERN when this process has none
+  // left.
   Failure Make(uint32_t count, uint32_t* first);
 
  private:

@@ -1,7 +1,7 @@
-// Agreement's messages over libferry: between processes of a list, in a context of their own.
+// A line by libferry: messages between processes of a list, in a context of their own.
 //
-// Calling thread: any, one at a time for one context and tag. Blocks, unless it is to pause
-// instead.
+// Calling thread: any, one at a time for one context and tag. Blocks, unless SetPause has set a
+// pause.
 #pragma once
 
 #include <cstdint>
@@ -15,26 +15,26 @@
 
 namespace ferry::mpi {
 
-// Hears of long waits.
+// Learns of long waits.
 class LongWait {
  public:
   virtual ~LongWait() = default;
-  // When Look has something to do (MonotonicNs); UINT64_MAX: never.
+  // Returns when Look has something to do (MonotonicNs); UINT64_MAX: never.
   virtual uint64_t end_ns() const = 0;
   virtual void Look() = 0;
-  // To be called while waiting. Does not block.
+  // Called while waiting. Does not block.
   virtual void Listen() = 0;
 };
 
 class LineToMembers : public Line {
  public:
-  // Rank r of the line is the process `members` has at (first + r) modulo their number.
+  // Rank r of the line is the process that `members` has at (first + r) modulo their number.
   LineToMembers(uint32_t context, RankSet members, int tag = 0, int first = 0)
       : context_(context), tag_(tag), first_(first), members_(std::move(members)) {}
 
-  // Receives tell of it. It outlives the line.
+  // Receives tell `wait` of their waiting. It outlives the line.
   void SetWait(LongWait* wait) { wait_ = wait; }
-  // Sends and receives call it again and again in place of blocking.
+  // Sends and receives call `pause` again and again in place of blocking.
   void SetPause(std::function<void()> pause) { pause_ = std::move(pause); }
 
   Failure Send(int rank, const void* data, size_t size_bytes) override;
@@ -51,7 +51,7 @@ class LineToMembers : public Line {
   std::function<void()> pause_;
 };
 
-// Two processes tell each other: the one that is `lower` sends first.
+// Exchanges data between two processes: the one that is `lower` sends first.
 Failure Exchange(Line* line, int rank, bool lower, const void* mine, size_t mine_bytes,
                  void* theirs, size_t theirs_bytes);
 

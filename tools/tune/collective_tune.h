@@ -33,7 +33,7 @@ struct CollectiveResult {
   std::vector<collective::SelectionRule> rules;
 };
 
-// Measures and writes. kInvalidArgument: the plan makes no sense. kAlreadyExists,
+// Measures and writes the file. kInvalidArgument: the plan makes no sense. kAlreadyExists,
 // kPermissionDenied, kNotFound: the file, checked beforehand; or a program is missing. kSystem: a
 // job failed, and has said why on standard error.
 StatusOr<CollectiveResult> TuneCollectives(const CollectivePlan& plan);

@@ -1,4 +1,4 @@
-// How long something takes by its size: a copy, a read over the network.
+// The time of an operation by its size: of a copy, of a read over the network.
 //
 // Pure but for MeasureCurve: any thread.
 #pragma once
@@ -15,12 +15,12 @@ namespace ferry::tools {
 struct CurvePoint {
   uint64_t size_bytes = 0;
   double alone_us = 0;   // from its start to its end, with nothing before it
-  double queued_us = 0;  // what it adds behind others of its size
+  double queued_us = 0;  // how much it adds behind others of its size
 };
 
 // Measurements with straight lines between them; constant below the first, and beyond the last as
-// steep as before it. A longer operation never takes less: where a measurement says so, something
-// disturbed the shorter one. Nor does an operation take longer in a queue than alone.
+// steep as before it. A longer operation never takes less: where a measurement says so, a
+// disturbance made the shorter one longer. Nor does an operation take longer in a queue than alone.
 class Curve {
  public:
   Curve() = default;
@@ -34,10 +34,10 @@ class Curve {
   double AloneUs(uint64_t size_bytes) const;
   double QueuedUs(uint64_t size_bytes) const;
 
-  // The time that the shortest one takes alone.
+  // Returns the time that the shortest operation takes alone.
   double start_up_us() const { return points_.empty() ? 0 : points_.front().alone_us; }
-  // The rate of the longest ones in a queue: that of the last step between two sizes. 0 for a flat
-  // curve, or one with fewer than two points.
+  // Returns the rate of the longest operations in a queue: that of the last step between two sizes.
+  // 0 for a flat curve, or one with fewer than two points.
   double mb_per_s() const;
 
  private:
@@ -46,14 +46,14 @@ class Curve {
   std::vector<CurvePoint> points_;
 };
 
-// How many are queued together to learn what one adds.
+// How many operations are queued together to learn how much one adds.
 inline constexpr uint32_t kQueued = 4;
 
 // Starts `count` operations of `size_bytes`, one behind the other, and waits for their end.
 using RunBatch = std::function<Status(uint64_t size_bytes, uint32_t count)>;
 
-// Measures each size once alone and once behind others of its size, again and again; medians. One
-// thread; it blocks. `repetitions` of each size, after one that does not count. The first error
+// Measures each size once alone and once behind others of its size, again and again; takes medians.
+// One thread; it blocks. `repetitions` of each size, after one that does not count. The first error
 // ends it.
 StatusOr<Curve> MeasureCurve(std::span<const uint64_t> sizes, uint32_t repetitions,
                              const RunBatch& run);

@@ -1,9 +1,9 @@
 // `ferryctl tune --kernels`: measures puts and gets of kernels inside a node, by stores and by
 // ferryd, which the leader of a work-group asks, and writes the option shmem_cutovers that follows.
 //
-// By jobs of ferry-kernel-meter under ferryrun, on the emulated device: Ferry cannot launch a
-// program's kernels on others. The two ways take turns, so that a moment's noise does not meet one
-// alone. Main thread; blocks until all jobs have ended.
+// The measurements are jobs of ferry-kernel-meter under ferryrun, on the emulated device: Ferry
+// cannot launch a program's kernels on others. The two ways take turns, so that a moment's noise
+// does not meet one alone. Main thread; blocks until all jobs have ended.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ struct KernelResult {
   shmem::Cutovers cutovers;
 };
 
-// Measures and writes. Errors as those of TuneCollectives.
+// Measures and writes the file. Errors as of TuneCollectives.
 StatusOr<KernelResult> TuneKernels(const KernelPlan& plan);
 
 // The file's text: the option, for --config_file.

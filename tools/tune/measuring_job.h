@@ -15,7 +15,7 @@ namespace ferry::tools {
 // Empty: it is in none of them.
 std::string FindBeside(std::initializer_list<const char*> places);
 
-// The words of a text, by spaces.
+// Splits a text into its words, at spaces.
 std::vector<std::string> WordsOf(const std::string& text);
 
 // Runs the program to its end, and returns what it wrote to its standard output. kSystem: it

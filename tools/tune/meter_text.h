@@ -19,7 +19,7 @@
 
 namespace ferry::tools {
 
-// Times of a collective on one communicator, by its bytes.
+// Names a measured time: a collective on one communicator, with so many bytes.
 struct MeterKey {
   uint32_t communicator = 0;
   collective::Collective collective = collective::Collective::kBarrier;
@@ -41,7 +41,7 @@ StatusOr<MeterResult> ReadMeter(std::string_view text);
 
 // The collectives that can be measured: all but those of neighbours, which have one algorithm each.
 std::vector<collective::Collective> MeasuredCollectives();
-// The collective of this name, as in tables. kInvalidArgument lists the valid names.
+// Returns the collective of this name, as in tables. kInvalidArgument lists the valid names.
 StatusOr<collective::Collective> MeasuredCollective(std::string_view name);
 
 }  // namespace ferry::tools

@@ -27,8 +27,8 @@ struct ServedMemory {
   bool operator==(const ServedMemory&) const = default;
 };
 
-// As one word, to be carried to the other node by hand; and back. kInvalidArgument for any other
-// word.
+// Encode the facts as one word, to be carried to the other node by hand; and back. kInvalidArgument
+// for any other word.
 std::string WordFor(const ServedMemory& memory);
 StatusOr<ServedMemory> ServedMemoryFrom(std::string_view word);
 
@@ -61,9 +61,9 @@ struct NetworkCurve {
   transport::Description description;  // of the reading end
 };
 
-// Blocks; one thread. Medians of `repetitions` (1 or more) reads of each size, which must not be
-// longer than what is served (kInvalidArgument). Other errors: those of opening the transport, and
-// why a read failed.
+// Measures reads. Blocks; one thread. Medians of `repetitions` (1 or more) reads of each size,
+// which must not be longer than the served memory (kInvalidArgument). Other errors: those of
+// opening the transport, and why a read failed.
 StatusOr<NetworkCurve> MeasureNetwork(const transport::TransportOptions& options,
                                       const ServedMemory& memory, std::span<const uint64_t> sizes,
                                       uint32_t repetitions);

@@ -1,4 +1,4 @@
-// A file that is there whole or not at all, and that replaces no other unless asked to.
+// A file that appears whole or not at all, and that replaces no other unless asked to.
 //
 // One thread; it blocks for the disk.
 #pragma once
@@ -14,15 +14,15 @@ namespace ferry::tools {
 
 class NewFile {
  public:
-  // Finds out whether `path` can be written, before there is anything to write. Opens a temporary
-  // file beside it, until Commit. kAlreadyExists where something is there and `replace` is false;
+  // Checks that `path` can be written, before there is anything to write. Opens a temporary file
+  // beside it, until Commit. kAlreadyExists where a file is there and `replace` is false;
   // kPermissionDenied, kNotFound, kSystem.
   static StatusOr<NewFile> Create(const std::string& path, bool replace);
   ~NewFile();
   NewFile(NewFile&& other) noexcept;
   NewFile& operator=(NewFile&&) = delete;
 
-  // Puts `text` there. Once.
+  // Writes `text` and puts the file in its place. Once.
   Status Commit(std::string_view text);
 
   const std::string& path() const { return path_; }
@@ -40,7 +40,7 @@ class NewFile {
   bool replace_;
 };
 
-// As Create; nothing where no path is given.
+// As Create; returns nothing where no path is given.
 StatusOr<std::optional<NewFile>> FileIfNamed(const std::string& path, bool replace);
 
 }  // namespace ferry::tools

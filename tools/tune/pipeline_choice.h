@@ -45,13 +45,14 @@ struct ChoiceLimits {
   uint32_t most_blocks = 16;
 };
 
-// How long a message takes under `choice`.
+// Returns how long a message takes under `choice`.
 double PredictUs(const StageCurves& curves, Route route, uint64_t size_bytes,
                  const PipelineChoice& choice, uint64_t longest_block_bytes);
 
-// The choice that makes messages shortest: by the mean, over routes and over sizes in equal ratios,
-// of the time's logarithm. No message of the sizes tried, a 16th apart, is slower by it than in one
-// block. Where two do equally well, the one with fewer blocks; where none gains, kNaive.
+// Returns the choice that makes messages shortest: by the mean, over routes and over sizes in equal
+// ratios, of the time's logarithm. No message of the sizes tried, a 16th apart, is slower by it
+// than in one block. Where two do equally well, the one with fewer blocks; where none gains,
+// kNaive.
 PipelineChoice ChoosePipeline(const StageCurves& curves, const ChoiceLimits& limits);
 
 }  // namespace ferry::tools

@@ -21,7 +21,7 @@ struct PlotLine {
   bool dashed = false;
   bool marks = false;  // a dot at each point: it was measured
   std::vector<PlotPoint> points;
-  bool is_bare = false;  // nothing between them
+  bool is_bare = false;  // no line between the points
 };
 
 // One diagram. The x axis doubles from line to line.
@@ -36,7 +36,7 @@ struct Panel {
   bool x_is_bytes = true;  // else a number
 };
 
-// The panels one below the other, under `title` and `subtitle`.
+// Draws the panels one below the other, under `title` and `subtitle`.
 std::string Svg(const std::string& title, const std::string& subtitle,
                 const std::vector<Panel>& panels);
 

@@ -52,28 +52,27 @@ struct TuneResult {
   StageCurves stages() const { return {copies.to_host, network.reads, copies.to_device}; }
 };
 
-// The sizes to measure: sorted, each once. kInvalidArgument for fewer than two, and for one that is
-// 0 or beyond 1 GiB.
+// Returns the sizes to measure: sorted, each once. kInvalidArgument for fewer than two, and for one
+// that is 0 or beyond 1 GiB.
 StatusOr<std::vector<uint64_t>> SizesToMeasure(const TunePlan& plan);
 
 // Measures and chooses. kInvalidArgument for an invalid device or word; and the errors of backend
 // and transport.
 StatusOr<TuneResult> Measure(const config::Options& options, const TunePlan& plan);
 
-// Measures, and writes the files that the plan names. Checks beforehand that they
-// can be written: kAlreadyExists without `force`, kPermissionDenied, kNotFound, kSystem. After an
-// error neither file is there, or both are as they were; only a disk that fills up in between
-// leaves the first.
+// Measures, and writes the files that the plan names. Checks beforehand that they can be written:
+// kAlreadyExists without `force`, kPermissionDenied, kNotFound, kSystem. After an error neither
+// file is there, or both are as they were; only a disk that fills up in between leaves the first.
 StatusOr<TuneResult> MeasureAndWrite(const config::Options& options, const TunePlan& plan);
 
-// Serves memory for Measure on another node: it has the largest size.
+// Serves memory of the largest size, for Measure on another node.
 StatusOr<std::unique_ptr<MemoryServer>> Serve(const config::Options& options, const TunePlan& plan);
 
 // ---- The results, for ferryd, for people and for programs: pure, any thread (tune_report.cc) ----
 
 // A configuration file for ferryd: the measurements as comments, then the options.
 std::string TuneFragment(const TuneResult& result);
-// SVG: the curves, and what pipelines make of them.
+// SVG: the curves, and the times of pipelines by them.
 std::string TunePlot(const TuneResult& result);
 // The text for the terminal.
 std::string TuneText(const TuneResult& result);

@@ -1,5 +1,5 @@
-// The memory that a TcpTransport lets peers read and write. Nothing of it is pinned: a registration
-// is an entry of a table, with a random key.
+// The memory that a TcpTransport lets peers read and write. None of it is pinned: a registration is
+// an entry of a table, with a random key.
 //
 // Calling thread: the progress thread, but for TcpRegistration and Prepare.
 #pragma once
@@ -41,13 +41,13 @@ class TcpMemory {
   // As in Transport; addresses count from 0.
   static StatusOr<std::unique_ptr<Registration>> Prepare(void* base, uint64_t bytes, Access access);
   StatusOr<MemoryRegion> Adopt(std::unique_ptr<Registration> registration);
-  // The caller has seen to it that nothing uses the region.
+  // Removes a region. The caller has made sure that no operation uses it.
   std::unique_ptr<Registration> Release(RegionHandle handle);
 
-  // Null if there is no such region.
+  // Returns null if there is no such region.
   TcpRegion* Find(RegionHandle handle) { return regions_.Find(handle); }
-  // The region that a peer may read or write so (`access`); null if there is none, or if it does
-  // not contain the range.
+  // Returns the region that a peer may read or write so (`access`); null if there is none, or if it
+  // does not contain the range.
   TcpRegion* FindForPeer(uint64_t key, uint64_t address, uint64_t bytes, Access access);
 
  private:

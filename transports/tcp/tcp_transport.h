@@ -11,9 +11,9 @@
 
 namespace ferry::transport {
 
-// Opens `options.source_address`, or the interface `options.domain`; `provider` is not looked at.
-// May block for the name service. Errors: kInvalidArgument (options, an address that is not of this
-// machine), kAlreadyExists (port), kUnsupported (domain), kSystem, kOutOfMemory.
+// Opens `options.source_address`, or the interface `options.domain`; ignores `provider`. May block
+// for the name service. Errors: kInvalidArgument (options, an address that is not of this machine),
+// kAlreadyExists (port), kUnsupported (domain), kSystem, kOutOfMemory.
 StatusOr<std::unique_ptr<Transport>> CreateTcpTransport(const TransportOptions& options);
 
 }  // namespace ferry::transport

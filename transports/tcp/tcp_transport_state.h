@@ -231,16 +231,16 @@ class TcpTransport final : public Transport, private FrameReader {
   SlotMap<PeerId, TcpPeer> peers_;
   std::map<TcpIdentity, std::unique_ptr<TcpRemote>> remotes_;
   size_t unnamed_ = 0;                 // remotes without a name
-  TcpRemote* keeps_remote_ = nullptr;  // stays, even unused
+  TcpRemote* keeps_remote_ = nullptr;  // is not forgotten, even unused
   OperationTable<TcpOperation> operations_;
   intrusive::List<TcpOperation, intrusive::Queue> written_;  // see TcpOperation::written
 
   std::vector<std::unique_ptr<TcpStream>> streams_;
-  std::vector<std::unique_ptr<TcpStream>> closed_;  // may still be in one of their calls
+  std::vector<std::unique_ptr<TcpStream>> closed_;  // one of their calls may still be running
   std::vector<TcpStream*> dirty_;
   std::vector<TcpStream*> unread_;
   std::vector<TcpStream*> broken_;
-  std::vector<LostPeer> lost_;     // the sink is to hear of it
+  std::vector<LostPeer> lost_;     // of which the sink is to be told
   size_t setting_up_ = 0;          // streams that are not up yet
   std::vector<TcpStream*> ready_;  // within ReadStreams
   ReadBuffer buffer_;
@@ -251,8 +251,8 @@ class TcpTransport final : public Transport, private FrameReader {
   uint32_t polls_since_look_ = 0;
   bool must_look_ = true;
   CompletionSink* sink_ = nullptr;  // within Poll
-  int events_ = 0;                  // that sink_ has got in this Poll
-  bool has_moved_ = false;          // in this Poll, of something long
+  int events_ = 0;                  // how many sink_ has got in this Poll
+  bool has_moved_ = false;          // this Poll has moved a part of something long
 };
 
 }  // namespace ferry::transport
