@@ -27,7 +27,7 @@
 
 namespace ferry::client {
 
-// The answer about segments and regions.
+// The daemon's answer to a request about segments or regions.
 struct AttachAnswer {
   uint64_t size_bytes = 0;
   attach::Reply reply{};  // the whole reply, for what else it says about a region
@@ -45,8 +45,8 @@ struct NewJob {
 
 class AttachConnection {
  public:
-  // Connects to RUN_DIRECTORY/attach.sock. kNoDaemon, with advice, when nothing listens there;
-  // errors as of ConnectToDaemon when somebody else than a ferryd for this user does.
+  // Connects to RUN_DIRECTORY/attach.sock. kNoDaemon, with advice: nothing listens there. Errors of
+  // ConnectToDaemon: what listens there is not a ferryd for this user.
   Status Connect(const std::string& run_directory, uint64_t timeout_ms,
                  const std::string& daemon_user = "");
 
@@ -72,27 +72,30 @@ class AttachConnection {
   // missing, or with "" if another rank of the job is told.
   using Waits = std::function<void(const std::string& missing)>;
   StatusOr<Membership> Join(uint32_t size, uint64_t first_ms, const Waits& waits);
-  // Where `first`, and as many ranks behind it as one answer has room for, live.
+  // Returns the nodes and places of rank `first` and of as many ranks behind it as one answer has
+  // room for.
   StatusOr<Membership> Peers(uint32_t first);
-  // Leaves the job in good order; waits, likewise, until the daemon touches nothing of this rank's
-  // memory any more.
+  // Leaves the job in good order. Waits, for as long as the daemon says that it lives, until the
+  // daemon no longer touches this rank's memory.
   Status Detach();
-  // A sentence that says what this rank waits for, and why.
+  // Returns a sentence that says what this rank waits for, and why.
   StatusOr<std::string> Why();
   // Fails the whole job. `reason` may be null.
   Status Abort(int exit_code, const char* reason);
 
   // ---- Memory ----
-  // Fills in the request's header. `fd` is -1 where the handle alone describes the region; `dmabuf`
-  // is -1 without kRegionDmabuf. On success messages may use it.
+  // Registers a region of this rank's memory with the daemon; fills in the request's header. `fd`
+  // is -1 where the handle alone describes the region; `dmabuf` is -1 without kRegionDmabuf. On
+  // success messages may use the region.
   StatusOr<AttachAnswer> SendRegion(attach::RegionRequest request, int fd, int dmabuf = -1);
-  // On success nothing uses the region, of `size_bytes`, any more.
+  // Ends a region of `size_bytes`. On success the daemon does not use it any more.
   Status EndRegion(uint32_t region, uint64_t size_bytes);
   // Returns true if the daemon wants dma-bufs of device memory.
   bool takes_dmabufs() const { return takes_dmabufs_.load(std::memory_order_relaxed); }
   StatusOr<AttachAnswer> PeerInbox(uint32_t rank);
   StatusOr<AttachAnswer> PeerRegion(uint32_t rank, uint32_t region);
-  // The file from which the pages of that NIC's counters are mapped (shm::CounterPageWords).
+  // Returns the file from which the pages of that NIC's counters are mapped
+  // (shm::CounterPageWords).
   StatusOr<UniqueFd> CounterPages(uint32_t nic);
 
   // ---- Persistent requests ----
@@ -102,24 +105,24 @@ class AttachConnection {
   // Takes back an offered request, after `rounds` complete messages.
   Status WithdrawPair(bool send, const attach::PairKey& key, uint64_t rounds);
 
-  // For the watcher: readable or hung up.
+  // The attach socket, for the watcher's poll: readable, or hung up.
   int fd() const { return socket_.get(); }
 
   // ---- Direct links: what the daemon says unasked ----
-  // The rules, if they have come. They come behind the answer to SendSegments; without them the
-  // daemon gives no orders. Does not block.
+  // Returns the rules for direct links, if they have come. They come behind the answer to
+  // SendSegments; a daemon that sends none gives no orders. Does not block.
   std::optional<attach::LinkRules> TakeRules();
-  // The next order that has come. Does not block.
+  // Returns the next order that has come. Does not block.
   std::optional<attach::LinkOrder> TakeOrder();
-  // Readable when a call has come across an order that was not for it.
+  // Readable when a thread that waited for its answer has read an order in its place.
   int orders_fd() const { return orders_event_.get(); }
-  // Answers an order, or tells of a link unasked. Does not wait for an answer.
+  // Answers an order, or tells the daemon of a link unasked. Does not wait for an answer.
   Status SendLinkReply(const attach::LinkReply& reply);
 
-  // Asks whether the daemon turns; the session has the answer. False: there is no room, since the
-  // daemon has not read what is there. Does not block.
+  // Sends question `number`, whether the daemon turns; the answer appears in the session. Returns
+  // false if the socket has no room, because the daemon has not read what is there. Does not block.
   bool AskForLife(uint32_t number);
-  // The daemon hangs: ends calls, those under way too, with kDaemonDied.
+  // Call it when the daemon hangs: ends all calls, also those under way, with kDaemonDied.
   void GiveUp();
 
   // After a hang-up: returns why the daemon ended the session, or kDaemonDied if it gave no reason.
@@ -130,7 +133,7 @@ class AttachConnection {
     std::vector<std::byte> bytes;
     std::vector<UniqueFd> descriptors;
 
-    // Its first bytes, as a T.
+    // Returns the packet's first bytes, as a T.
     template <typename T>
     T As() const {
       T message{};
@@ -139,7 +142,7 @@ class AttachConnection {
       return message;
     }
   };
-  // A thread's question, on its stack.
+  // A question that a thread has asked; lies on that thread's stack.
   struct Question {
     uint32_t serial = 0;
     std::optional<Packet> answer = {};

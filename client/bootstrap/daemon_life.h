@@ -3,7 +3,7 @@
 // A daemon that has died is noticed by its connection; one that hangs, stopped or held by a driver,
 // is not. So a rank whose program waits in Ferry, or looks again and again, asks it now and then.
 // The daemon's control thread reads the question, and passes it on to its progress thread; each
-// stores its number in the session. Nobody is woken for the answer, and a rank that computes asks
+// stores its number in the session. The answer wakes no thread, and a rank that computes asks
 // nothing.
 //
 // A daemon that leaves a question unanswered for most of peer_timeout_ms hangs. Only such time
@@ -23,7 +23,7 @@
 
 namespace ferry::client {
 
-// When to ask, and when that is over.
+// Decides when to ask the daemon, and counts for how long an asked one has been silent.
 class LifeQuestions {
  public:
   explicit LifeQuestions(uint64_t limit_ns) : limit_ns_(limit_ns) {}
@@ -32,11 +32,11 @@ class LifeQuestions {
   // and whether the daemon only lacks a core (asked if it matters).
   void Look(uint64_t now_ns, uint32_t answered, bool is_waiting,
             const std::function<bool()>& lacks_core);
-  // The number of the question that is open; 0: none.
+  // Returns the number of the open question; 0: none is open.
   uint32_t open() const { return is_open_ ? number_ : 0; }
   bool is_hung() const { return silent_ns_ >= limit_ns_ - RestNs(); }
   uint64_t silent_ns() const { return silent_ns_; }
-  // Until the next look.
+  // The time until the next look.
   uint64_t pause_ns() const { return is_open_ ? limit_ns_ / kOpenLooks : RestNs(); }
 
  private:
@@ -63,12 +63,13 @@ class DaemonLife {
     const uint32_t* answered = nullptr;  // SessionLayout::life_answered
     // Sends a question. False: there is no room, try again.
     std::function<bool(uint32_t number)> ask;
-    // Whether the program has called Ferry to wait or to poll since this was last asked.
+    // Returns true if the program has called Ferry, to wait or to poll, since the last call of this
+    // function.
     std::function<bool()> takes_notice;
   };
   explicit DaemonLife(Parts parts);
 
-  // Asks, if it is time. kDaemonDied, in words for the user: it hangs.
+  // Asks the daemon if it is time to. kDaemonDied, in words for the user: the daemon hangs.
   Status Look();
   int pause_ms() const;
 

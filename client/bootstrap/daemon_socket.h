@@ -6,9 +6,9 @@
 // process's own user, or the user that the option daemon_user names.
 //
 // In a user namespace, as of a container, the kernel shows every user from outside by one number
-// (overflowuid), root as well. There this number counts as root's: FERRY_RUN_DIRECTORY must come
-// from somebody who has looked from outside, as ferryrun has, or name a place where only root can
-// make a directory, as the default does.
+// (overflowuid), root as well. There this number counts as root's: FERRY_RUN_DIRECTORY must be set
+// by a program that has looked at it from outside the namespace, as ferryrun has, or name a place
+// where only root can make a directory, as the default does.
 //
 // Any thread; blocks for `timeout_ms` at most, and for a look into the user database where
 // daemon_user is a name and neither of the first two users serves.
@@ -35,9 +35,9 @@ struct DaemonSocket {
 };
 
 // Connects. Where the kernel refuses that, *connect_error is its error number, and the descriptor
-// is not valid: each caller has its own advice. Errors: kRunDirectory (somebody else's directory or
-// server, or a name that is too long: says whose and what to do), kConfiguration (daemon_user names
-// nobody).
+// is not valid: each caller has its own advice. Errors: kRunDirectory (the directory or its server
+// belongs to another user, or the name is too long: says whose it is and what to do),
+// kConfiguration (daemon_user names no user).
 StatusOr<UniqueFd> ConnectToDaemon(const DaemonSocket& wanted, int* connect_error);
 
 }  // namespace ferry::client

@@ -29,9 +29,9 @@ class Exchange {
 
   virtual Status Put(const std::string& name, const std::string& words) = 0;
   virtual Status Fence() = 0;
-  // What `rank` put before a fence, or kNotFound.
+  // Returns the value that `rank` put under `name` before a fence. kNotFound: it put none.
   virtual StatusOr<std::string> Get(uint32_t rank, const std::string& name) = 0;
-  // Has the launcher end all ranks with this exit code.
+  // Makes the launcher end all ranks with this exit code.
   virtual void Abort(int /*exit_code*/, const std::string& /*text*/) {}
 };
 

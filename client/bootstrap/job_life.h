@@ -1,9 +1,9 @@
-// What this process tells others of its life in a job: ferryrun, by notices (common/rank_notice.h),
-// that it enters the job and leaves it, ends it, or has heard of an end; and the user, how the
-// calls by which it enters and leaves are named.
+// Tells others of this process's life in a job. ferryrun hears, by notices (common/rank_notice.h),
+// that the process enters the job and leaves it, ends it, or has heard of an end; the user hears
+// the names of the calls by which it enters and leaves.
 //
-// There is one for the process. Calling thread: any, but Enter and Leave, which the thread calls
-// that joins and leaves. Nothing blocks unless thousands of notices wait for ferryrun.
+// A process has one JobLife. Calling thread: any; Enter and Leave belong to the thread that joins
+// and leaves the job. Nothing blocks unless thousands of notices wait for ferryrun.
 #pragma once
 
 #include <atomic>
@@ -18,19 +18,22 @@ class JobLife {
  public:
   static JobLife& Instance();
 
-  // The names of the calls that enter and leave from now on; literals.
+  // Sets the names of the calls that enter and leave the job from now on; both are literals.
   void SetCalls(const char* entry, const char* exit);
   const char* entry() const { return entry_; }
   const char* exit() const { return exit_; }
-  // ferryrun's pipe: option abort_fd. A descriptor that is no pipe any more is left alone.
+  // Sets the pipe to ferryrun (option abort_fd). A descriptor that is no longer a pipe is left
+  // alone.
   void SetPipe(uint64_t pipe_fd, uint32_t rank);
 
-  // About to wait for the others of the job; again, if it has left before.
+  // Notes that this process is about to wait for the other ranks of the job, perhaps once more
+  // after it has left.
   void Enter();
   void Leave();
-  // The job ends because of this process. `is_exit`: the exit code counts as it is.
+  // Tells ferryrun that the job ends because of this process. `is_exit`: the exit code counts as it
+  // is.
   void EndJob(int exit_code, bool is_exit) const;
-  // If the error says that another rank has ended, a daemon, or the job; told once.
+  // Tells ferryrun, once, if `error` says that another rank, a daemon or the job has ended.
   void HearOfEnd(ErrorCode error);
 
  private:

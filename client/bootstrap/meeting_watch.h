@@ -22,14 +22,15 @@ class MeetingWatch {
   MeetingWatch(const MeetingWatch&) = delete;
   MeetingWatch& operator=(const MeetingWatch&) = delete;
 
-  // When to tell next (MonotonicNs); UINT64_MAX: never.
+  // The time at which to tell next (MonotonicNs); UINT64_MAX: never.
   uint64_t due_ns() const { return due_ns_; }
   bool IsDue() const;
-  // "MPI_Init has waited for 10 s" and `words`. The next time comes after twice as long.
+  // Tells the user "MPI_Init has waited for 10 s" and `words`, and doubles the time until the next
+  // such warning.
   void Tell(const std::string& words);
-  // The same with what `ask` answers, which may take its time: a thread of its own calls it, so
-  // that this one goes on waiting, and looks to others like one that waits. Not while another one
-  // asks.
+  // Tells the user how long the call has waited, and what `ask` answers. A new thread calls `ask`,
+  // which may take its time: meanwhile this thread goes on waiting, and shows up as one that waits.
+  // Blocks while an earlier `ask` has not returned.
   void TellAnswer(std::function<StatusOr<std::string>()> ask);
 
  private:

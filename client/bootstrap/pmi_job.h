@@ -20,7 +20,7 @@
 
 namespace ferry::client {
 
-// What ranks must know about a node's daemon.
+// Where a node's daemon is, as ranks and other daemons must know it.
 struct DaemonPlace {
   std::string run_directory;
   std::string control_address;  // host:port for other daemons
@@ -40,18 +40,18 @@ class JobStarter {
 
 class PmiJob {
  public:
-  // Whether such a launcher started this process.
+  // Returns true if such a launcher started this process.
   static bool HasLauncher(const char* const* environment);
   // Makes the job and stores this rank's place in it in `options`.
   static StatusOr<std::unique_ptr<PmiJob>> Start(config::Options* options);
-  // The same for a process that nobody started as a rank: makes a job of that process alone, an MPI
-  // singleton (MPI 5.0, section 11.8.2). kConfiguration, as CheckAlone.
+  // Makes a job of this process alone, which no launcher started as a rank: an MPI singleton (MPI
+  // 5.0, section 11.8.2). Stores the rank's place in `options`. kConfiguration: see CheckAlone.
   static StatusOr<std::unique_ptr<PmiJob>> StartAlone(config::Options* options);
 
   // Call it after the rank has left the job in good order. Waits for the other ranks, since the
   // job, and perhaps its daemon, end with the leader's process.
   Status Leave();
-  // Has the launcher end the job.
+  // Makes the launcher end the job.
   void Abort(int exit_code);
 
  private:

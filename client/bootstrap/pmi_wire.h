@@ -25,11 +25,11 @@ namespace ferry::client {
 
 class PmiWire : public Exchange {
  public:
-  // Whether a launcher that speaks PMI-1 started this process.
+  // Returns true if a launcher that speaks PMI-1 started this process.
   static bool IsAround(const char* const* environment);
 
-  // kSystem: the launcher cannot be reached, has hung up, or refuses a request. kCorrupt: it says
-  // what is no PMI. kTimeout: it says nothing.
+  // kSystem: the launcher cannot be reached, has hung up, or refuses a request. kCorrupt: its
+  // answer is not PMI. kTimeout: it does not answer.
   static StatusOr<std::unique_ptr<PmiWire>> Open(const char* const* environment,
                                                  uint64_t timeout_ms);
   ~PmiWire() override;  // leaves the launcher in good order
@@ -55,7 +55,7 @@ class PmiWire : public Exchange {
   Status FindNode();
   Status Send(const std::string& line) const;
   StatusOr<std::string> ReceiveLine(int timeout_ms);
-  // The fields of the answer, which must be that command.
+  // Receives an answer, which must be the command `answer`, and returns its fields.
   StatusOr<Fields> Receive(std::string_view answer, int timeout_ms);
   StatusOr<Fields> Ask(const std::string& line, std::string_view answer);
   StatusOr<uint32_t> AskNumber(const std::string& line, std::string_view answer,
@@ -75,14 +75,14 @@ class PmiWire : public Exchange {
   std::optional<uint32_t> universe_size_;
 };
 
-// The ranks of `rank`'s node by a value of PMI_process_mapping: "(vector,(N,C,R),...)" has R ranks
-// on each of the C nodes from N on, and so on, from the beginning again until all `size` ranks have
-// a node. kCorrupt for anything else.
+// Returns the ranks of `rank`'s node by a value of PMI_process_mapping: "(vector,(N,C,R),...)" has
+// R ranks on each of the C nodes from N on, and so on, from the beginning again until all `size`
+// ranks have a node. kCorrupt for anything else.
 StatusOr<std::vector<uint32_t>> ParseProcessMapping(std::string_view text, uint32_t rank,
                                                     uint32_t size);
 
-// Words without spaces, line ends, = and ;, which PMI-1 takes for its own; and back. kCorrupt: it
-// is not such a text.
+// Writes `words` without spaces, line ends, = and ;, which have a meaning in PMI-1; FromPmiText
+// turns such a text back. kCorrupt: the text is not of that form.
 std::string ToPmiText(std::string_view words);
 StatusOr<std::string> FromPmiText(std::string_view text);
 

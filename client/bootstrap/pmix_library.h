@@ -19,10 +19,11 @@ namespace ferry::client {
 
 class PmixLibrary : public Exchange {
  public:
-  // Whether the process was started by a PMIx server: it has PMIX_NAMESPACE and PMIX_RANK.
+  // Returns true if a PMIx server started this process: it has PMIX_NAMESPACE and PMIX_RANK.
   static bool IsAround(const char* const* environment);
 
-  // kNotFound: there is no libpmix. kUnsupported: it lacks something. kSystem: the server.
+  // kNotFound: there is no libpmix. kUnsupported: libpmix lacks a function. kSystem: the server
+  // cannot be reached, or refuses.
   static StatusOr<std::unique_ptr<PmixLibrary>> Open();
   ~PmixLibrary() override;  // leaves the server
 
@@ -56,7 +57,7 @@ class PmixLibrary : public Exchange {
   std::optional<uint32_t> universe_size_;
 };
 
-// The ranks of "0,1,5", in order. kCorrupt for anything else.
+// Returns the ranks of a list such as "0,1,5", in order. kCorrupt for anything else.
 StatusOr<std::vector<uint32_t>> ParseRankList(const std::string& text);
 
 }  // namespace ferry::client

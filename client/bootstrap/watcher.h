@@ -21,11 +21,11 @@
 
 namespace ferry::client {
 
-// What the watcher looks after beside its daemon's life: what that orders
+// The watcher's work beside watching its daemon: to have the daemon's orders looked at
 // (AttachConnection::TakeOrder).
 struct WatcherDuties {
-  // Returns in how many milliseconds it is to be called again even if nothing comes; -1: only then.
-  // On the watcher's thread. Empty: there is nothing to look after.
+  // Takes up orders, on the watcher's thread. Returns in how many milliseconds the watcher is to
+  // call it again even if nothing comes; -1: only when something comes. Empty: there are no orders.
   std::function<int()> look;
   int call_fd = -1;            // an eventfd, by which others have it look
   DaemonLife* life = nullptr;  // null: a daemon that hangs is not noticed
@@ -34,7 +34,7 @@ struct WatcherDuties {
 class Watcher {
  public:
   // The arguments outlive the watcher. Its thread calls `on_end`, with the error, once the rank is
-  // poisoned; and before that, if the daemon hangs, `on_hang`: no call of it will be answered.
+  // poisoned. If the daemon hangs, and so answers no call, the thread calls `on_hang` before that.
   Watcher(AttachConnection* attach, int daemon_pidfd, shm::Wake wake,
           std::function<void(ErrorCode)> on_end, std::function<void()> on_hang,
           WatcherDuties duties);
@@ -45,9 +45,10 @@ class Watcher {
   Watcher(const Watcher&) = delete;
   Watcher& operator=(const Watcher&) = delete;
 
-  // Why the rank was poisoned by this watcher; ok when it was not. Any thread.
+  // Returns why this watcher poisoned the rank; ok if it has not. Any thread.
   Status reason() const;
-  // The same, but waits for a reason, at most `patience`. Any thread but the watcher's.
+  // Waits until this watcher has poisoned the rank, at most `patience`, and returns why; ok if it
+  // has not. Any thread but the watcher's.
   Status AwaitReason(std::chrono::milliseconds patience) const;
 
  private:

@@ -1,7 +1,8 @@
 // Between strangers and gRPC: passes on what is written to a stream socket, and ends a connection
-// - to which somebody passes descriptors. gRPC reads its sockets on threads that serve everybody,
-//   and lets the kernel drop descriptors there and then, for as long as that takes (disposal.h);
-// - by which a client of HTTP/2 says more than it may (http2_guard.h), or makes it wait;
+// - to which the client passes descriptors. gRPC reads its sockets on threads that serve all
+//   clients, and lets the kernel drop descriptors there and then, for as long as that takes
+//   (disposal.h);
+// - by which a client of HTTP/2 sends more than it may (http2_guard.h), or makes gRPC wait;
 // - whose other end shows no good certificate, where it has to (tls_session.h).
 // gRPC hears of a connection only once its client has greeted.
 //
@@ -44,7 +45,7 @@ class ByteSieve {
     size_t unproved_of_caller = 64;
     size_t unproved = 512;
   };
-  // `socket` names it in messages.
+  // `socket` names the sieve's socket in messages.
   ByteSieve(std::string socket, const Limits& limits);
   ~ByteSieve();
   ByteSieve(const ByteSieve&) = delete;
@@ -55,20 +56,20 @@ class ByteSieve {
   // descriptor for it is left, and `client` is as before.
   StatusOr<UniqueFd> Pass(UniqueFd&& client);
 
-  // The same for a client that has to speak HTTP/2.
+  // A client that has to speak HTTP/2, for Admit.
   struct Guest {
     std::string caller;  // who is at the other end
-    // With it the client has to speak TLS and to show a certificate, and the server gets what is
-    // inside. Where too many have not done it yet, the oldest of them gives way to a new one: so
-    // silent ones keep nobody out.
+    // If set, the client has to speak TLS and to show a certificate, and the server gets the bytes
+    // inside. Where too many clients have not shown theirs yet, the oldest of them gives way to a
+    // new one: so silent clients keep no other out.
     std::shared_ptr<SSL_CTX> tls;
     std::chrono::milliseconds greeting_timeout{};  // until it has greeted; then it is hung up on
-    // Gets the server's socket once it has, on the sieve's thread.
+    // The sieve's thread calls it with the server's socket once the client has greeted.
     std::function<void(UniqueFd server)> ready;
   };
   Status Admit(UniqueFd&& client, Guest guest);
-  // The certificate (PEM) that was shown by the client whose server's socket has this address of
-  // the other end, as gRPC names it; empty if none was.
+  // Returns the certificate (PEM) of the client whose server's socket has this address of the other
+  // end, as gRPC names it; empty if the client has shown none.
   std::string CertificateOf(const std::string& peer) const;
   size_t connections() const { return connections_.load(); }
 
@@ -88,7 +89,7 @@ class ByteSieve {
   std::atomic<size_t> connections_ = 0;
   mutable std::mutex mutex_;
   std::map<std::string, std::string> certificates_;  // by address
-  // The thread's.
+  // Only the sieve's thread uses these.
   std::set<std::shared_ptr<Stream>> streams_;
   std::map<std::string, std::shared_ptr<Http2Caller>> callers_;
   std::list<Stream*> unproved_;                // oldest first

@@ -39,7 +39,7 @@ class GrpcRefusals {
 
   // `socket` is nonblocking.
   void Refuse(UniqueFd socket, const Status& why);
-  // Closes the oldest one, if there is one.
+  // Closes the oldest connection, if there is one.
   void DropOldest();
   void DropAll();
 
@@ -52,26 +52,28 @@ class GrpcRefusals {
 
 class GrpcAcceptor {
  public:
-  // `socket` names it in messages.
+  // `socket` names the listening socket in messages.
   GrpcAcceptor(boost::asio::io_context& context, std::string socket,
                const ConnectionLimits& limits);
 
-  // Before the server is built, which is one without TLS. A connection that has not greeted within
-  // `greeting_timeout_ms` ends.
+  // Adds this acceptor to the builder of the server, which has no TLS of its own. A connection that
+  // has not greeted within `greeting_timeout_ms` ends.
   void AddTo(grpc::ServerBuilder& builder, uint64_t greeting_timeout_ms);
-  // Before Start, where strangers come. With `tls`, which is asked at each connection, clients have
-  // to show a certificate, and nobody is refused in words: who has not shown one is told nothing.
+  // Passes all connections through a ByteSieve, as a socket needs that strangers reach. Call it
+  // before Start. With `tls`, which is asked at each connection, clients have to show a
+  // certificate, and no client is refused in words: one that has shown none is told nothing.
   using Tls = std::function<std::shared_ptr<SSL_CTX>()>;
   void Sift(Tls tls = {});
-  // Of the client of a call, by grpc::ServerContext::peer, in PEM form; empty without TLS. Any
-  // thread.
+  // Returns the certificate, in PEM form, of the client of a call, which grpc::ServerContext::peer
+  // names; empty without TLS. Any thread.
   std::string CertificateOf(const std::string& peer) const;
-  // Once the server is built; before that gRPC would lose the connections.
+  // Begins to accept. Call it once the server is built; before that gRPC would lose the
+  // connections.
   void Start(UniqueFd listener) { acceptor_.Start(std::move(listener)); }
-  // A connection to the server, for ferryd itself: on the way that all others take, but counted
+  // Connects ferryd itself to the server, on the way that all connections take, but counted
   // nowhere, so that strangers cannot use it up. kSystem: no descriptor is left.
   StatusOr<UniqueFd> Dial();
-  // Before the server is shut down.
+  // Stops accepting. Call it before the server is shut down.
   void Stop();
 
  private:

@@ -1,5 +1,5 @@
-// Status and grpc::Status, both ways (see proto/control.proto and proto/error_details.h); the
-// caller's metadata.
+// Translates between Status and grpc::Status (see proto/control.proto and proto/error_details.h),
+// and reads a caller's metadata.
 #pragma once
 
 #include <grpcpp/server_context.h>
@@ -16,9 +16,9 @@ grpc::Status ToGrpc(const Status& status);
 // service there) or kInternal.
 Status FromGrpc(const grpc::Status& status);
 
-// What the caller sent as metadata of that name; empty if nothing.
+// Returns the metadata of that name that the caller has sent; empty if there is none.
 std::string MetadataOf(const grpc::ServerContextBase& context, const char* name);
-// The caller's token.
+// Returns the token that the caller has sent.
 inline std::string TokenOf(const grpc::ServerContextBase& context) {
   return MetadataOf(context, "ferry-token");
 }

@@ -1,6 +1,6 @@
 // As much of HTTP/2 (RFC 9113) and its header compression (RFC 7541) as it takes to speak with a
-// gRPC client or server without gRPC, or to see what others say: frames, and header fields written
-// as plain literals.
+// gRPC client or server without gRPC, or to read their connections: frames, and header fields
+// written as plain literals.
 //
 // Any thread; nothing blocks.
 #pragma once
@@ -58,7 +58,7 @@ inline FrameHeader ReadFrameHeader(std::string_view bytes) {
           static_cast<uint8_t>(at(4)), (at(5) & 0x7F) << 24 | at(6) << 16 | at(7) << 8 | at(8)};
 }
 
-// A string of a header block: its length, with a prefix of seven bits, then its bytes.
+// Appends a string to a header block: its length, with a prefix of seven bits, then its bytes.
 inline void AppendString(std::string_view text, std::string* block) {
   constexpr size_t kPrefix = 127;
   size_t rest = text.size();
@@ -74,7 +74,7 @@ inline void AppendString(std::string_view text, std::string* block) {
   block->append(text);
 }
 
-// A header field that nobody remembers.
+// Appends a header field as a literal that neither end keeps for later references.
 inline void AppendField(std::string_view name, std::string_view value, std::string* block) {
   block->push_back('\0');
   AppendString(name, block);

@@ -1,14 +1,15 @@
-// What the clients of a gRPC server may say and hold. gRPC 1.51 bounds little of it before it has
-// taken a connection's bytes in: header blocks without end (CVE-2023-33953), calls that are begun
-// and reset again and again (CVE-2023-44487), frames that say nothing, calls that count only once
-// its settings are acknowledged (RFC 9113, section 6.5.3). So its bytes are looked at before it
-// gets them (byte_sieve.h).
+// Limits what the clients of a gRPC server send and hold. gRPC 1.51 bounds little of it before it
+// has taken a connection's bytes in: header blocks without end (CVE-2023-33953), calls that are
+// begun and reset again and again (CVE-2023-44487), empty frames, calls that count only once the
+// client has acknowledged gRPC's settings (RFC 9113, section 6.5.3). So this class looks at the
+// bytes before gRPC gets them (byte_sieve.h).
 //
-// - What no gRPC client writes ends its connection: a header block that does not fit into one small
-//   frame, more open calls than the server allows, a request larger than any.
-// - What clients write seldom has an allowance, of the connection and of its caller's connections
-//   together, and so have new connections; without it the bytes wait, and so does what comes behind
-//   them on that connection.
+// - A connection ends when its client writes what no gRPC client does: a header block that does
+//   not fit into one small frame, more open calls than the server allows, a request larger than
+//   any.
+// - Frames that clients write seldom have an allowance, of the connection and of its caller's
+//   connections together, and so have new connections; once it is spent the bytes wait, with all
+//   that comes behind them on that connection.
 // - Calls, and the bytes of unanswered requests, have places, by caller. A call that its client
 //   resets or leaves keeps its place for a while, as the server has work with it still.
 //
@@ -29,11 +30,11 @@
 
 namespace ferry::daemon {
 
-// That may be open at a time; a client that has more waits with them. Each takes memory, and many
-// of them a thread, for as long as it lasts.
+// The most calls that a connection may have open; a client that has more waits with them. Each
+// takes memory, and many of them a thread, for as long as it lasts.
 inline constexpr int kCallsOfConnection = 128;
-// The longest request that the servers read, and the longest answer that a daemon takes of another
-// one. The jobs with the most ranks and nodes need two thirds of it.
+// The longest request that the servers read, and the longest answer that a daemon takes from
+// another. The jobs with the most ranks and nodes need two thirds of it.
 inline constexpr int kMostMessageBytes = 512 << 10;
 
 namespace http2 {
@@ -44,8 +45,8 @@ class FrameReader {
   // `ahead`: bytes before the first frame.
   explicit FrameReader(size_t ahead) : skip_(ahead) {}
 
-  // Takes bytes up to the next frame's header, and returns how many. If that header is complete
-  // with them, `has_header`; then they are not taken before Pass is called.
+  // Takes bytes up to the next frame's header, and returns how many. If they complete that header,
+  // has_header() becomes true, and the header's bytes are taken only by Pass.
   size_t Read(std::span<const std::byte> bytes);
   bool has_header() const { return complete_; }
   const FrameHeader& header() const { return header_; }
@@ -63,7 +64,7 @@ class FrameReader {
 
 }  // namespace http2
 
-// So many a second, and at once as many as come together in `burst_ns`.
+// Grants so many events a second, and as many at once as come together in `burst_ns`.
 class Allowance {
  public:
   constexpr explicit Allowance(uint64_t per_second, uint64_t burst_ns = 2'000'000'000)
@@ -80,17 +81,18 @@ class Allowance {
   uint64_t spent_until_ns_ = 0;
 };
 
-// What all connections of one caller have together.
+// The allowances and places that all connections of one caller share.
 class Http2Caller {
  public:
   explicit Http2Caller(uint64_t most_calls) : most_calls_(most_calls) {}
-  // Whether it may be forgotten once it has no connection.
+  // Returns true if this record may be forgotten once the caller has no connection.
   bool IsFresh(uint64_t now_ns);
 
  private:
   friend class Http2Guard;
   bool HasPlace(uint64_t now_ns);
-  // Of a call that is no longer open, whose request had so many bytes.
+  // Keeps, for a while, the place of a call that is no longer open and whose request had so many
+  // bytes.
   void KeepPlace(uint64_t request_bytes, uint64_t now_ns);
   void Forget(uint64_t now_ns);
 
@@ -102,8 +104,8 @@ class Http2Caller {
   uint64_t calls_ = 0;          // open ones, and those that keep their place
   std::deque<Gone> gone_;       // the latter
   uint64_t request_bytes_ = 0;  // of all those calls
-  // Of the guards with such bytes, the one that may have more than there are places for: so that
-  // requests which all wait for one another's end do get there.
+  // The guard that may hold more such bytes than there are places for, among those that hold some:
+  // so requests that all wait for one another's end do get there.
   const void* first_ = nullptr;
   Allowance asides_{30'000};
   Allowance connections_{1'000, 4'000'000'000};
@@ -116,13 +118,13 @@ class Http2Guard {
   Http2Guard(const Http2Guard&) = delete;
   Http2Guard& operator=(const Http2Guard&) = delete;
 
-  // What of the next bytes the server may get.
+  // How many of the next bytes of the client the server may get.
   struct Verdict {
     size_t may_pass = 0;            // the first so many; the others are to be shown again later
     const char* refusal = nullptr;  // why the connection must end
   };
   Verdict OnClientSaid(std::span<const std::byte> bytes, uint64_t now_ns);
-  // Whether it has said what a client of HTTP/2 says first, and may go on.
+  // Returns true once the client has sent the preface and settings of HTTP/2, and may go on.
   bool greeted() const { return greeted_; }
   void OnServerSaid(std::span<const std::byte> bytes);
   // The connection has ended: the calls that it leaves keep their places for a while.
@@ -137,7 +139,7 @@ class Http2Guard {
   Fate OnAside(const http2::FrameHeader& frame, uint64_t now_ns);
   Fate End(const char* why);
   bool TakeAside(uint64_t now_ns);
-  // How many bytes its request had.
+  // Returns how many bytes the call's request had.
   uint64_t CloseCall(uint32_t stream);
 
   const std::shared_ptr<Http2Caller> caller_;

@@ -1,11 +1,11 @@
-// A last line of defence: a page of a rank's memory that has vanished under us ends that rank's
-// session, and not the daemon.
+// A last line of defence: a page of a rank's memory that vanishes while ferryd uses it ends that
+// rank's session, and not the daemon.
 //
 // Mapped memory was checked so that no page of it can vanish (shm/segment.h). Still a page may
 // be poisoned by the hardware, and where memory may not be overcommitted (vm.overcommit_memory=2) a
-// page never touched before may not be had: SIGBUS, for whichever thread of ours touches it. The
-// handler puts an empty page there, so that the thread goes on, with zeros for what is lost, and
-// tells the watch that the mapping belongs to.
+// page never touched before may not be had: the thread of ferryd that touches such a page gets
+// SIGBUS. The handler puts an empty page there, so that the thread goes on, with zeros for what is
+// lost, and tells the watch that the mapping belongs to.
 //
 // Any thread. A thread that touches ranks' memory must not block SIGBUS.
 #pragma once
@@ -26,25 +26,25 @@ struct MemoryOwner {
   uint32_t rank = 0;
 };
 
-// Learns of what vanishes. Outlives nothing: mappings that are still guarded at its end are guarded
-// on, and nobody is told.
+// Learns of pages that vanish. Mappings that are still guarded when the watch is destroyed stay
+// guarded, but their pages are then reported to no watch.
 class MemoryWatch {
  public:
-  // The first one of the process takes the signal; signals of other memory go to the earlier
-  // handler.
+  // The first watch of the process installs the handler of SIGBUS; signals for other memory go to
+  // the earlier handler.
   MemoryWatch();
   ~MemoryWatch();
   MemoryWatch(const MemoryWatch&) = delete;
   MemoryWatch& operator=(const MemoryWatch&) = delete;
 
-  // Readable when there is something to take.
+  // Readable when TakeVanished has owners to return.
   int fd() const { return event_.get(); }
-  // The owners of mappings of which something has vanished since it was last asked.
+  // Returns the owners of mappings of which pages have vanished since the last call.
   std::vector<MemoryOwner> TakeVanished();
 
-  // From now on, until Forget.
+  // Guards the mapping from now on, until Forget.
   void Guard(const shm::Mapping& mapping, const MemoryOwner& owner);
-  // Before it is unmapped. Nothing if it was never guarded.
+  // Ends the guard. Call it before the mapping is unmapped. Does nothing if it was never guarded.
   static void Forget(const shm::Mapping& mapping);
 
  private:

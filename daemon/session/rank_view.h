@@ -18,9 +18,9 @@
 
 namespace ferry::daemon {
 
-// The state letter of common/process_stat.h, for what it means here.
+// The state of a rank's process, derived from the state letter of common/process_stat.h.
 enum class ProcessState { kGone, kRuns, kSleeps, kUninterruptible, kStopped, kTraced };
-// kGone for a zombie, and when there is no such process; kRuns where /proc cannot be read.
+// Returns kGone for a zombie, and when there is no such process; kRuns where /proc cannot be read.
 ProcessState ReadProcessState(pid_t pid);
 
 struct RequestView {
@@ -40,7 +40,7 @@ struct RequestView {
   bool served = false;  // by a thread of the peer's: its program need not act
 };
 
-// A message that no receive has wanted yet.
+// A message that has arrived before a receive for it was posted.
 struct UnexpectedView {
   uint32_t source = 0;
   int32_t tag = 0;
@@ -66,10 +66,10 @@ inline constexpr uint32_t kMaxRequestsShown = 1000;
 inline constexpr uint32_t kMaxUnexpectedShown = 32;
 inline constexpr uint32_t kMaxUnexpectedRead = 65536;  // entries of the match table
 
-// Whether a request in this state waits for something.
+// Returns true if a request in this state waits for something.
 bool IsUnfinished(shm::RequestState state);
-// The number of unfinished requests alone. Receives for what others may want of a thread that
-// serves them are left out, here and in ReadRank, until something comes.
+// Returns only the number of unfinished requests. Receives posted by a thread that serves other
+// ranks do not count, here and in ReadRank, until a message comes for them.
 uint32_t CountUnfinished(const Session& session);
 RankView ReadRank(const Session& session);
 
@@ -82,14 +82,15 @@ QueueView ReadQueues(const Session& session);
 
 // ---- Places that requests wait at; all of sessions with segments ----
 
-// Descriptors that `sender_lane` of the inbox holds; kLaneSlots = full. 0 for one that is not open.
+// Returns how many descriptors `sender_lane` of the inbox holds; kLaneSlots: it is full; 0: it is
+// not open.
 uint64_t LaneBacklog(const Session& receiver, uint32_t sender_lane);
 uint64_t CommandBacklog(const Session& sender);
-// Messages to `peer` on another node that it has not drained yet.
+// Returns how many messages to `peer`, on another node, the peer has not drained yet.
 uint32_t CreditsOut(const Session& sender, uint32_t peer);
 uint64_t CreditsOut(const Session& sender);  // to all
 
-// How messages between a rank here and one of another node go (docs/direct_links.md).
+// The paths of the messages between a rank here and one of another node (docs/direct_links.md).
 struct PathView {
   shm::PeerPath out = shm::PeerPath::kDaemon;  // to the peer
   shm::PeerPath in = shm::PeerPath::kDaemon;   // from it: kDaemon or kLink
@@ -97,9 +98,10 @@ struct PathView {
   uint64_t daemon_bytes = 0;
 };
 PathView ReadPath(const Session& session, uint32_t peer);
-// A number that changes with every message to the peer, and from it, whichever way they go.
+// Returns a number that changes with every message to the peer, and from it, on whichever path.
 uint64_t ReadTraffic(const Session& session, uint32_t peer);
-// Whether a message is under way between the two by their direct link: offered, or being moved.
+// Returns true if a message is under way between the two ranks by their direct link: announced, or
+// being moved.
 bool HasLinkTransfers(const Session& session, uint32_t peer);
 
 struct TransferView {
@@ -111,7 +113,7 @@ struct TransferView {
   uint32_t chunks = 0;  // in all
   ErrorCode error = ErrorCode::kOk;
 };
-// `index` is checked. kIdle for one out of range.
+// Reads a transfer slot; checks `index`, and returns kIdle for one out of range.
 TransferView ReadTransfer(const Session& owner, uint32_t index);
 
 }  // namespace ferry::daemon

@@ -76,22 +76,22 @@ class QuotaHold {
 
 class QuotaLedger {
  public:
-  // `limits`: the most that each user may hold; 0: as much as he likes. `shared_places`, unless it
-  // is 0, has sessions shared in place of such a limit: there are so many, and each user may hold
-  // three quarters of those that the others leave. So however many users take all that they get,
-  // places are left for one more: of 1,024 they get 768, 192, 48, 12, 3 and 1. A user who was there
-  // first keeps what he has.
+  // `limits`: the most that each user may hold; 0: no limit. `shared_places`, unless it is 0,
+  // replaces the limit of sessions: so many are shared, and each user may hold three quarters of
+  // those that the others leave. So however many users take all that they get, places are left for
+  // one more: of 1,024 they get 768, 192, 48, 12, 3 and 1. A user keeps the places that he already
+  // holds.
   explicit QuotaLedger(const QuotaAmounts& limits, uint64_t shared_places = 0);
 
   // kLimitExceeded names the quota, its value, what is used, and what to do; nothing is taken then.
   StatusOr<QuotaHold> Take(uid_t uid, const QuotaAmounts& wanted);
-  // The amounts that each user holds; users who hold nothing are left out.
+  // Returns the amounts that each user holds; users who hold nothing are left out.
   std::map<uid_t, QuotaAmounts> Used() const;
-  // What that user may hold at the moment.
+  // Returns the most that the user may hold at the moment.
   QuotaAmounts LimitsOf(uid_t uid) const;
 
  private:
-  // With the lock.
+  // Call it with the lock held.
   QuotaAmounts Limits(uid_t uid) const;
 
   const QuotaAmounts limits_;
@@ -101,9 +101,9 @@ class QuotaLedger {
 
 enum class RegionKind { kHostHeap, kDevice };
 
-// Memory of a rank. Either the daemon maps it and registers it with the NIC; or it is device memory
-// that only streams reach: then the job's worker, a thread of the daemon or a process, has imported
-// it, if it can copy there at all.
+// A registered range of a rank's memory. Either the daemon maps it and registers it with the NIC;
+// or it is device memory that only streams reach: then the job's worker, a thread of the daemon or
+// a process, has imported it, if it can copy there at all.
 struct Region {
   uint32_t id = 0;
   RegionKind kind = RegionKind::kHostHeap;
@@ -124,7 +124,7 @@ struct Region {
   QuotaHold quota;
 
   uint64_t size_bytes() const { return by_stream ? device_bytes : mapping.size_bytes(); }
-  // Whether the daemon, or a worker for it, copies between device memory and the network.
+  // Returns true if the daemon, or a worker for it, copies between device memory and the network.
   bool is_staged() const { return device_memory != nullptr || in_worker; }
   bool IsInside(uint64_t offset, uint64_t bytes) const {
     return offset <= size_bytes() && bytes <= size_bytes() - offset;
@@ -137,12 +137,13 @@ struct Region {
 struct Session : progress::ServedSegments {
   uid_t uid = 0;
   gid_t gid = 0;
-  // Whether process_vm calls to `pid` work for the job's user is known
-  // (`private_memory_reachable`). A worker process finds out by itself, soon after the session was
-  // added to the data plane: until then it is not settled.
+  // True once it is known whether process_vm calls to `pid` work for the job's user
+  // (`private_memory_reachable`). A worker process finds that out by itself, soon after the session
+  // was added to the data plane: until then this is false.
   std::atomic<bool> reach_settled = true;
-  // As it says, its pid and user namespace are ours, so that process ids mean the same to it, and
-  // the system lets it copy from and to other processes (process_vm calls).
+  // The rank has said that its pid and user namespaces are the daemon's, so that process ids mean
+  // the same in both, and that the system lets it copy from and to other processes (process_vm
+  // calls).
   bool shares_processes = false;
   QuotaHold quota;
   QuotaHold request_quota;
@@ -151,15 +152,15 @@ struct Session : progress::ServedSegments {
   UniqueFd inbox_fd;
   uint32_t match_capacity = 0;  // copied out as request_limit was
 
-  // Null when the session has no such active region. Any thread.
+  // Returns the active region with that id; null if the session has none. Any thread.
   std::shared_ptr<const Region> FindRegion(uint32_t id) const;
-  // kAlreadyExists when the id is taken.
+  // Adds a region. kAlreadyExists: its id is taken.
   Status AddRegion(std::shared_ptr<const Region> region);
-  // Takes the region out; null when there is none.
+  // Takes the region out and returns it; null if there is none.
   std::shared_ptr<const Region> RemoveRegion(uint32_t id);
-  // Takes all out, once nothing uses them.
+  // Takes all regions out. Call it once nothing uses them.
   void DropRegions();
-  // A copy of the list, for status pages.
+  // Returns a copy of the list of regions, for status pages.
   std::map<uint32_t, std::shared_ptr<const Region>> Regions() const;
 
  private:

@@ -14,7 +14,7 @@
 
 namespace ferry::daemon {
 
-// A session without segments, whose memory is guarded, if it is, until it is unmapped.
+// Makes a session without segments. Where its memory is guarded, it stays so until it is unmapped.
 std::shared_ptr<Session> MakeSession();
 
 // Checks both segments, maps them, guarded by `watch`, and moves them into `session`; on an error
@@ -23,15 +23,16 @@ std::shared_ptr<Session> MakeSession();
 Status AdoptSegments(UniqueFd* session_fd, uint64_t session_bytes, UniqueFd* inbox_fd,
                      uint64_t inbox_bytes, MemoryWatch& watch, Session* session);
 
-// Maps a memfd, or of one that is lent as much as the rank says, as a region of `session`, guarded
-// by `watch`, or keeps what `fd` and `dmabuf` are (null: nothing) if only streams reach the memory:
-// then they are closed as Disposal does it. Errors as above; kCorrupt, too: no handle of a device.
+// Maps a memfd, or as much of a lent one as the rank says, as a region of `session`, guarded by
+// `watch`. If only streams reach the memory, keeps the descriptors `fd` and `dmabuf` (null: none)
+// instead, which Disposal closes in the end. Errors as above; also kCorrupt: one of them is no
+// handle of a device.
 StatusOr<std::shared_ptr<Region>> AdoptRegion(UniqueFd* fd, UniqueFd* dmabuf,
                                               const attach::RegionRequest& request,
                                               const Session& session, MemoryWatch& watch);
 
-// Whether process_vm_readv on the rank is allowed, to us and so, as the uid is the same, to its
-// peers.
+// Returns true if process_vm_readv on the rank is allowed, to ferryd and so, as the uid is the
+// same, to the rank's peers.
 bool ProbePrivateMemory(pid_t pid, uid_t uid);
 
 }  // namespace ferry::daemon
