@@ -1,6 +1,7 @@
 // The gRPC services of ferryd (proto/control.proto), each in a .cc of its own.
 //
-// What they are given must outlive them, and the loop must run until their server has shut down.
+// All arguments must outlive the services, and the control loop must run until their server has
+// shut down.
 #pragma once
 
 #include <grpcpp/impl/service_type.h>
@@ -25,7 +26,7 @@ namespace ferry::daemon {
 
 class UnreadAnswers;
 
-// Counts the changes of a status, and wakes those who wait for one. Any thread.
+// Counts the changes of a status, and wakes the threads that wait for one. Any thread.
 class ChangeSignal {
  public:
   void Notify() {
@@ -33,7 +34,7 @@ class ChangeSignal {
     ++count_;
     changed_.notify_all();
   }
-  // For good: every wait returns at once.
+  // Ends all waits for good: each returns at once.
   void Close() {
     std::lock_guard lock(mutex_);
     closed_ = true;
@@ -68,13 +69,16 @@ struct AdminContext {
   // without, for as long as they take. Asked again, the shorter time counts.
   std::function<void(std::optional<uint64_t> wait_ms)> request_stop;
 };
-// For administrators; calls run on gRPC's pool, where Drain and Watch wait.
+// Makes the service Admin, for administrators; calls run on gRPC's pool, where Drain and Watch
+// wait.
 std::unique_ptr<grpc::Service> MakeAdminService(AdminContext context);
-// For users, by launchers' tokens; on gRPC's pool. `unread` watches its server.
+// Makes the service Launcher, for users, by launchers' tokens; calls run on gRPC's pool. `unread`
+// watches its server.
 std::unique_ptr<grpc::Service> MakeLauncherService(ControlLoop& loop, Launchers& launchers,
                                                    Reporter& reporter, UnreadAnswers& unread);
-// For other daemons; answered on the control thread. `certificate_of` tells the certificate of the
-// client with that grpc::ServerContext::peer, in PEM form; empty without TLS.
+// Makes the service Peer, for other daemons; the control thread answers. `certificate_of` returns
+// the certificate of the client with that grpc::ServerContext::peer, in PEM form; empty without
+// TLS.
 std::unique_ptr<grpc::Service> MakePeerService(
     ControlLoop& loop, PeerLinks& links, JobRegistry& registry, const DataPlane& data_plane,
     std::function<std::string(const std::string& peer)> certificate_of);

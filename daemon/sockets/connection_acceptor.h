@@ -1,5 +1,5 @@
-// Accepts the connections to one socket of the control plane, so that nobody who connects can keep
-// the others out.
+// Accepts the connections to one socket of the control plane, so that no client can keep the others
+// out.
 //
 // The number of open connections is limited for each user, and for all together. A connection
 // counts until the descriptor handed on is closed by its new owner, or given up (Forget). When the
@@ -62,18 +62,18 @@ class ConnectionAcceptor {
                      const ConnectionLimits& limits, Handlers handlers);
   ~ConnectionAcceptor() { Stop(); }
 
-  // `listener` is nonblocking and listens, at a Unix or a TCP address.
+  // `listener` is nonblocking and listens, at a Unix or a TCP address. Begins to accept.
   void Start(UniqueFd listener);
-  // The owner of that descriptor has given the connection up, and need not wait until it is closed:
-  // it counts no more.
+  // Counts a connection no more, whose owner has given it up and need not wait until its descriptor
+  // is closed.
   void Forget(int fd);
   // Closes the listening socket; connections stay.
   void Stop();
-  // Why a connection is refused for which there are not descriptors enough.
+  // The reason for which a connection is refused when the process has too few descriptors.
   static Status OutOfDescriptors();
 
  private:
-  // A connection by what tells whether its descriptor is still open.
+  // Identifies a connection, so that its descriptor is known to be open still.
   struct Open {
     int fd;
     ino_t inode;
@@ -87,7 +87,7 @@ class ConnectionAcceptor {
   void RefuseForWantOfDescriptors(UniqueFd fd);
   void RetryLater();
   Status CheckLimits(const Caller& caller);
-  // How many of them are open still; forgets the others.
+  // Returns how many of the connections are still open; forgets the others.
   static size_t CountOpen(std::vector<Open>& connections);
 
   boost::asio::io_context& context_;

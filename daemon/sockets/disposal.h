@@ -1,13 +1,13 @@
-// Closes what other processes have passed to ferryd, and the sockets by which they passed it, on
-// threads that nobody waits for.
+// Closes descriptors that other processes have passed to ferryd, and the sockets by which they
+// passed them, on threads that no other thread waits for.
 //
 // close(2) blocks for as long as a stranger likes: a socket that lingers waits for a receiver that
 // does not read, a file of a FUSE server for that server, and a Unix socket closes what lies unread
 // in it. Sealed shared memory closes at once, unless ferryd is its last holder: then its pages are
 // given back, which takes 0.4 s for each GiB.
 //
-// There are two answers to that. A socket that is closed by the exit of a thread does not linger
-// (the kernel looks for PF_EXITING); so each descriptor goes to a thread with a table of
+// Two means keep ferryd from waiting so long. A socket that is closed by the exit of a thread does
+// not linger (the kernel looks for PF_EXITING); so each descriptor goes to a thread with a table of
 // descriptors of its own, which then exits. A close that waits for a file's server, which nothing
 // cuts short, hangs a thread that does nothing else; ferryd takes no more from a user who makes too
 // many of them hang.
@@ -44,19 +44,19 @@ PassedKind KindOf(int fd);
 
 class Disposal {
  public:
-  // The one of the process. It is never destroyed: its threads may hang when the process ends.
+  // The process's only Disposal. It is never destroyed: its threads may hang when the process ends.
   static Disposal& Instance();
 
-  // A Unix socket of ours, with what is unread in it: shut down now, closed soon.
+  // Shuts a Unix socket of ferryd's down now, and closes it soon, with all that lies unread in it.
   void CloseSocket(UniqueFd socket);
   // Closes a descriptor that ferryd has asked for and is done with.
   void Close(UniqueFd fd);
-  // The same for memory that ferryd may have mapped; `fd` is that of `mapping`.
+  // Unmaps memory that ferryd may have mapped, and closes its descriptor `fd`.
   void Release(shm::Mapping mapping, UniqueFd fd);
-  // Closes what `sender` has passed unasked; sealed memory at once.
+  // Closes descriptors that `sender` has passed unasked; those of sealed memory at once.
   void CloseUnasked(uid_t sender, std::vector<UniqueFd> fds);
-  // Whether to receive descriptors of that user: false while too many that ferryd did not ask for
-  // cannot be closed.
+  // Returns true if ferryd may receive descriptors from that user; false while too many that the
+  // user has passed unasked cannot be closed.
   bool MayPass(uid_t sender) const;
 
  private:

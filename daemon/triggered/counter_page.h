@@ -1,10 +1,10 @@
-// The page of the NIC's counter that starts the messages of one end of a matched pair, as its rank
-// is told of it (shm::CounterPageWords): a store there by the rank's stream, or kernel, or by the
-// rank itself, is an addition to the counter, with no CPU of this daemon in between.
+// Offers a rank the page of the NIC's counter that starts the messages of one end of its matched
+// pair (shm::CounterPageWords). A store to the page by the rank, its stream or its kernel is an
+// addition to the counter, with no CPU of this daemon in between.
 //
-// Whoever has the page may store to it at any time, also for a start whose message has failed. So
-// the counter goes back to the NIC, which gives it to others, only once the rank has said that it
-// does not store there any more, or has gone (ParkedCounters).
+// A rank that has the page may store to it at any time, also for a start whose message has failed.
+// So the counter goes back to the NIC, which gives it to others, only once the rank has said that
+// it does not store there any more, or has gone (ParkedCounters).
 //
 // Calling thread: the progress thread. Nothing blocks.
 #pragma once
@@ -21,16 +21,18 @@ namespace ferry::daemon {
 
 class CounterPage {
  public:
-  // Tells the rank, if another process can map the page. `id` names it for good.
+  // Tells the rank of the page, if another process can map it. `id` names the page for good.
   void Offer(shm::PairLayout* end, const transport::CounterDoorbell& doorbell, uint64_t id,
              uint32_t nic);
-  // Takes over what the rank has said before `armed` grew.
+  // Takes over the rank's answer: the first start that it makes by the page. Call it after `armed`
+  // has grown.
   void Refresh();
-  // Whether the rank makes that start, and all later ones, by a store to the page.
+  // Returns true if the rank makes that start, and all later ones, by a store to the page.
   bool Counts(uint64_t start) const { return start >= first_; }
   bool is_offered() const { return id_ != 0; }
   uint64_t id() const { return id_; }
-  // The rank is to map it no more. False: it has, and may still store there.
+  // Keeps the rank from mapping the page from now on. Returns false if the rank has taken the page
+  // already, and may still store there.
   bool TryTakeBack();
 
  private:
@@ -39,8 +41,7 @@ class CounterPage {
   uint64_t first_ = UINT64_MAX;
 };
 
-// Counters of one NIC that nothing of ours needs any more, but whose pages ranks may still store
-// to.
+// Counters of one NIC that this daemon needs no more, but to whose pages ranks may still store.
 class ParkedCounters {
  public:
   struct Counter {
@@ -58,7 +59,8 @@ class ParkedCounters {
   ParkedCounters& operator=(const ParkedCounters&) = delete;
 
   void Park(Counter counter) { counters_.push_back(std::move(counter)); }
-  // Closes those whose ranks store there no more; all of that rank, which has gone.
+  // Look closes the counters whose ranks store there no more; CloseOf closes those of a rank that
+  // has gone.
   void Look();
   void CloseOf(const void* rank);
   bool empty() const { return counters_.empty(); }

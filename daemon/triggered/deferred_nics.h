@@ -2,8 +2,9 @@
 // (nic_mover.h), and with which jobs it shares its entries.
 //
 // A pair has one NIC of each node, for life: NIC i of a node reaches NIC i of the others. The
-// receive's node chooses, for it is the first that knows of both ends' being there: of the NICs
-// that reach the other node the one with the least to move, the nearest to the rank among equals.
+// receive's node chooses, because it is the first that knows both ends: of the NICs that reach the
+// other node it takes the one with the fewest bytes to move, and among equals the one nearest to
+// the rank.
 //
 // Calling thread: the progress thread. Nothing blocks.
 #pragma once
@@ -38,10 +39,10 @@ struct DeferredRules {
 
 // Shares a NIC's entries for deferred operations, of which there are few, among the jobs by weight.
 //
-// While jobs want more than there is, each holds its share, to within an operation or two; what one
-// does not want is lent to others, and comes back as their operations end. A refusal means "let the
-// software engine do it", so nobody ever waits for an entry. Where there are more jobs than
-// entries, they take turns.
+// While jobs want more than there is, each holds its share, to within an operation or two; entries
+// that one job does not want are lent to others, and come back as their operations end. A refusal
+// means "let the software engine do it", so no operation ever waits for an entry. Where there are
+// more jobs than entries, they take turns.
 //
 // Pure: no clock, one thread.
 class DeferredPool {
@@ -55,14 +56,15 @@ class DeferredPool {
 
   explicit DeferredPool(uint32_t entries) : entries_(entries) {}
 
-  // A job is known from here to Leave, by which its operations have ended. Its weight is 1 or more.
+  // The pool knows a job from Join to Leave, before which its operations have ended. Its weight is
+  // 1 or more.
   void Join(Job job, uint32_t weight);
   void Leave(Job job);
 
-  // Where an operation of the job runs. Each Begin has its End.
+  // Decides where an operation of the job runs. Each Begin has its End.
   Place Begin(Job job);
   void End(Job job, Place place);
-  // The NIC did not take an operation that was to run there: it runs in software.
+  // Notes that the NIC did not take an operation that was to run there: it runs in software.
   void Refused(Job job);
 
   uint32_t entries() const { return entries_; }
@@ -98,8 +100,9 @@ class DeferredPool {
 // MPI GPU Communication Abstraction and Implementation", section V-A). The counter counts what the
 // doorbell does.
 //
-// A send that fails leaves what it has armed behind: a NIC discards that only with the counter, and
-// others wait for the same one. So it is closed, and opened anew, as soon as nothing else waits.
+// A send that fails leaves its armed operations behind: a NIC discards them only with the counter,
+// for which other sends wait, too. So the counter is closed, and opened anew, as soon as no other
+// operation waits for it.
 //
 // Calling thread: the progress thread. Nothing blocks.
 class SharedTrigger {
@@ -113,13 +116,14 @@ class SharedTrigger {
 
   // Adds what the doorbell has counted since the last call.
   void Ring();
-  // The NIC has such a counter from the first operation on. Errors: those of
+  // Returns the NIC's counter; opens it for the first operation. Errors: those of
   // DeferredWork::OpenCounter.
   StatusOr<transport::NicCounter> Counter();
 
-  // An operation of the NIC waits for the counter, or did.
+  // Notes that one more operation of the NIC waits for the counter, or has waited.
   void NoteArmed() { ++armed_; }
-  // It has ended, or (`is_left`) nobody is interested in its end any more.
+  // Notes that such an operation has ended, or (`is_left`) that its mover has dropped it and
+  // ignores its end.
   void NoteOver(bool is_left);
 
  private:
@@ -133,12 +137,12 @@ class SharedTrigger {
   bool any_left_ = false;
 };
 
-// The shared triggers of one NIC, by their doorbells. They live as long as somebody holds them.
+// The shared triggers of one NIC, by their doorbells. Each lives as long as a pair holds it.
 class SharedTriggers {
  public:
   explicit SharedTriggers(transport::DeferredWork& deferred) : deferred_(deferred) {}
 
-  // `doorbell` stays mapped while the result is held.
+  // Returns the trigger of `doorbell`, which must stay mapped while the caller holds the result.
   std::shared_ptr<SharedTrigger> Hold(const shm::CounterLayout* doorbell);
 
  private:
@@ -146,22 +150,24 @@ class SharedTriggers {
   std::map<const shm::CounterLayout*, std::weak_ptr<SharedTrigger>> by_doorbell_;
 };
 
-// One of them: what its movers share.
+// One NIC with deferred work: the state that its movers share.
 struct DeferredNic {
   // `its_transport` is one of whole.Rails(), the index-th, and has deferred work.
   DeferredNic(transport::Transport& its_whole, transport::Transport& its_transport,
               uint32_t its_index, progress::Registrar& its_registrar, uint64_t its_timeout_ns,
               uint32_t most_entries);
   ~DeferredNic();
-  // `gives_pages`: if its driver allows that. Errors: those of RegisterMemory and AddPeer.
+  // Prepares the NIC. `gives_pages`: ranks may get the pages of counters, if the NIC's driver
+  // allows that. Errors: those of RegisterMemory and AddPeer.
   Status SetUp(bool gives_pages);
 
-  // Whether ranks are given the pages of counters; any thread, as page_descriptor.
+  // Returns true if ranks are given the pages of this NIC's counters. Any thread may ask, as for
+  // page_descriptor.
   bool gives_pages() const { return page_descriptor >= 0; }
   uint64_t NextPage() { return ++last_page_; }
 
-  // A pair comes, and goes once its operations have ended. The job's weight is that of its first
-  // pair.
+  // Join counts a pair of the job in, Leave out once its operations have ended. The job's weight is
+  // that of its first pair.
   void Join(DeferredPool::Job job, uint32_t weight, uint64_t size_bytes);
   void Leave(DeferredPool::Job job, uint64_t size_bytes);
 
@@ -187,33 +193,35 @@ struct DeferredNic {
 
 class DeferredNics {
  public:
-  // None, if the transport's NICs have no deferred work, or the rules leave them no entries. All
-  // outlive this, after which nobody collects from the registrar.
+  // There is no such NIC if the transport's NICs have no deferred work, or the rules leave them no
+  // entries. All arguments outlive this object; after its end no thread collects from the
+  // registrar.
   DeferredNics(transport::Transport& transport, progress::Registrar& registrar, uint64_t timeout_ns,
                const DeferredRules& rules);
 
-  // The number of the transport's NICs, used or not.
+  // Returns the number of the transport's NICs, used or not.
   size_t size() const { return nics_.size(); }
   bool any() const;
-  // Null: the NIC has no deferred work.
+  // Returns the pool of that NIC; null: it has no deferred work.
   const DeferredPool* pool(size_t nic) const;
 
-  // There will be receives from that peer: asks which NICs reach it, which takes a moment.
+  // Asks which NICs reach that peer, from which receives are to come; the answers take a moment.
   void Expect(transport::PeerId peer);
-  // For a receive from that peer, of a rank whose nearest NIC is `nearest`. Errors: kWouldBlock
-  // (not all have answered, but may yet), kNotFound (none of them reaches it).
+  // Chooses the NIC for a receive from that peer by a rank whose nearest NIC is `nearest`. Errors:
+  // kWouldBlock (not all have answered, but may yet), kNotFound (none of them reaches it).
   ErrorCode Choose(transport::PeerId peer, uint32_t nearest, uint32_t* nic);
-  // The NIC that moves messages to and from that peer of the transport, whatever the other node
-  // says it is. Null: there is no such NIC here, or there, or it has no deferred work.
+  // Returns the NIC of that number, if it moves messages to and from that peer of the transport;
+  // the number may come from the other node, unchecked. Null: there is no such NIC here, or there,
+  // or it has no deferred work.
   DeferredNic* Find(uint32_t nic, transport::PeerId peer);
 
-  // The descriptor from which ranks map the pages of that NIC's counters; -1: they do not. Any
-  // thread. It is open as long as this lives.
+  // Returns the descriptor from which ranks map the pages of that NIC's counters; -1: they do not
+  // map them. Any thread. It is open as long as this object lives.
   int PageDescriptor(uint32_t nic) const;
-  // That rank has gone: it stores to no page any more.
+  // Closes the parked counters of a rank that has gone, and so stores to no page any more.
   void ClosePagesOf(const void* rank);
 
-  // Once in a turn. Returns how much was done.
+  // Call it once in a turn. Returns how much was done.
   uint32_t Poll(transport::DeferredSink& sink, uint64_t now_ns);
   uint64_t NextNs(uint64_t now_ns) const;
 

@@ -15,8 +15,8 @@
 // which then fires at (2 + receives) n: the NIC adds them, as it adds what clears the send, by
 // increments of the send's target. A receive that has moved round n otherwise (by software, by
 // another NIC, before the send's NIC was ready) has it added by this class. No sum is reached too
-// early: nobody adds for round n+1 before all have added for n, for a receive's message n+1 needs
-// this rank's start n+1, which comes after the send's message n.
+// early: no NIC and no mover adds for round n+1 before all have added for n, because a receive's
+// message n+1 needs this rank's start n+1, which comes after the send's message n.
 //
 // Starts by a doorbell that several ends share reach the NIC as one addition, to a counter of its
 // own (SharedTrigger): it clears receives, and begins regular sends, by increments of their
@@ -27,14 +27,15 @@
 // sends that start together have one trigger (SharedTrigger), else each its own.
 //
 // Setting up. The registrar pins the done word, the message of a send, and the *target*, to which
-// the other end's NIC writes: a receive's window, or the word that clears a send. Then the keeper
-// hears of it, tells the other daemon, and hands what that says to Connect; starts that were made
-// meanwhile are not lost. Where the NIC cannot (no counters left, memory that it does not take) the
-// keeper hears that instead, before anything has moved.
+// the other end's NIC writes: a receive's window, or the word that clears a send. Then the mover
+// tells the keeper, which tells the other daemon, and passes that one's answer to Connect; starts
+// that were made meanwhile are not lost. Where the NIC cannot move the messages (no counters left,
+// memory that it does not take), the mover tells the keeper so, before anything has moved.
 //
-// Where the NIC's driver lets another process map the page of a counter, the rank is told of the
-// trigger's (CounterPage): from the next start on its stream adds to the trigger itself, and this
-// class arms and counts, but adds nothing. Ready sends then have a trigger each from the beginning.
+// Where the NIC's driver lets another process map the page of a counter, this class tells the rank
+// of the trigger's page (CounterPage): from the next start on its stream adds to the trigger
+// itself, and this class arms and counts, but adds nothing. Ready sends then have a trigger each
+// from the beginning.
 //
 // This class itself does the operations for which the NIC has no entry (DeferredPool), one by one,
 // by the same counters: the other end, and the other operations, do not notice. A round is armed
@@ -72,14 +73,16 @@ inline constexpr uint32_t kRoundsAhead = 2;
 
 class NicMover final : public PairMover {
  public:
-  // `peer`: of the whole transport; the NIC has it, too. `weight`: of the job. Begins to pin.
+  // Begins to pin. `peer`: a peer of the whole transport, which the NIC has, too. `weight`: of the
+  // job.
   NicMover(Pair& pair, PairKeeper& keeper, DeferredNic& nic, transport::PeerId peer,
            DeferredPool::Job job, uint32_t weight);
   ~NicMover() override;
   NicMover(const NicMover&) = delete;
   NicMover& operator=(const NicMover&) = delete;
 
-  // `other` is the place of the other end's OnNicOpen. The first one holds.
+  // Connects this end to `other`, the place that the other end's mover has passed to OnNicOpen.
+  // Only the first call counts.
   void Connect(NicPlace other);
   bool is_connected() const { return other_.has_value(); }
   const DeferredNic& nic() const { return nic_; }
@@ -94,8 +97,8 @@ class NicMover final : public PairMover {
   bool TryEnd() override;
 
  private:
-  // kBegin: the trigger of a regular send counts a start by the shared doorbell. kFollow: that of
-  // a follower counts a message of this receive.
+  // kBegin: the trigger of a regular send counts a start by the shared doorbell. kFollow: the
+  // trigger of a follower counts a message of this receive.
   enum class Kind : uint8_t { kMove, kClear, kStore, kBegin, kFollow };
   enum class Phase : uint8_t { kWaiting, kPosted, kDone };
   struct Operation {
@@ -127,16 +130,16 @@ class NicMover final : public PairMover {
   Chunk ChunkAt(uint32_t index) const;
   uint64_t ContextOf(const Operation& operation) const;
   bool is_regular_send() const { return pair_->is_send() && !pair_->is_ready(); }
-  // Something waits for its starts.
+  // Returns true if an operation waits for this end's starts.
   bool has_starts() const { return pair_->is_send() || !pair_->is_ready(); }
   bool IsShared(uint64_t round) const { return shared_ != nullptr && doorbell_.Counts(round); }
   StatusOr<transport::DeferredTrigger> TriggerOf(const Operation& operation);
-  // Nothing but a start fires such an operation.
+  // Returns true if only a start fires such an operation.
   bool IsFiredByStarts(Kind kind) const {
     return kind == Kind::kClear || kind == Kind::kBegin ||
            (kind == Kind::kMove && pair_->is_ready());
   }
-  // What its trigger counts in a round.
+  // Returns how far the trigger counts up in one round.
   uint64_t addends() const { return is_regular_send() ? 2 + pair_->follows.size() : 1; }
   StatusOr<transport::NicCounter> DoneCounterOf(Kind kind);
   bool IsReached(const Operation& operation);
@@ -156,7 +159,7 @@ class NicMover final : public PairMover {
   bool is_active() const {
     return ring_waits_ > rounds_done_ || (page_.Counts(armed_) && armed_ > rounds_done_);
   }
-  // No round that was wanted is under way.
+  // Returns true if no wanted round is under way.
   bool is_idle() const { return wanted_ <= rounds_done_; }
   uint32_t Poll(uint64_t now_ns);
   uint32_t Perform(Operation* operation, uint64_t now_ns);
@@ -197,7 +200,7 @@ class NicMover final : public PairMover {
   std::shared_ptr<SharedTrigger> shared_;         // of the doorbell that its starts share
   SharedDoorbell doorbell_;                       // of shared_
 
-  // What a regular send's trigger knows of a receive that it follows.
+  // How far the trigger of a regular send has counted the messages of a receive that it follows.
   struct Followed {
     uint64_t added = 0;                 // rounds that this class has added
     uint64_t by_nic_from = UINT64_MAX;  // the NIC adds this round, and all later ones

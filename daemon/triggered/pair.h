@@ -1,9 +1,9 @@
 // One end of a matched pair of persistent requests whose other end is on another node
 // (docs/stream_triggered.md).
 //
-// A Pair holds what is true of it whoever moves its messages. Its mover moves them: by packets and
-// writes of this daemon (SoftwareMover), or by deferred work of a NIC (NicMover). The mover tells
-// the keeper what has become of them; only the keeper ends a pair.
+// A Pair holds the state that does not depend on its mover. The mover moves its messages: by
+// packets and writes of this daemon (SoftwareMover), or by deferred work of a NIC (NicMover). The
+// mover tells the keeper of their ends; only the keeper ends a pair.
 //
 // Calling thread: the progress thread. Nothing blocks.
 #pragma once
@@ -43,28 +43,30 @@ struct SharedDoorbell {
 // doorbell, or by one that several ends share, so that one store of a stream starts all of them
 // (PairLayout::shares).
 //
-// The rank changes which doorbell it is while none of the end's starts is under way, or for starts
-// that it makes later, and says so before `armed` grows. So what is read after `armed` has grown
+// The rank changes the doorbell while none of the end's starts is under way, or for starts that it
+// makes later, and says so before `armed` grows. So a doorbell that is read after `armed` has grown
 // holds for all starts up to that one.
 //
 // Calling thread: the progress thread. Nothing blocks or allocates.
 class Starts {
  public:
-  // `region`: in which `end` lies, and the shared doorbell. Both outlive it.
+  // `region`: the memory in which `end` and the shared doorbell lie. Both arguments outlive this
+  // object.
   Starts(const shm::PairLayout* end, std::span<const std::byte> region)
       : end_(end), region_(region) {}
 
-  // Takes over what the rank has said since the last call; what it may not yet stays for a later
-  // one. `is_idle`: none of the starts that the caller has seen is under way. kCorrupt: the shared
-  // doorbell is none.
+  // Takes over starts and doorbells that the rank has announced since the last call; those that may
+  // not count yet stay for a later call. `is_idle`: none of the starts that the caller has seen is
+  // under way. kCorrupt: the shared doorbell is none.
   ErrorCode Refresh(bool is_idle);
-  // Starts that the rank has made, or enqueued, as far as was taken over.
+  // Returns the number of starts that the rank has made, or enqueued, as of the last Refresh.
   uint64_t announced() const { return announced_; }
-  // Starts that have been made. A failure of the doorbell shows, too.
+  // Returns the number of starts that have been made. A failure of the doorbell shows in it, too.
   uint64_t Made() const;
   const SharedDoorbell& shared() const { return shared_; }
 
-  // Whether more was announced than `done`. An announced start may not have been made yet.
+  // Returns true if the rank has announced more starts than `done`. An announced start may not have
+  // been made yet.
   bool IsArmed(uint64_t done) const;
 
  private:
@@ -92,17 +94,19 @@ class PairMover {
   // Takes up the starts that the doorbell tells of, and moves what can move. Returns how much was
   // done.
   virtual uint32_t Advance(uint64_t now_ns) = 0;
-  // Whether the next turn has to look at the pair again, even if nothing happens.
+  // Returns true if the next turn has to look at the pair again, even if nothing happens.
   virtual bool IsDue() const = 0;
-  // An operation with that context, the pair's, has ended.
+  // Tells the mover that an operation with that context, one of the pair's, has ended.
   virtual void OnEnd(uint64_t context, ErrorCode code) = 0;
-  // Whether the other end may hear of the end of a message before this one does.
+  // Returns true if the other end may hear of the end of a message before this one does.
   virtual bool may_lag() const = 0;
-  // The pair has failed: moves nothing any more.
+  // Tells the mover that the pair has failed: it moves nothing any more.
   virtual void OnFailed() = 0;
-  // The pair goes (it has failed), or gets another mover: does not touch it any more.
+  // Tells the mover that the pair goes (it has failed), or gets another mover: it does not touch
+  // the pair any more.
   virtual void Leave() = 0;
-  // After Leave. True: nothing of the pair's memory is with the NIC, or will be.
+  // Call it after Leave. Returns true once the NIC uses none of the pair's memory, and never will
+  // again.
   virtual bool TryEnd() = 0;
 };
 
@@ -141,26 +145,27 @@ struct Pair {
   bool is_ready() const { return plan.mode == shm::SendMode::kReady; }
   bool is_short() const { return plan.size_bytes <= kPacketDataBytes; }
   bool has_cells() const { return plan.cell_count > 1 && plan.mode == shm::SendMode::kStandard; }
-  // Its message, as the NIC names it, and the memory in which it lies. A short one that comes to
-  // device memory lands in the cell, and goes on by a stream.
+  // The address of the pair's message in this process, and the memory in which it lies. A short one
+  // that comes to device memory lands in the cell, and goes on by a stream.
   std::byte* message() const {
     return region != nullptr ? region->memory.begin() + plan.window.offset : landing().address();
   }
   const std::shared_ptr<const Region>& memory() const {
     return region != nullptr ? plan.window.region : landing().region;
   }
-  // The NIC alone reaches it, and is told of it.
+  // Returns true if only the NIC reaches the message, in device memory that it is told of.
   bool is_device() const { return region != nullptr && region->memory.by_stream; }
   std::optional<transport::DeviceMemory> device() const {
     return is_device() ? std::optional(region->memory.for_nic) : std::nullopt;
   }
-  // The messages that all receives that it follows have, so that as many of its own may move.
+  // Returns how many messages each of the receives that this send follows has at least; as many of
+  // its own may move.
   uint64_t followed_rounds() const;
-  // Its rank has announced a start that nobody has seen.
+  // Returns true if the pair's rank has announced a start that the mover has not taken up yet.
   bool is_armed() const { return error == ErrorCode::kOk && starts.IsArmed(seen); }
 
  private:
-  // Of a message that a CPU copies.
+  // Returns where a message lies that a CPU copies.
   const RegionPlace& landing() const { return plan.is_by_stream() ? plan.cells : plan.window; }
 };
 
@@ -170,22 +175,22 @@ struct NicPlace {
   uint64_t key = 0;
 };
 
-// What movers tell of their pairs.
+// The keeper of pairs, as their movers see it: hears what has become of the messages.
 class PairKeeper {
  public:
   virtual ~PairKeeper() = default;
-  // Something has happened: the pair is looked at in this turn, or the next.
+  // Has the pair looked at in this turn, or the next, because something has happened.
   virtual void Watch(Pair& pair) = 0;
   // Fails the pair with `error` at `deadline_ns`, unless another time is set before.
   virtual void SetDeadline(Pair& pair, uint64_t deadline_ns, ErrorCode error) = 0;
-  // So many messages are over, and the done word says so.
+  // Tells the keeper that `rounds` messages are over, and that the done word says so.
   virtual void OnRounds(Pair& pair, uint64_t rounds) = 0;
-  // It cannot go on: ends it, at both ends. Calls OnFailed of the mover.
+  // Ends a pair that cannot go on, at both ends. Calls OnFailed of the mover.
   virtual void OnBroken(Pair& pair, ErrorCode error) = 0;
-  // Its NIC is ready, and what the other end's NIC writes to is at `place` (nothing, of a ready
-  // send).
+  // Tells the keeper that the pair's NIC is ready, and that the other end's NIC is to write to
+  // `place` (a ready send has none).
   virtual void OnNicOpen(Pair& pair, NicPlace place) = 0;
-  // Its NIC cannot; nothing has moved. Gives the pair another mover.
+  // Gives the pair another mover, because its NIC cannot move the messages. None has moved yet.
   virtual void OnNicRefused(Pair& pair) = 0;
 };
 

@@ -4,11 +4,11 @@
 //
 // Each pair has a mover. Where the nodes' NICs have deferred work, they move the messages of pairs
 // without cells. The receiver's daemon proposes that, and which NIC, when the receive is first
-// started, for then the other daemon surely knows the pair; until it has, or has said otherwise,
+// started, because the other daemon surely knows the pair by then; until it has agreed, or refused,
 // nothing moves. If either NIC cannot, the daemons' software does it.
 //
 // Ranks have thousands of pairs, and start a few: only those that may have to do something are
-// looked at. One book has the deadlines of all, and one place ends a pair that fails.
+// looked at. One place keeps the deadlines of all, and one ends a pair that fails.
 //
 // A send may follow receives of its rank (shm::FollowWords): then it moves once their messages have
 // come. If one of them fails, so does the send, after the messages that it may still move.
@@ -43,30 +43,32 @@ namespace ferry::daemon {
 
 class Pairs final : private PairKeeper, private transport::DeferredSink {
  public:
-  // All outlive this. A message that takes longer than `timeout_ns` from the moment that it may
-  // move fails.
+  // All arguments outlive this object. A message that takes longer than `timeout_ns` from the
+  // moment that it may move fails.
   Pairs(transport::Transport& transport, progress::Outbound& outbound,
         progress::Registrar& registrar, progress::Registrations& registrations, uint64_t timeout_ns,
         DeferredRules deferred_rules = {});
   ~Pairs() override;
 
-  // Has the NIC take device memory of this rank, by `claim`. kOk: it has, for as long as that is
-  // held; kWouldBlock: ask again after a turn; else it is to be staged.
+  // Has the NIC take device memory of this rank, by `claim`. kOk: the NIC has it, for as long as
+  // the claim is held. kWouldBlock: ask again after a turn. Any other error: the memory has to be
+  // staged.
   ErrorCode Reach(progress::ServedRank& rank, const NicWindow& window, progress::Claim* claim);
-  // The rank is served here. kUnsupported: its window is device memory that the NIC does not reach.
+  // Adds one end of a pair, of a rank that is served here. kUnsupported: its window is device
+  // memory that the NIC does not reach.
   Status Add(progress::ServedRank& rank, const PairPlan& plan);
   void End(const PairName& name, uint64_t rounds, ErrorCode error);
-  // Its own rank takes it back. Afterwards, only a message that has failed may still be read: it
-  // counts in the users of its region and the operations of its rank.
+  // Removes a pair that its own rank takes back. Afterwards, only a message that has failed may
+  // still be read: it counts in the users of its region and the operations of its rank.
   void Remove(const PairName& name);
   void RemoveOf(const progress::ServedRank& rank);
-  // Before a region goes: the pairs that have their long messages there fail.
+  // Fails the pairs that have their long messages in a region that is about to go.
   void Release(const progress::ServedRegion& region);
-  // A device starts the matched request of this rank whose end lies there: rings its doorbell.
-  // *start: which start of it that is. kInvalidRequest: there is none that goes to another node, or
-  // its rank has not armed it; else why it failed.
+  // Starts, for a device, the matched request of this rank whose end lies at `end`: rings its
+  // doorbell. *start: the number of that start. kInvalidRequest: no matched request there goes to
+  // another node, or its rank has not armed it. Other errors: why the pair has failed.
   ErrorCode StartByRing(progress::ServedRank& rank, const shm::Location& end, uint64_t* start);
-  // The way to that rank is gone.
+  // Fails the pairs with a rank to which there is no way any more.
   void FailTo(const progress::Job& job, uint32_t peer, ErrorCode error);
 
   // Take the messages of the other daemon.
@@ -74,41 +76,42 @@ class Pairs final : private PairKeeper, private transport::DeferredSink {
                 const progress::WirePairWindow& window);
   void OnClear(progress::Job& job, const progress::PacketHeader& header,
                const progress::WirePair& clear);
-  // A message came: with its data, or it is in the window already.
+  // Takes a message that has come, with its data, or whose data is in the window already.
   void OnMessage(progress::Job& job, const progress::PacketHeader& header,
                  const progress::WirePair& message, std::span<const std::byte> data);
   void OnEnd(progress::Job& job, const progress::PacketHeader& header,
              const progress::WirePairEnd& end);
   void OnNic(progress::Job& job, const progress::PacketHeader& header,
              const progress::WirePairNic& nic);
-  // An operation has ended whose context has kPairContext.
+  // Takes the end of an operation whose context has kPairContext.
   void OnComplete(uint64_t context, ErrorCode code);
 
-  // Once in a turn. Returns how much was done.
+  // Call it once in a turn. Returns how much was done.
   uint32_t Advance(uint64_t now_ns);
-  // Whether a rank may write a doorbell at any moment, which nothing else tells of.
+  // Returns true if a rank may write a doorbell at any moment, which wakes no thread.
   bool is_armed() const;
-  // Whether a rank has armed pairs since the last Advance. Before a sleep: orders itself with the
-  // rank, which rings after it has said so.
+  // Returns true if a rank has armed pairs since the last Advance. Call it before a sleep: it is
+  // ordered with the rank, which rings after it has armed.
   bool any_newly_armed() const;
-  // Ends of messages in device memory that the NIC reached itself.
+  // Returns the number of ends of messages in device memory that the NIC reached itself.
   uint64_t device_direct() const { return device_direct_; }
-  // The bytes of long messages that are on their way, from or to this node.
+  // Returns the bytes of long messages that are on their way, from or to this node.
   uint64_t transfer_bytes() const { return network_.transfer_bytes; }
-  // When to advance even if nothing happens; UINT64_MAX: never.
+  // Returns the time at which to advance even if nothing happens; UINT64_MAX: never.
   uint64_t next_ns() const;
-  // The pool of one of Transport::Rails; null where it has no deferred work.
+  // Returns the pool of one of Transport::Rails; null where it has no deferred work.
   const DeferredPool* deferred_pool(size_t nic) const { return nics_.pool(nic); }
-  // As DeferredNics::PageDescriptor. Any thread.
+  // Returns DeferredNics::PageDescriptor of that NIC. Any thread.
   int PageDescriptor(uint32_t nic) const { return nics_.PageDescriptor(nic); }
 
  private:
-  // A mover that moves for no pair any more, until nothing of the memory is with the NIC.
+  // A mover whose pair is gone, or has another mover; kept until the NIC uses none of the memory.
   struct Leaving {
     uint64_t number;
     std::unique_ptr<PairMover> mover;
   };
-  // The pairs of a rank, and what SessionLayout::pairs_armed was at the last look at all.
+  // The pairs of a rank, and the value of SessionLayout::pairs_armed when all of them were last
+  // looked at.
   struct OfRank {
     uint64_t armed_seen = 0;
     std::vector<Pair*> pairs;
@@ -124,7 +127,7 @@ class Pairs final : private PairKeeper, private transport::DeferredSink {
   Pair* FindFollowed(const Pair& send, uint64_t end) const;
   void EndAfter(Pair& pair, uint64_t rounds, ErrorCode error);
 
-  // Who moves.
+  // ---- Movers ----
   static NicMover* NicOf(const Pair& pair);
   void MoveBySoftware(Pair& pair, bool is_agreed = false);
   void LeaveMover(Pair& pair);

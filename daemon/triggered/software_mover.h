@@ -3,7 +3,7 @@
 // A send moves when its doorbell has started it, unless it is ready the receiver is clear to send,
 // and the messages that it follows have come. A short message goes as a packet with its data, a
 // long one is written into the receiver's window by RMA and then announced. A receive's end tells
-// the sender of each start, and counts what has come.
+// the sender of each start, and counts the messages that have come.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,8 @@
 
 namespace ferry::daemon {
 
-// What the pairs of a daemon speak with others by. All that it refers to outlives it.
+// The parts of a daemon by which its pairs exchange packets and data with other daemons. All that
+// it refers to outlives it.
 struct PairNetwork {
   transport::Transport& transport;
   progress::Outbound& outbound;
@@ -38,7 +39,7 @@ struct PairNetwork {
 
 class SoftwareMover final : public PairMover {
  public:
-  // `is_agreed`: the sender of a receive knows that no NIC does it.
+  // `is_agreed`: the sender of this receive already knows that no NIC moves the messages.
   SoftwareMover(Pair& pair, PairKeeper& keeper, PairNetwork& network, bool is_agreed = false);
 
   // ---- What the other daemon says: of a send,

@@ -72,11 +72,11 @@ static_assert(std::all_of(kKernels.begin(), kKernels.end(), [](const KernelDescr
 inline constexpr const KernelDescription& Describe(Kernel kernel) {
   return kKernels[static_cast<size_t>(kernel)];
 }
-// Whether it is in DoubleKernelImages.
+// Returns true if the kernel is in DoubleKernelImages.
 inline constexpr bool IsDouble(Kernel kernel) { return kernel >= Kernel::kReduceF64; }
 
-// The kernel of a reduction, whose arguments are: control, to, left, right, count, the operation's
-// number. None: the operation is not defined for such numbers.
+// Returns the kernel of a reduction, whose arguments are: control, to, left, right, count, the
+// operation's number. None: the operation is not defined for such numbers.
 constexpr std::optional<Kernel> ReductionKernel(ReductionType type, ReductionOp op) {
   if (!IsReducible(type, op)) {
     return std::nullopt;

@@ -15,7 +15,7 @@
 
 namespace ferry::gpu {
 
-// Whether this process has loaded the library of the backend with this name.
+// Returns true if this process has loaded the library of the backend with this name.
 bool IsVendorLoaded(std::string_view backend);
 
 class LateVendors final : public LateBackends {

@@ -15,25 +15,25 @@
 
 namespace ferry::gpu {
 
-// The backend that the options name; with "auto" the first that can be opened. Takes no device
-// memory; loads the vendor's library, which may take some ten milliseconds. If a backend was named
-// and cannot be opened, returns its error: kNotFound (no library, driver or device), kUnsupported
-// (too old), or one about its options.
+// Opens the backend that the options name; with "auto" the first that can be opened. Takes no
+// device memory; loads the vendor's library, which may take some ten milliseconds. If a backend was
+// named and cannot be opened, returns its error: kNotFound (no library, driver or device),
+// kUnsupported (too old), or one about its options.
 StatusOr<std::unique_ptr<GpuBackend>> OpenBackend(const config::Options& options);
 
-// The same for a program's process, in which a library that is loaded stays: where the program has
-// loaded none, and there is no device, "auto" loads none either. LateVendors finds what comes
-// later.
+// Opens a backend, like OpenBackend, in a program's process, in which a loaded library stays: where
+// the program has loaded no vendor's library, and there is no device, "auto" loads none either.
+// LateVendors finds libraries that the program loads later.
 StatusOr<std::unique_ptr<GpuBackend>> OpenProgramsBackend(config::Options options);
 
-// A source that opens the backend when it is needed, and closes it once nobody has needed it for
-// gpu_idle_release_ms.
+// Returns a source that opens the backend when it is needed, and closes it once it has been idle
+// for gpu_idle_release_ms.
 std::shared_ptr<GpuSource> SourceOf(const config::Options& options,
                                     std::unique_ptr<GpuBackend> opened = nullptr);
 
-// Whether that source may open a GPU here: a vendor's device, whose driver is loaded, is there, or
-// the options name a backend, or a library that is there. The emulation on CPUs counts if it is
-// named. `root`: where /dev and /sys are, for tests.
+// Returns true if that source may open a GPU here: a vendor's device, whose driver is loaded, is
+// there, or the options name a backend, or a library that is there. The emulation on CPUs counts if
+// it is named. `root`: where /dev and /sys are, for tests.
 bool MayHaveGpus(const config::Options& options, const std::string& root = "");
 
 struct BackendReport {
