@@ -127,7 +127,7 @@ class Pairs final : private PairKeeper, private transport::DeferredSink {
   Pair* FindFollowed(const Pair& send, uint64_t end) const;
   void EndAfter(Pair& pair, uint64_t rounds, ErrorCode error);
 
-  // ---- Movers ----
+  // Movers.
   static NicMover* NicOf(const Pair& pair);
   void MoveBySoftware(Pair& pair, bool is_agreed = false);
   void LeaveMover(Pair& pair);

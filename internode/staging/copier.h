@@ -29,12 +29,12 @@ struct CopyTask {
   std::byte* local = nullptr;   // in the job's staging memory; kToProcess only reads it
   uint64_t size_bytes = 0;
   void* context = nullptr;            // the owner's
-  ErrorCode result = ErrorCode::kOk;  // set when it is collected; see common/process_memory.h
+  ErrorCode result = ErrorCode::kOk;  // set when the task is collected; see common/process_memory.h
   // The copy was given up, but may still be under way: its memory comes back by
   // StagingPool::Return.
   bool abandoned = false;
 
-  // For the trace: who copied, and when. Set by the copier if `timed`, else left alone.
+  // For the trace: the thread that copied, and when. The copier sets these if `timed`.
   bool timed = false;
   TracePlace place = TracePlace::kProgressThread;
   uint16_t worker = 0;
@@ -50,7 +50,7 @@ class CopySink {
   ~CopySink() = default;
 };
 
-// A user, beside the network, that wants to know staging memory before it is used: a GPU's driver,
+// A user, beside the network, that has to prepare staging memory before it is used: a GPU's driver,
 // which copies at full speed only from and to memory that it has pinned.
 //
 // Calling thread: any, one at a time for one range. May take milliseconds.
@@ -58,7 +58,7 @@ class MemoryUser {
  public:
   virtual ~MemoryUser() = default;
   virtual void Admit(std::byte* base, uint64_t bytes) = 0;
-  // The memory that was admitted there is about to go.
+  // Tells the user that the memory admitted at `base` is about to go.
   virtual void Dismiss(std::byte* base) = 0;
 };
 
@@ -66,32 +66,33 @@ class Copier {
  public:
   virtual ~Copier() = default;
 
-  // Tasks in the memory of `pool` may come from now on, at most pool.pieces() at a time / will not
-  // come any more.
+  // From Open to Close tasks in the memory of `pool` may come, at most pool.fragments() at a time.
   virtual void Open(StagingPool& pool) = 0;
   virtual void Close(StagingPool& pool) = 0;
-  // False: more tasks than were announced by Open.
+  // Queues a task. Returns false if there are more tasks than Open has announced.
   virtual bool Submit(const CopyTask& task) = 0;
-  // Tells `sink` of every finished task; it may submit. Returns how many.
+  // Tells `sink`, which may submit more, of every finished task. Returns how many there were.
   virtual uint32_t Collect(CopySink& sink) = 0;
-  // Gives up the copies for a rank that is about to go; false: they must be waited for.
+  // Gives up the copies for a rank that is about to go. Returns false if the caller must wait for
+  // their end.
   virtual bool Abandon(uint32_t lane, CopySink& sink) = 0;
-  // Submitted and not collected.
+  // Returns the number of tasks that are submitted and not collected.
   virtual uint32_t pending() const = 0;
-  // The user that must know the memory of pools before their blocks are used; null: nobody.
+  // Returns the user that must admit the memory of pools before their blocks are used; null: there
+  // is none.
   virtual std::shared_ptr<MemoryUser> memory_user() const { return nullptr; }
 };
 
-// A way for a job's data between the network and memory that it cannot reach: whose copies, by
-// which staging memory, in which blocks. The progress thread's.
+// A way for a job's data between the network and memory that it cannot reach: the copier, the
+// staging memory and the shape of its blocks. Only the progress thread uses it.
 //
 // A job has one for its ranks' private memory and one for device memory that only streams reach.
 struct Stage {
-  std::shared_ptr<Copier> copier;  // null: there is nobody who could copy
+  std::shared_ptr<Copier> copier;  // null: nothing can copy
   uint64_t block_bytes = 0;
   uint32_t blocks = 0;          // at most
   uint32_t least_blocks = 0;    // see StagingShape
-  bool shrinks = true;          // blocks that nobody needs may leave the pool
+  bool shrinks = true;          // idle blocks may leave the pool
   StagingPool* pool = nullptr;  // of the depot; null until it is needed
 };
 

@@ -1,12 +1,13 @@
-// Who of many may use the next of something that all share, such as the operations of the network:
-// so that one who never gives back what it has keeps nobody else from going on.
+// Shares out the slots of something that many flows use, such as the operations of the network, so
+// that a flow that never gives its slots back keeps no other flow from going on.
 //
 // Each flow (the work of one job with one node) has a line of its own, first come first served, and
-// a part of what there is: it may have that, and kLeast at least, also while others hold more than
-// theirs. What nobody else wants, a flow may have beside its part. So there may be more in use than
-// `most`, by what the others' parts are: whatever stands behind it has to have room for that.
+// a part of the slots: it may hold that many, and kLeast at least, also while others hold more than
+// their parts. Slots that no other flow wants, a flow may hold beyond its part. So more than `most`
+// slots may be in use, by as many as the others' parts: the resource behind them has to have room
+// for that.
 //
-// Thread: the progress thread. Allocates only for what waits.
+// Thread: the progress thread. Allocates only for users that wait.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +18,7 @@
 
 namespace ferry::progress {
 
-// Lives until SlotShares::Forget.
+// One user of SlotShares, which refers to it until SlotShares::Forget.
 struct SlotFlow {
   uint32_t under_way = 0;
   std::list<uint64_t> line;  // those that wait, under names of their own choice
@@ -53,8 +54,8 @@ class SlotShares {
     flow.line.push_back(id);
     List(flow);
   }
-  // Calls resume(id) for those that may go on; true: it waits again, and so do the others of its
-  // flow.
+  // Calls resume(id) for each waiting user that may go on. If resume returns true, that one waits
+  // again, and so do the others of its flow.
   template <typename Resume>
   void Advance(Resume&& resume) {
     for (size_t i = 0; i < flows_.size();) {
@@ -69,7 +70,7 @@ class SlotShares {
       i += i < flows_.size() && flows_[i] == &flow ? 1 : 0;
     }
   }
-  // The flow is about to go, with all that it has and wants.
+  // Drops all slots and waiting users of a flow that is about to go.
   void Forget(SlotFlow& flow) {
     under_way_ -= flow.under_way;
     flow.under_way = 0;

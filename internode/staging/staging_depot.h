@@ -16,15 +16,16 @@
 
 namespace ferry::progress {
 
-// The same for all jobs.
+// The rules for the staging memory of all jobs.
 struct StagingRules {
   FlowWeights weights = {};  // of a job's ranks
-  uint64_t idle_ns = 0;      // after which blocks above a pool's least go
+  uint64_t idle_ns = 0;      // after which idle blocks above a pool's least go
   // Each may be empty.
   SettleMemory settle = {};
   TellOperator tell = {};
-  // A fault on purpose, whenever a job is about to get its memory: an error stands for what goes
-  // wrong; kWouldBlock: the pool has no free block until `replenish` is called.
+  // Injects a fault whenever a job is about to get its memory. kWouldBlock: the pool has no free
+  // block until `replenish` is called; any other error: the job gets that error in place of its
+  // memory.
   std::function<ErrorCode(std::function<void()> replenish)> fault = {};
 };
 
@@ -36,7 +37,8 @@ struct StagingStatistics {
   uint32_t waits = 0;  // transfers
   uint64_t grown = 0;  // blocks, since the start
   uint64_t shrunk = 0;
-  // Ends of messages in device memory: that the NIC reached itself, and that went by blocks.
+  // Ends of messages in device memory: those that the NIC reached itself, and those that went by
+  // blocks.
   uint64_t device_direct = 0;
   uint64_t device_staged = 0;
 };
@@ -48,23 +50,23 @@ class StagingDepot {
       : registrar_(registrar), rules_(std::move(rules)) {}
 
   // Makes sure that the stage has its memory. Its blocks may be free only later. Errors: those of
-  // StagingPool::Create, and StagingPool::failure; those who wait for a block of a pool that fails
-  // must look at that when they advance. kUnsupported without a copier: it has no memory then.
+  // StagingPool::Create, and StagingPool::failure, at which transfers that wait for a block must
+  // look, too, when they advance; kUnsupported: the stage has no copier, and so no memory.
   ErrorCode Provide(Stage& stage);
-  // The job has ended, and the stage with it. Its memory, if it has any, is kept until the network
+  // Ends the stage of a job that has ended. Its memory, if it has any, is kept until the network
   // has let go of it, and until `not_before_ns` if peers may still be reading there.
   void Retire(const Stage& stage, uint64_t not_before_ns);
-  // Once in a turn, after those who wait for blocks have advanced: pools grow for those who still
-  // wait.
+  // Lets pools grow for transfers that wait for blocks. Call it once in a turn, after these have
+  // advanced.
   void Advance();
   // Looks whether tainted blocks can be used again, and pools shrunk.
   void Recycle(uint64_t now_ns);
 
   const std::vector<std::unique_ptr<StagingPool>>& pools() const { return pools_; }
   StagingStatistics Statistics() const;
-  // One more end of a message in device memory.
+  // Counts one more end of a message in device memory.
   void CountDevice(bool is_direct) { ++(is_direct ? device_direct_ : device_staged_); }
-  // Recycle has something to do, or will have.
+  // Returns true if Recycle has something to do, or will have.
   bool must_recycle() const;
 
  private:

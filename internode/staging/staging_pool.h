@@ -3,10 +3,9 @@
 // Half of the blocks serve data that leaves the node, half data that arrives: a transfer in one
 // direction then never waits for one in the other, and so never, around a corner, for itself. Each
 // half begins with a few blocks, gets more while transfers wait for one, and lets those go that
-// nobody has needed for a while; while there are too few, the job's ranks share them by their
-// weights. A few small cells, which the network does not know, carry parked messages (delivery.h)
-// to private memory. All of it is one sealed memfd: of other processes only the job's own worker
-// maps it.
+// have been idle for a while; while there are too few, the job's ranks share them by their weights.
+// A few small cells, which the network does not know, carry parked messages (delivery.h) to private
+// memory. All of it is one sealed memfd: of other processes only the job's own worker maps it.
 //
 // Calling thread: the progress thread (that of the transport). Does not block.
 #pragma once
@@ -33,8 +32,8 @@ namespace ferry::progress {
 
 using FlowWeights = std::map<uint32_t, uint32_t>;  // by flow, 1 or more; 1 for others
 
-// Decides who gets the next of something scarce: start-time fair queueing (Goyal, Vin and Cheng,
-// SIGCOMM 1996).
+// Decides which waiting transfer gets the next block: start-time fair queueing (Goyal, Vin and
+// Cheng, SIGCOMM 1996).
 //
 // Each flow (a rank) has a line of its own, first come first served. A grant costs its flow bytes /
 // weight of virtual time, and the flow that is furthest behind is next. So flows that want more
@@ -47,26 +46,28 @@ class FairQueue {
  public:
   explicit FairQueue(FlowWeights weights = {});
 
-  // `id`, the user's own name, waits behind the others of its flow. `part`: see PopIf.
+  // Puts `id`, a name of the user's choice, behind the others of its flow. `part`: see PopIf.
   void Push(uint32_t flow, uint64_t id, const SlotFlow* part = nullptr);
-  // Takes out the one whose turn it is. There must be one.
+  // Takes out the id whose turn it is. There must be one.
   uint64_t Pop() {
     return *PopIf([](const SlotFlow*) { return true; });
   }
-  // The same among those for whose part may_go(part) is true; nothing if there is none.
+  // Takes out the id whose turn it is among those for whose part may_go(part) is true; nothing if
+  // there is none.
   std::optional<uint64_t> PopIf(const std::function<bool(const SlotFlow* part)>& may_go);
-  // All that wait, in the order of their turns.
+  // Takes out all ids, in the order of their turns.
   std::vector<uint64_t> PopAll();
   bool empty() const { return size_ == 0; }
   size_t size() const { return size_; }
 
-  // The flow was given `bytes`, whether it waited for them or not.
+  // Notes that the flow was given `bytes`, after a wait or without one.
   void Charge(uint32_t flow, uint64_t bytes);
 
-  // The flow holds one more, or one less, of what is shared.
+  // Notes that the flow holds one block more, or less.
   void Hold(uint32_t flow) { ++FlowOf(flow).held; }
   void Drop(uint32_t flow) { --FlowOf(flow).held; }
-  // Its part of `total` among the flows that hold or want some, itself among them; rounded down.
+  // Returns the flow's part of `total` among the flows that hold or want blocks, itself among them;
+  // rounded down.
   uint32_t ShareOf(uint32_t flow, uint32_t total);
 
  private:
@@ -76,7 +77,7 @@ class FairQueue {
   };
   struct Flow {
     uint64_t weight = 1;
-    uint64_t start = 0;   // of what it is given next, while somebody waits; virtual time
+    uint64_t start = 0;   // of what it is given next, while one of its line waits; virtual time
     uint64_t finish = 0;  // of what it was given last
     uint32_t held = 0;
     std::deque<Waiting> line;
@@ -90,7 +91,7 @@ class FairQueue {
   size_t size_ = 0;
 };
 
-// Says what whoever runs the node should know. Any thread.
+// Tells the operator of the node something. Any thread.
 using TellOperator = std::function<void(const std::string& text)>;
 
 // The memory of which blocks are fragments.
@@ -100,8 +101,8 @@ struct StagingMemory {
   TellOperator tell;  // may be empty
 };
 
-// The memory of a staging block while it is a part of its pool: admitted to those who copy, and in
-// the end, when nobody has it any more, dismissed and its pages given back to the system.
+// The memory of a staging block while it is a part of its pool: admitted to its MemoryUser, and in
+// the end, when no owner is left, dismissed, and its pages given back to the system.
 //
 // A pool's memfd has its full size from the start, for the job's worker maps it once and it is
 // sealed against resizing. Pages come where they are first touched, and go by punching a hole: the
@@ -119,7 +120,7 @@ class BlockMemory {
   BlockMemory(const BlockMemory&) = delete;
   BlockMemory& operator=(const BlockMemory&) = delete;
 
-  // Once is enough.
+  // Tells the user of the memory, unless that was done before.
   void Admit();
 
  private:
@@ -156,7 +157,7 @@ struct StagingBlock {
   bool growing = false;      // pinned for the first time since it became a part of the pool
   bool tainted = false;      // needs another key
   uint32_t rank = 0;         // that has it, while it is lent
-  SlotFlow* flow = nullptr;  // the same: of whose part it is; null: of none
+  SlotFlow* flow = nullptr;  // the flow that it counts for, while it is lent; null: none
 };
 
 class StagingPool {
@@ -164,36 +165,36 @@ class StagingPool {
   static constexpr uint32_t kCells = 16;
 
   // Maps the blocks (2 or more); `settle` (may be empty) has the pages come from where they belong
-  // before anybody touches them. Registers those that it begins with: there are no free blocks
-  // until the registrar has done so. The registrar outlives all calls; see PinnedMemory for the
-  // end. Errors: kOutOfMemory, kInvalidArgument.
+  // before they are touched. Registers the blocks that the pool begins with: there are no free
+  // blocks until the registrar has done so. The registrar outlives all calls; see PinnedMemory for
+  // the end. Errors: kOutOfMemory, kInvalidArgument.
   static StatusOr<std::unique_ptr<StagingPool>> Create(Registrar& registrar,
                                                        const StagingShape& shape,
                                                        const SettleMemory& settle = {});
   StagingPool(const StagingPool&) = delete;
   StagingPool& operator=(const StagingPool&) = delete;
 
-  // Why the network has just refused the memory; ok: it has it, or nobody knows yet. Tell those who
-  // wait for a block, then Forgive it.
+  // Returns why the network has just refused the memory; ok: it has the memory, or has not decided
+  // yet. Tell the transfers that wait for a block, then call Forgive.
   const Status& failure() const { return failure_; }
   void Forgive() { failure_ = {}; }
-  // Has the registrar register what is not registered yet.
+  // Has the registrar register the blocks that are not registered yet.
   void PinAll();
-  // Gets more blocks where all are in use and somebody waits for one; they are free once the
-  // registrar has pinned them. If that fails, those who wait go on with what there is, and it is
-  // tried again after idle_ns.
+  // Adds blocks to a half in which all are in use and a transfer waits for one; they are free once
+  // the registrar has pinned them. If that fails, the transfers go on with the blocks that there
+  // are, and the pool tries again after idle_ns.
   void Grow();
   // Lets blocks go that were free all the time since the call before the last idle_ns.
   void Trim(uint64_t now_ns);
 
-  // Lends one to `rank`; null when none is free. A caller that finds others waiting has to wait
-  // behind them, and takes one when HasFree and its turn (waiters().Pop) have come. It counts for
-  // `flow`, which may be null.
+  // Lends a block to `rank`; null when none is free. A caller that finds others waiting has to wait
+  // behind them, and takes one when HasFree and its turn (waiters().Pop) have come. The block
+  // counts for `flow`, which may be null.
   StagingBlock* Take(StagingUse use, uint32_t rank, SlotFlow* flow = nullptr);
-  // So much moves through the block: it counts against the share of its rank.
+  // Counts `bytes`, which move through the block, against the share of its rank.
   void Charge(const StagingBlock& block, uint64_t bytes);
-  // How many blocks one transfer of the rank may have, if that is `usual` while there are enough:
-  // more when others wait and it would get less than its rank's share otherwise.
+  // Returns how many blocks one transfer of the rank may have: `usual` while there are enough, more
+  // when others wait and it would otherwise get less than its rank's share.
   uint32_t Window(StagingUse use, uint32_t rank, uint32_t usual);
   bool HasFree(StagingUse use) const { return !HalfOf(use).free.empty(); }
   void Give(StagingBlock* block);
@@ -203,47 +204,48 @@ class StagingPool {
   // Looks whether tainted blocks can be used again.
   void Recycle();
 
-  // Room of shm::kCellBytes for a parked message; null when none is free.
+  // Returns a cell, room of shm::kCellBytes for a parked message; null when none is free.
   std::byte* TakeCell();
   void GiveCell(std::byte* cell) { free_cells_.push_back(cell); }
 
-  // A block or cell that an abandoned copy may still touch is over: it can be used again.
+  // Takes back a block or cell at the end of the abandoned copy that could still touch it.
   void Return(std::byte* fragment);
 
-  // Those who wait for a block, by rank, under names of their own choice.
+  // The transfers that wait for a block, by rank, under names of their own choice.
   FairQueue& waiters(StagingUse use) { return HalfOf(use).waiters; }
   const FairQueue& waiters(StagingUse use) const { return HalfOf(use).waiters; }
 
-  // The parts of the nodes that the job's ranks talk to, so that one which stands still does not
-  // have all blocks. Ask before Take.
+  // The parts of the nodes that the job's ranks talk to, so that a node that stands still does not
+  // hold all blocks. Ask before Take.
   SlotShares& shares(StagingUse use) { return HalfOf(use).shares; }
 
-  // Lends no block, as if all were in use, until Replenish (for tests, see daemon/faults/).
+  // Exhaust makes the pool lend no block, as if all were in use, until Replenish (for tests, see
+  // daemon/faults/).
   void Exhaust();
   void Replenish();
 
-  // Peers may still read the blocks that are lent or tainted: after the end of the pool these stay
-  // until then.
+  // Keeps the blocks that are lent or tainted until that time, also after the end of the pool,
+  // because peers may still read them.
   void KeepLentUntil(uint64_t time_ns);
 
   uint64_t block_bytes() const { return shape_.block_bytes; }
-  // Blocks and cells: the most there can ever be in use at a time.
+  // Returns the most blocks and cells that can ever be in use at a time.
   uint32_t fragments() const;
   uint32_t IndexOf(const StagingBlock& block) const {
     return static_cast<uint32_t>(&block - blocks_.data());
   }
-  // That can be lent now, or are.
+  // Returns the number of blocks that are lent, or can be.
   uint32_t blocks() const;
   uint32_t most_blocks() const { return shape_.blocks; }
-  // There are more than it is to keep.
+  // Returns true if the pool has more blocks than it is to keep.
   bool has_spare() const;
-  // Since it was made: blocks that it got beside the first ones, and let go.
+  // Return the number of blocks that the pool has got beside the first ones, and has let go.
   uint64_t grown() const { return grown_; }
   uint64_t shrunk() const { return shrunk_; }
   bool has_tainted() const { return !tainted_.empty(); }
-  // Blocks in use or tainted.
+  // Returns the number of blocks in use or tainted.
   uint32_t busy() const;
-  // For the job's worker.
+  // The pool's memfd, for the job's worker.
   std::shared_ptr<const UniqueFd> fd() const { return {memory_, &memory_->fd}; }
   std::byte* base() const { return memory_->mapping.base(); }
   uint64_t size_bytes() const { return memory_->mapping.size_bytes(); }

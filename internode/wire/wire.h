@@ -66,13 +66,13 @@ enum class PacketKind : uint8_t {
   kParted = 25,  // body: WireEnded
 };
 
+// A flag in PacketHeader::flags of a kRemoteRts, beside those of a descriptor: all of the data
+// comes with the packet, its sender is through with the message, and no later packet says so.
+inline constexpr uint8_t kFlagDataPushed = 128;
+
 // `source` and `destination` are ranks: those of the message for kEager, kRemoteRts, kPut and
 // kRetract; of the packet itself for the others (a kCredit's source is the rank that gives it, a
 // kRtr's the one that receives, a kOneSidedDone's the one whose memory it was).
-// Beside those of a descriptor, in PacketHeader::flags of a kRemoteRts: all of the data comes with
-// it, its sender is through with it, and nobody says so again.
-inline constexpr uint8_t kFlagDataPushed = 128;
-
 struct PacketHeader {
   uint32_t magic;
   uint8_t version;
@@ -202,8 +202,8 @@ struct WirePutDone {
 };
 static_assert(sizeof(WirePutDone) == 16);
 
-// Who counts the operations of a rank with a peer: the rank those of its lane, its daemon those of
-// its rings of devices.
+// The sequence in which an operation of a rank with a peer is counted: the rank counts those of its
+// lane, its daemon those of its rings of devices.
 enum class OneSidedStream : uint8_t { kLane = 0, kRings = 1 };
 inline constexpr uint32_t kOneSidedStreams = 2;
 
@@ -224,7 +224,8 @@ struct WireOneSided {
 };
 static_assert(sizeof(WireOneSided) == 40 && sizeof(WireOneSided) % 8 == 0);
 
-// That operation is over, and all before it: those that fail, or have answers, are told of alone.
+// Reports that an operation is over, and all before it. Operations that fail, or have answers, are
+// reported one by one.
 struct WireOneSidedDone {
   uint64_t number;
   uint64_t value;  // what an atomic operation has found
@@ -233,7 +234,7 @@ struct WireOneSidedDone {
 };
 static_assert(sizeof(WireOneSidedDone) == 24);
 
-// An RTS as any other, but by a daemon, and for that long get.
+// The RTS for the bytes of a long get, sent by the daemon of the rank whose memory holds them.
 struct WireOneSidedRts {
   WireSend get;
   WireRts rts;
@@ -254,8 +255,8 @@ struct WirePairEnd {
 };
 static_assert(sizeof(WirePairEnd) == 16);
 
-// The NICs are to move the messages of a matched pair: which of the nodes' NICs, and where the
-// other end's writes to.
+// Proposes, or refuses, that the NICs move the messages of a matched pair: which of the nodes'
+// NICs, and the place that the other end's NIC writes to.
 struct WirePairNic {
   uint64_t channel;  // the callee's number for it
   uint64_t key;
@@ -277,7 +278,7 @@ std::span<const std::byte> BytesOf(const Body& body) {
   return std::as_bytes(std::span<const Body, 1>(&body, 1));
 }
 
-// Nothing when the body does not have that size.
+// Returns the body of that type; nothing if the bytes do not have that size.
 template <typename Body>
 std::optional<Body> BodyOf(std::span<const std::byte> bytes) {
   if (bytes.size() != sizeof(Body)) {
@@ -288,7 +289,8 @@ std::optional<Body> BodyOf(std::span<const std::byte> bytes) {
   return body;
 }
 
-// The same of a body that goes on with data.
+// Returns the body of that type at the beginning of `bytes`, behind which data may follow; nothing
+// if they are too few.
 template <typename Body>
 std::optional<Body> HeadOf(std::span<const std::byte> bytes) {
   return BodyOf<Body>(bytes.first(std::min(bytes.size(), sizeof(Body))));
@@ -307,8 +309,8 @@ constexpr size_t PaddingOf(size_t packet_bytes) {
   return (kPacketAlignment - packet_bytes % kPacketAlignment) % kPacketAlignment;
 }
 
-// Takes the first packet off a frame. Nothing, and the frame stays as it is, when it does not begin
-// with a packet of this version; keys and ranks are not looked at.
+// Takes the first packet off a frame. Returns nothing, and leaves the frame as it is, if that does
+// not begin with a packet of this version; does not look at keys and ranks.
 inline std::optional<Packet> TakePacket(std::span<const std::byte>* frame) {
   Packet packet;
   if (frame->size() < sizeof(packet.header)) {

@@ -5,7 +5,7 @@
 // data are packed before, or unpacked after, where they are no run of bytes. Private memory of
 // others is reached in the ways of private_memory.h.
 //
-// Calling thread: that of the call. Blocks where data have to be unpacked or the owner is asked.
+// Calling thread: that of the call. Blocks where data have to be unpacked, or the owner is asked.
 #pragma once
 
 #include <cstdint>
@@ -41,11 +41,11 @@ struct WindowAddress {
 Failure FindWindowAddress(Win& win, int rank, int64_t disp, const Elements& there,
                           WindowAddress* window_address);
 
-// What lies there, as one-sided operations name it.
+// Returns the memory at `offset` from that address, as one-sided operations name it.
 client::RemoteAddress RemoteAddressAt(const WindowAddress& window_address, int64_t offset);
 
-// Whether that is private memory of another node, which operations reach while this process has a
-// direct link to its owner. They return kUnsupported while it has none.
+// Returns true if the address is in private memory of another node, which operations reach while
+// this process has a direct link to its owner. They return kUnsupported while it has none.
 bool IsReachedByLink(const WindowAddress& window_address);
 
 // Calls use(offset from the beginning of the target's memory, length) for each run of bytes there,
@@ -62,8 +62,8 @@ Failure ForEachRunAt(const WindowAddress& window_address, const Elements& there,
   return failure;
 }
 
-// Both sides have the same number of bytes. With `operation` what is under way afterwards is in its
-// context; *is_over: nothing is.
+// Carry out MPI_Put and MPI_Get, of as many bytes at both sides. Operations that are under way
+// afterwards are in the context of `operation`, if it is given; *is_over: none is under way.
 Failure Put(Win& win, const WindowAddress& window_address, const Elements& here,
             const Elements& there, Operation* operation, bool* is_over);
 Failure Get(Win& win, const WindowAddress& window_address, const Elements& here,

@@ -2,9 +2,10 @@
 // heap: ranks of its node map it, those of other nodes reach it by one-sided operations, which the
 // CPU of its node carries out. So all of them agree, and its owner takes no part.
 //
-// Who writes what in a block of rank r: `lock` and `stands[o]` rank o, by atomic operations
-// (locks.h); `posts[o]` and `completes[o]` only rank o, which counts up; `elements` whoever changes
-// elements of r's private memory (private_memory.h); the rest only r.
+// The writers of the words in a block of rank r: each rank o writes `lock` and `stands[o]`, by
+// atomic operations (locks.h); only rank o counts up `posts[o]` and `completes[o]`; each rank that
+// changes elements of r's private memory writes `elements` (private_memory.h); only r writes the
+// rest.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +19,7 @@
 
 namespace ferry::mpi {
 
-// What a rank has to do with another one's lock.
+// How a rank stands towards the lock of another.
 enum Stand : uint32_t {
   kApart = 0,
   kShares = 1,         // holds it, or tries to, as one of several
@@ -27,7 +28,7 @@ enum Stand : uint32_t {
 };
 
 struct ControlLayout {
-  // Of a window of so many ranks.
+  // The layout for a window of `size` ranks.
   explicit constexpr ControlLayout(int size) : size(static_cast<uint64_t>(size)) {}
 
   static constexpr uint64_t lock() { return 0; }        // uint32_t; see locks.h
@@ -45,23 +46,24 @@ struct ControlLayout {
 // The block of one rank of the window, as this process reaches it. Calling thread: any, after Open.
 class ControlBlock {
  public:
-  // `own`: its address, if it is this process' own. `context`: of what it is told. Blocks on the
-  // daemon where it has to be mapped.
+  // `own`: the block's address, if it is this process's own. `context`: that of the operations by
+  // which this process tells its owner of changes. Blocks on the daemon where the block has to be
+  // mapped.
   Failure Open(client::OneSidedContext* context, uint32_t rank, bool is_local, std::byte* own,
                const shm::Location& where, uint64_t size_bytes);
 
-  // Each returns what was there in *found. An error: the rank is gone.
+  // Each stores the old value in *found. An error: the rank is gone.
   ErrorCode Load(uint64_t offset, uint32_t* found) const;
   ErrorCode Load(uint64_t offset, uint64_t* found) const;
   ErrorCode Swap(uint64_t offset, uint32_t value, uint32_t* found) const;
   ErrorCode CompareSwap(uint64_t offset, uint32_t expected, uint32_t value, uint32_t* found) const;
-  // Stores a word, and wakes its rank, which may rest until it changes. What was waited for before
-  // is there.
+  // Stores a word, and wakes its rank, which may rest until the word changes. Operations whose end
+  // was awaited before are complete by then.
   ErrorCode Tell(uint64_t offset, uint64_t value) const;
   // Copies words of 4 bytes, which may change meanwhile.
   ErrorCode Read(uint64_t offset, void* to, uint64_t size_bytes) const;
 
-  // Of a block that is local.
+  // The lock of elements, of a local block.
   shm::ElementLock& elements() const { return At<shm::ElementLock>(ControlLayout::elements()); }
 
   bool is_local() const { return base_ != nullptr; }

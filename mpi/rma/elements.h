@@ -17,19 +17,20 @@
 namespace ferry::mpi {
 
 // The predefined datatype that `type` is made of, if MPI_Accumulate and its like take the operation
-// for it. MPI_ERR_OP: it is a program's own, or not for such elements; MPI_ERR_TYPE: the datatype
-// is not made of one predefined one.
+// for it. MPI_ERR_OP: the operation is a program's own, or not for such elements; MPI_ERR_TYPE: the
+// datatype is not made of one predefined one.
 Failure FindElements(const Op& op, const Datatype& type, const Datatype** elements);
 
-// The operation, as whoever carries it out knows it. Nothing: there is none on such elements.
+// Returns the operation in the form in which it is carried out (shm/accumulate.h); nothing if it is
+// not defined on such elements.
 std::optional<shm::Accumulation> AccumulationOf(const Op& op, const BasicType& basic);
 
-// Pairs with gaps, which packed data do not have: `packed` has as many as `laid_out`, where each
-// lies as in memory. Gaps become zeros.
+// Turn packed pairs into pairs that lie as in memory, with gaps (which become zeros), and back.
+// `packed` has as many pairs as `laid_out`.
 void LayOutPairs(const BasicType& pair, const std::byte* packed, std::vector<std::byte>* laid_out);
 void PackPairs(const BasicType& pair, const std::vector<std::byte>& laid_out, std::byte* packed);
 
-// Whether MPI_Compare_and_swap takes such elements (section 12.3.4).
+// Returns true if MPI_Compare_and_swap takes such elements (section 12.3.4).
 bool IsComparable(const BasicType& type);
 
 }  // namespace ferry::mpi

@@ -1,5 +1,5 @@
-// Which epochs of a window this process has open: what it may do now, by MPI 5.0, section 12.5.
-// Only this process' own calls count; what others do is not known here.
+// The epochs of a window that this process has open, and so the calls that it may make now, by MPI
+// 5.0, section 12.5. Only this process's own calls count; those of others are not known here.
 //
 // A fence opens an access epoch to all, which ends with the next fence, or where another kind of
 // epoch begins: a fence that no operation follows opens none.
@@ -25,30 +25,31 @@ class Epochs {
  public:
   explicit Epochs(int size) : open_(new std::atomic<Access>[size]()), locks_(size) {}
 
-  // Whether operations on the target's memory may begin.
+  // Returns true if operations on the target's memory may begin.
   bool MayAccess(int target) const {
     return open_to_all_.load(std::memory_order_relaxed) ||
            open_[target].load(std::memory_order_relaxed) != Access::kNone;
   }
-  // Whether this process alone may access it: nobody else changes elements there meanwhile.
+  // Returns true if only this process may access the target's memory, so that no other changes
+  // elements there meanwhile.
   bool IsAlone(int target) const {
     return open_[target].load(std::memory_order_relaxed) == Access::kAlone;
   }
   Failure CheckAccess(int target) const;
-  // Whether MPI_Win_flush and the like may be called: there is a passive epoch, with that target or
-  // (kAbsent) any.
+  // Checks that MPI_Win_flush and the like may be called: a passive epoch is open, with that target
+  // or (kAnyTarget) any.
   static constexpr int kAnyTarget = -1;
   Failure CheckPassive(int target) const;
-  // MPI_Win_lock_all was called: for all targets. Takes no lock.
+  // Returns true between MPI_Win_lock_all and MPI_Win_unlock_all. Takes no mutex.
   bool IsAllLocked() const { return lock_all_.load(std::memory_order_relaxed) != LockKind::kNone; }
-  // MPI_Win_free may come now.
+  // Checks that MPI_Win_free may come now.
   Failure CheckFree() const;
 
   Failure CheckFence() const;
   void Fence(bool opens);
 
-  // Lock: the epoch is open from then on, so that only one of two threads goes on. Unlock ends it,
-  // and says of which kind it was.
+  // Lock opens the epoch, so that only one of two threads goes on. FindLock says of which kind it
+  // is, and Unlock ends it.
   Failure Lock(int target, LockKind kind);
   Failure FindLock(int target, LockKind* kind) const;
   void Unlock(int target);
@@ -56,8 +57,8 @@ class Epochs {
   Failure FindLockAll(LockKind* kind) const;
   void UnlockAll();
 
-  // MPI_Win_start to MPI_Win_complete, and MPI_Win_post to MPI_Win_wait: of these ranks of the
-  // window.
+  // Epochs from MPI_Win_start to MPI_Win_complete, and from MPI_Win_post to MPI_Win_wait, with
+  // these ranks of the window.
   Failure Start(std::vector<int> targets);
   Failure FindStarted(std::vector<int>* targets) const;
   void Complete();

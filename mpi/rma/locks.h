@@ -2,14 +2,15 @@
 // 12.5.3). Its owner takes no part: all is done by atomic operations on words of its control block.
 //
 // The word `lock` names the rank that holds it alone (plus 1), or is 0; its upper bit says that
-// others wait. Who shares it says so in `stands`, each in a word of its own, before it looks at the
-// word; who wants it alone first takes the word, and then waits until nobody shares it (so those
-// who want it alone are not kept out by a stream of others). When it is given back and somebody
-// waits, the next in the order of ranks gets it, if that one wants it alone.
+// others wait. A rank that shares the lock says so in `stands`, where it has a word of its own,
+// before it looks at `lock`; a rank that wants the lock alone first takes `lock`, and then waits
+// until no rank shares it (so a stream of sharing ranks does not keep it out). When a rank gives
+// the lock back while others wait, the next in the order of ranks gets it, if that one wants it
+// alone.
 //
-// Each word tells whose it is. So the lock of a rank that has died is seen to be that: whoever
-// meets it takes the dead one's part out, and its call fails with MPI_ERR_PROC_ABORTED, since what
-// that rank was changing may be half done. The next call finds the lock free.
+// Each word names its rank. So other ranks recognise the lock of a rank that has died: the one that
+// meets it takes the dead rank's part out, and its call fails with MPI_ERR_PROC_ABORTED, since the
+// dead rank's changes may be half done. The next call finds the lock free.
 //
 // Calling thread: that of the call. All block. Failures: MPI_ERR_PROC_ABORTED.
 #pragma once
@@ -19,9 +20,9 @@
 
 namespace ferry::mpi {
 
-// `kind`: kShared or kExclusive. After a failure the lock is not held.
+// Takes the target's lock. `kind`: kShared or kExclusive. After a failure the lock is not held.
 Failure TakeLock(Win& win, int target, LockKind kind);
-// Gives it back; what was done under it has to be over.
+// Gives the lock back; operations under it have to be over.
 Failure GiveLock(Win& win, int target, LockKind kind);
 
 }  // namespace ferry::mpi

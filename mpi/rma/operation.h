@@ -1,5 +1,5 @@
-// A put, get or accumulate that has a request of its own (MPI_Rput and so on). It ends with that,
-// or with the epoch, whichever comes first.
+// A put, get or accumulate that has a request of its own (MPI_Rput and so on). It ends with that
+// request, or with the epoch, whichever comes first.
 //
 // Calling thread: any.
 #pragma once
@@ -23,17 +23,17 @@ class Operation final : public Request {
 
   client::OneSidedContext* context() const { return context_; }
   int target() const { return target_; }
-  // What is to be done with what was got, once it is here.
+  // Sets the work to be done once the data that were got are here.
   void SetRest(std::function<Failure()> rest) { rest_ = std::move(rest); }
 
-  // Waits until it is over, and says how it went. Blocks.
+  // Waits until the operation is over, and returns its failure. Blocks.
   Failure Finish();
   bool is_over() const { return is_over_.load(std::memory_order_acquire); }
 
   bool IsDone() override;
   Failure End(MPI_Status* status) override;
   int32_t awaited_peer() const override;
-  // The window's, whose error handler hears of failures.
+  // The window's communicator, whose error handler hears of failures.
   Comm* comm() const override { return &win_->comm(); }
 
  private:

@@ -6,7 +6,7 @@
 // reach others ask the owner for accumulates alone: it copies elements, changes them, and copies
 // them back.
 //
-// Whoever changes elements holds the lock of their owner's control block meanwhile: so all
+// A process that changes elements holds the lock of their owner's control block meanwhile: so all
 // accumulates agree with each other, whichever way they come.
 //
 // Calling thread: CarryOut: any; blocks until it is done.
@@ -42,16 +42,17 @@ struct PrivateWish {
   PrivateRun run;
 };
 
-// Has it done in memory of a rank of the window; runs count from the beginning of that memory.
-// `data`: the bytes of all runs; of accumulates whole elements, or null if they take no operands;
-// of kCompareSwap the value to compare with, then the new one. `found`: kGet, kGetAccumulate,
-// kCompareSwap: what was there, as many bytes. Gaps of pairs count as bytes of both, and are left
-// alone in the memory.
+// Carries out `wish` in memory of a rank of the window; runs count from the beginning of that
+// memory. `data`: the bytes of all runs; of accumulates whole elements, or null if they take no
+// operands; of kCompareSwap the value to compare with, then the new one. `found`: kGet,
+// kGetAccumulate, kCompareSwap: what was there, as many bytes. Gaps of pairs count as bytes of
+// both, and are left alone in the memory.
 Failure CarryOut(Win& win, int target, const Exposed& memory, PrivateWish wish,
                  std::span<PrivateRun> runs, const std::byte* data, std::byte* found);
 
-// The owner's thread. Runs until it ends. It looks for wishes often while there are some, and less
-// often the longer there are none: every millisecond at last.
+// The thread of the memory's owner that carries out others' wishes, from construction to
+// destruction. It looks for wishes often while some come, and less often the longer none has come:
+// every millisecond at last.
 class PrivateService {
  public:
   explicit PrivateService(Win& win);

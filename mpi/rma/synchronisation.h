@@ -1,7 +1,9 @@
-// The calls that begin and end epochs (MPI 5.0, section 12.5). Arguments have been looked at.
+// The calls that begin and end epochs (MPI 5.0, section 12.5). The callers have checked the
+// arguments.
 //
 // MPI_Win_post counts up a word in each origin's control block, for which MPI_Win_start waits, and
-// MPI_Win_complete one in each target's, for which MPI_Win_wait does: so nobody answers anybody.
+// MPI_Win_complete one in each target's, for which MPI_Win_wait does: so no process has to answer
+// another.
 //
 // Calling thread: that of the call. All but Test block. After a failure an epoch that was to end
 // has ended, and one that was to begin has not begun. Failures: MPI_ERR_RMA_SYNC;
@@ -32,7 +34,8 @@ Failure Complete(Win& win);
 Failure Wait(Win& win);
 Failure Test(Win& win, bool* is_over);
 
-// The program's loads and stores before it, and after it, are not mixed with others' operations.
+// Carries out MPI_Win_sync: keeps the program's loads and stores before it apart from those after
+// it, as others' operations see them.
 void Sync();
 
 }  // namespace ferry::mpi

@@ -11,8 +11,8 @@ namespace ferry::mpi {
 
 inline constexpr uint64_t kLongestRestNs = 2'000'000;
 
-// Returns once look() is true, or once it is still false after deaths() has returned an error,
-// which is asked for in long waits: what somebody has stored before it died counts.
+// Returns once look() is true, or once it is still false after deaths(), called in long waits, has
+// returned an error: so a word that a rank stored before it died counts.
 template <typename Look, typename Deaths>
 Failure AwaitWords(client::WordWait::From from, Look&& look, Deaths&& deaths) {
   if (look()) {

@@ -1,9 +1,9 @@
 // The object of an MPI_Win: memory that each process of a group lets the others put to, get from
 // and change, without taking part (MPI 5.0, chapter 12).
 //
-// Operations are libferry's one-sided ones (client/api/one_sided.h). What a process exposes is
-// *shared* memory (of libferry's heap, or a segment of the window's own): ranks of its node map it,
-// those of other nodes reach it by its segment; or memory that only *streams* reach; or *private*
+// Operations are libferry's one-sided ones (client/api/one_sided.h). The memory that a process
+// exposes is *shared* (of libferry's heap, or a segment of the window's own): ranks of its node map
+// it, those of other nodes reach it by its segment; or only *streams* reach it; or it is *private*
 // memory of the program's own (private_memory.h).
 //
 // Calling thread: any that the thread level allows, as the standard says: not two at a time in
@@ -40,7 +40,7 @@ class AttachedMemory;
 class Operation;
 class PrivateService;
 
-// How others reach what a process exposes.
+// How others reach the memory that a process exposes.
 enum class Reach : uint32_t { kNone, kShared, kByStream, kPrivate };
 
 // Memory that a process exposes, as this process reaches it.
@@ -53,12 +53,13 @@ struct Exposed {
   std::byte* mapped = nullptr;  // where this process has it; null: only operations reach it
   std::shared_ptr<std::byte> mapping;
 
-  // Private memory that is so is its process's alone, which carries out what others want.
+  // Returns true if only streams reach it. Such private memory only its own process reaches, which
+  // carries out others' wishes.
   bool is_by_stream() const { return (location.flags & shm::kLocationByStream) != 0; }
 };
 
-// As the owner says where it lies, which for private memory is its address, with the segment of an
-// Exposure as the region; but for `mapped`.
+// ExposedAt returns all but `mapped` of an Exposed, from the owner's word of where the memory lies:
+// for private memory its address, with the segment of an Exposure as the region.
 bool IsPrivate(const shm::Location& where);
 Exposed ExposedAt(uint32_t rank, const shm::Location& where, uint64_t size_bytes);
 
@@ -75,7 +76,7 @@ class Exposure {
     return *this;
   }
 
-  // 0: they do not.
+  // The segment by which direct links reach the memory; 0: they do not reach it.
   uint32_t segment() const { return segment_; }
   void End();
 
@@ -89,12 +90,13 @@ struct WindowTarget {
   bool is_local = false;  // of this node
   int64_t disp_unit = 1;
   Exposed memory;  // none in a dynamic window
-  // What it has attached to a dynamic window, by address, as of `attached_version`.
+  // The memory that the process has attached to a dynamic window, by address, as of
+  // `attached_version`.
   std::shared_ptr<const std::vector<Exposed>> attached;
   uint64_t attached_version = 0;
   ControlBlock control;
-  // Calls of MPI_Win_post and MPI_Win_complete that this process has told it of, and those of its
-  // that this process has met (synchronisation.h).
+  // The number of MPI_Win_post and MPI_Win_complete of which this process has told that one, and of
+  // that one's calls that this process has met (synchronisation.h).
   uint64_t posts_told = 0;
   uint64_t posts_met = 0;
   uint64_t completes_told = 0;
@@ -109,11 +111,11 @@ class WindowMemory {
   WindowMemory(const WindowMemory&) = delete;
   WindowMemory& operator=(const WindowMemory&) = delete;
 
-  // From libferry's heap while that has room, else a segment of its own. MPI_ERR_NO_MEM. Blocks on
-  // the daemon.
+  // Allocates from libferry's heap while that has room, else a segment of its own. MPI_ERR_NO_MEM.
+  // Blocks on the daemon.
   Failure Allocate(uint64_t size_bytes, uint64_t alignment);
   void Free();
-  // Leaves it to the process for good: others may still use it.
+  // Leaves the memory to the process for good, because others may still use it.
   void Leave();
   std::byte* base() const { return base_; }
 
@@ -125,7 +127,7 @@ class WindowMemory {
 
 class Win : public Object {
  public:
-  // `comm`: the window's own, of the same group as the program's.
+  // `comm`: the window's own communicator, of the group of the program's.
   Win(Ref<Comm> comm, int flavor);
   ~Win() override;
 
@@ -142,37 +144,39 @@ class Win : public Object {
   const WindowTarget& own() const { return target(rank()); }
   ControlLayout control() const { return ControlLayout(size()); }
   Epochs& epochs() { return epochs_; }
-  // Of a dynamic window: what this process has attached, and held while what others have is looked
-  // up.
+  // Of a dynamic window: the memory that this process has attached; and the mutex held while
+  // others' attached memory is looked up.
   AttachedMemory& attached() { return *attached_; }
   std::mutex& attached_mutex() { return attached_mutex_; }
-  // What the own memory's displacements count from.
+  // The address from which displacements in this process's own memory count.
   std::byte* base() const { return base_; }
-  // What a wait for words of this window waits for.
+  // The most distant processes that may change the words of this window, which a wait for them is
+  // tuned to.
   client::WordWait::From waits_from() const { return waits_from_; }
-  // kOk, or why one of these ranks is gone.
+  // Returns kOk, or why one of these ranks is gone.
   ErrorCode DeathAmong(const std::vector<int>& ranks) const;
 
-  // The window's one-sided operations, and those on the words by which its processes synchronise:
-  // nobody waits until these are over.
+  // The window's one-sided operations; and those on the words by which its processes synchronise,
+  // for whose end no synchronisation waits.
   client::OneSidedContext* context() const { return context_; }
   client::OneSidedContext* words() const { return words_; }
-  // An operation with a request of its own, until it is over: Quiet waits for it, too.
+  // Keeps an operation with a request of its own until it is over: Quiet waits for it, too.
   void AddOperation(Ref<Operation> operation);
   bool has_operations() const { return has_operations_.load(std::memory_order_relaxed); }
-  // Returns when all operations are over, everywhere; or those with one target. The first failure.
+  // Returns the first failure, once all operations, or those with one target, are over everywhere.
   Failure Quiet();
   Failure QuietWith(int target);
-  // Returns when all processes have called it, in that function of MPI. MPI_ERR_PROC_ABORTED: one
-  // of them is gone.
+  // Returns when all processes have called it, in the function `call` of MPI. MPI_ERR_PROC_ABORTED:
+  // one of them is gone.
   Failure Barrier(const char* call);
 
-  // Ends operations, meets all others, and gives back memory, unless that fails.
+  // Ends the window's operations, meets all other processes, and frees the memory, unless they
+  // cannot meet.
   Failure End();
-  // Nobody is answered any more.
+  // Ends the thread that carries out others' wishes in private memory.
   void StopService();
 
-  // Held while this process asks another one for what is to be done there.
+  // Held while this process asks another to carry out a wish in its private memory.
   std::mutex& asking_mutex() { return asking_mutex_; }
 
   // ---- What the program caches and sets ----
@@ -187,8 +191,8 @@ class Win : public Object {
   // communicators, a window has mpi_assert_memory_alloc_kinds once it was given.
   void TakeHints(const std::vector<Info::Entry>& given);
   AttributeSet& attributes() { return attributes_; }
-  // False: it is none of windows. *value points to what stays as long as the window, but for
-  // MPI_WIN_BASE, which is the address itself.
+  // Returns false if windows do not have that attribute. *value points to a value that lives as
+  // long as the window; for MPI_WIN_BASE it is the address itself.
   bool PredefinedAttribute(int keyval, void** value);
   void SetHandle(MPI_Win handle) { comm_->SetHandle(reinterpret_cast<MPI_Comm>(handle)); }
 
