@@ -1,5 +1,5 @@
-// What the definitions of OpenSHMEM's functions are made of (definitions.py writes them): the two
-// names of each function, and the way from the API's types to those of operations.h.
+// The building blocks of the definitions of OpenSHMEM's functions, which definitions.py writes: the
+// two names of each function, and the way from the API's types to those of operations.h.
 //
 // For those definitions only.
 #pragma once
@@ -15,7 +15,8 @@
 #include "shmem/rma/reach.h"
 
 #if !defined(__clang__)
-// gcc finds out that some of them throw nothing, and misses that at their aliases.
+// gcc finds out that some of the functions throw nothing, and warns that their aliases do not say
+// so.
 #pragma GCC diagnostic ignored "-Wmissing-attributes"
 #endif
 
@@ -29,7 +30,7 @@
 
 namespace ferry::shmem {
 
-// ---- The header's constants are the seam's ----
+// ---- The header's constants are those of operations.h ----
 static_assert(SHMEM_THREAD_SINGLE == kSingle && SHMEM_THREAD_MULTIPLE == kMultiple);
 static_assert(SHMEM_THREAD_FUNNELED == kFunneled && SHMEM_THREAD_SERIALIZED == kSerialized);
 static_assert(SHMEM_CMP_EQ == kEq && SHMEM_CMP_NE == kNe && SHMEM_CMP_GT == kGt);
@@ -40,7 +41,7 @@ static_assert(SHMEM_CTX_NOSTORE == kNostore && SHMEM_TEAM_NUM_CONTEXTS == kNumCo
 static_assert(SHMEM_MALLOC_ATOMICS_REMOTE == kAtomicsRemote);
 static_assert(SHMEM_MALLOC_SIGNAL_REMOTE == kSignalRemote);
 
-// ---- Lengths. One that does not fit into size_t becomes the largest, which nothing holds. ----
+// ---- Lengths. One that does not fit into size_t becomes the largest, which no memory has. ----
 inline size_t Bytes(size_t elements, size_t element_bytes) {
   size_t bytes;
   return __builtin_mul_overflow(elements, element_bytes, &bytes) ? SIZE_MAX : bytes;
@@ -85,10 +86,10 @@ inline shmemx_heap_info_t InfoOf(const HeapInfo& found) {
           .largest_free_bytes = found.largest_free_bytes};
 }
 
-// ---- Who takes part ----
+// ---- Groups of PEs ----
 inline Group TeamGroup(shmem_team_t team) { return {TeamOf(team), 0, 0, 0}; }
 inline Group WorldGroup() { return {WorldTeam(), 0, 0, 0}; }
-// A stride that is none becomes 0, which the callee refuses.
+// An invalid stride becomes 0, which the callee refuses.
 inline Group ActiveSet(int start, int log_stride, int size) {
   const bool is_stride = log_stride >= 0 && log_stride < 31;
   return {nullptr, start, is_stride ? 1 << log_stride : 0, size};
@@ -109,7 +110,7 @@ struct WordOf<T, false> {
 template <typename T>
 using Word = typename WordOf<T>::type;
 
-// `dest` alone decides on the type.
+// Carries out an atomic operation and returns the old value. `dest` alone decides on the type.
 template <typename T>
 T FetchBy(const char* call, Context* context, Atomic op, const T* dest,
           std::type_identity_t<T> value, std::type_identity_t<T> condition, int pe) {
@@ -117,7 +118,8 @@ T FetchBy(const char* call, Context* context, Atomic op, const T* dest,
   return static_cast<T>(AtomicFetch<Word<T>>(call, context, op, word, static_cast<Word<T>>(value),
                                              static_cast<Word<T>>(condition), pe));
 }
-// The same at the next quiet. `found` null: the old value is of no interest.
+// Begins an atomic operation, whose old value is in `found` after the next quiet. `found` null: the
+// caller does not want it.
 template <typename T>
 void BeginBy(const char* call, Context* context, Atomic op, const T* dest,
              std::type_identity_t<T> value, std::type_identity_t<T> condition, int pe,
@@ -128,8 +130,8 @@ void BeginBy(const char* call, Context* context, Atomic op, const T* dest,
 }
 
 // ---- Single elements ----
-// In the heap of a local PE they are a look into a table and a store, or a load, in the function
-// itself. Everything else is apart, so that this needs no stack.
+// In the heap of a local PE, a single element takes a look into a table and a store, or a load, in
+// the function itself. Everything else is in a function apart, so that this one needs no stack.
 template <typename T>
 [[gnu::noinline]] void StoreElsewhere(const char* call, Context* context, T* dest, T value,
                                       int pe) {
@@ -156,7 +158,7 @@ T LoadFrom(const char* call, Context* context, const T* source, int pe) {
                           : LoadElsewhere(call, context, source, pe);
 }
 
-// The variables of a wait or a test. `values`: one, or one for each.
+// Describes the variables of a wait or a test. `values`: one value, or one for each variable.
 template <typename T>
 WaitCall<Word<T>> Watch(const T* variables, size_t count, const int* status, size_t* indices,
                         int comparison, const T* values, bool values_are_many) {
@@ -185,7 +187,7 @@ static_assert(ReduceTypeOf<int64_t>() == ReduceType::kInt64);
 static_assert(ReduceTypeOf<uint16_t>() == ReduceType::kUint16);
 
 // ---- Teams ----
-// The seam's structure has the same members, and the mask says which of them are set.
+// The structure of operations.h has the same members, and the mask says which of them are set.
 inline const TeamConfig* ConfigOf(const shmem_team_config_t* config, TeamConfig* copy) {
   if (config == nullptr) {
     return nullptr;

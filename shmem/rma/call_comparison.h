@@ -1,7 +1,7 @@
 // In the checking mode (checks.h), the PEs of a team or an active set compare each collective call
 // before they carry it out: which function, how much, from which root, and with which symmetric
 // memory. All calls that PEs meet in are compared, those for memory and teams, too, so that calls
-// in another order are found by name wherever they are.
+// in another order are reported by name wherever they are.
 //
 // Calling thread: that of the collective.
 #pragma once
@@ -15,7 +15,8 @@
 
 namespace ferry::shmem {
 
-// What a PE has passed to a collective. What a function does not have stays as it is here.
+// The arguments that a PE has passed to a collective. Members keep their defaults for arguments
+// that the function does not have.
 struct CollectiveCall {
   const void* dest = nullptr;
   size_t dest_bytes = 0;
@@ -29,8 +30,8 @@ struct CollectiveCall {
   ptrdiff_t source_stride = 0;
 };
 
-// Checks the memory, then compares. Blocks until all PEs of the assembly have called it. Ends the
-// program, with a sentence that names the PE whose call differs, and both calls.
+// Checks the memory, then compares the calls of all PEs. Blocks until all PEs of the assembly have
+// called it. If a call differs, ends the program with a sentence that names the PE and both calls.
 void CompareCalls(const char* call, Assembly& assembly, const CollectiveCall& own);
 
 inline void CheckCollective(const char* call, Assembly& assembly, const CollectiveCall& own) {

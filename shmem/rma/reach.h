@@ -1,7 +1,8 @@
 // From an address of this PE to the same place in another PE's memory: what each put, get and
 // atomic begins with.
 //
-// Calling thread: any. Nothing blocks. What cannot be ends the program with a sentence.
+// Calling thread: any. Nothing blocks. Invalid addresses and PEs abort the program with an error
+// message.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +14,8 @@
 
 namespace ferry::shmem {
 
-// A place in a PE's memory: its address here, or, of a remote PE, what libferry calls it. Of device
-// memory of a local PE that only streams reach, the address is for those (copies.h).
+// A place in a PE's memory: its address here, or, of a remote PE, what libferry calls it. For
+// device memory of a local PE that only streams reach, the address is one for streams (copies.h).
 class PeAddress {
  public:
   static PeAddress Local(std::byte* address) {
@@ -33,9 +34,9 @@ class PeAddress {
   std::byte* address() const { return reinterpret_cast<std::byte*>(at_); }
   client::RemoteAddress place() const { return {rank_, segment_, at_}; }
   int remote_pe() const { return static_cast<int>(rank_); }
-  // So many bytes behind.
+  // Returns the address `offset` bytes further.
   PeAddress At(uint64_t offset) const { return PeAddress(at_ + offset, rank_, segment_); }
-  // Both kinds begin at multiples of a page.
+  // Addresses and offsets both count from multiples of a page, so either tells the alignment.
   bool IsAligned(size_t bytes) const { return at_ % bytes == 0; }
 
  private:
@@ -49,8 +50,8 @@ class PeAddress {
   uint32_t segment_;
 };
 
-// The place in the heap of a local PE, which is the usual one. Null: it lies in static data, the PE
-// is remote, or something is wrong.
+// Returns the place of `address` in the heap of a local PE, the usual case. Null: the address lies
+// in static data, the PE is remote, or an argument is invalid.
 inline std::byte* ReachLocalHeap(const Context* context, const void* address, size_t bytes,
                                  int pe) {
   if (context == nullptr) [[unlikely]] {
@@ -68,12 +69,13 @@ inline std::byte* ReachLocalHeap(const Context* context, const void* address, si
   }
   std::byte* const there = const_cast<std::byte*>(place) + heap.shift;
   if (there == nullptr) {
-    __builtin_unreachable();  // so that nobody tests it again
+    __builtin_unreachable();  // so that callers do not test it again
   }
   return there;
 }
 
-// Finds out what is wrong, that the address lies in static data, or that the PE is remote.
+// Does the rest of Reach: for an address in static data or a remote PE; ends the program if an
+// argument is invalid.
 PeAddress ReachSlowly(const char* call, const Context* context, const void* address, size_t bytes,
                       int pe);
 
@@ -84,8 +86,8 @@ inline PeAddress Reach(const char* call, const Context* context, const void* add
                           : ReachSlowly(call, context, address, bytes, pe);
 }
 
-// The same for a word that CPUs change or wait for: ends the program if only streams reach it.
-// `argument`: its name in messages.
+// Does the rest of ReachWord, for a word that CPUs change or wait for: ends the program if only
+// streams reach it. `argument`: its name in messages.
 PeAddress ReachWordSlowly(const char* call, const Context* context, const char* argument,
                           const void* address, size_t bytes, int pe);
 
@@ -98,7 +100,7 @@ inline PeAddress ReachWord(const char* call, const Context* context, const char*
 
 // Ends the program unless all of these bytes are symmetric memory.
 void CheckSymmetric(const char* call, const char* argument, const void* address, size_t bytes);
-// The same, and that CPUs reach them.
+// Ends the program unless all of these bytes are symmetric memory that CPUs reach.
 void CheckWords(const char* call, const char* argument, const void* address, size_t bytes);
 
 }  // namespace ferry::shmem

@@ -1,7 +1,7 @@
 // Puts, gets and atomics in the memory of remote PEs (region.h): libferry's one-sided operations.
 //
 // A context of OpenSHMEM gets one of libferry's at its first operation with a remote PE, so
-// contexts cost nothing before it. What is begun by one of them ends by its Quiet.
+// contexts cost nothing before it. Operations that a context has begun end by its Quiet.
 //
 // Calling thread: as of operations.h. An operation that fails ends the program with a sentence that
 // names the call and the PE.
@@ -18,8 +18,8 @@
 
 namespace ferry::shmem {
 
-// kBlocking: the source may be used again when it returns. Blocks for that, and while there is no
-// room in the lane.
+// kBlocking: blocks until the source may be used again. Blocks in any case while there is no room
+// in the lane.
 void PutRemote(const char* call, Context* context, const PeAddress& to, const void* source,
                size_t bytes, Completion completion, const client::Signal& signal = {});
 // kBlocking blocks until the data are there.
@@ -40,22 +40,25 @@ struct RemoteAtomic {
 };
 uint64_t FetchRemote(const char* call, Context* context, const PeAddress& word,
                      const RemoteAtomic& atomic);
-// The same, which returns the error in place of ending the program.
+// Carries out an atomic operation as FetchRemote does, but returns its error in place of ending the
+// program.
 ErrorCode TryFetchRemote(Context* context, const PeAddress& word, const RemoteAtomic& atomic,
                          uint64_t* found);
-// The same without the old value, which nobody waits for.
+// Begins an atomic operation whose old value the caller does not want. Does not wait for its end.
 void UpdateRemote(const char* call, Context* context, const PeAddress& word,
                   const RemoteAtomic& atomic);
-// *found, of the word's width, is there at the next quiet.
+// Begins an atomic operation. *found, of the word's width, holds the old value after the next
+// quiet.
 void BeginFetchRemote(const char* call, Context* context, const PeAddress& word,
                       const RemoteAtomic& atomic, void* found);
 
-// Of contexts that have had something to do with remote PEs (Context::remote).
+// Orders the puts of a context that has had something to do with remote PEs (Context::remote).
 void FenceRemote(Context* context);
-// Block.
+// Complete the operations of such a context, or those of it with one PE. They block.
 void QuietRemote(const char* call, Context* context);
 void QuietRemoteWith(const char* call, Context* context, int world_pe);
-// After the last operation by the context: completes what is under way, and gives libferry's back.
+// Completes the context's operations, and frees libferry's context. Call it after the context's
+// last operation.
 void EndRemote(const char* call, Context* context);
 
 }  // namespace ferry::shmem

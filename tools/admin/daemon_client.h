@@ -1,9 +1,9 @@
-// A tool's ends of a ferryd, over the Unix sockets of its run directory.
+// The connections of a tool to a ferryd, over the Unix sockets of its run directory.
 //
 // Any thread; calls block for at most the time given to Connect. Errors are sentences for the user:
-// what is wrong with that directory and what to do. kNoDaemon: nothing serves it (or not any more);
-// kPermissionDenied: this user is not its administrator, or that daemon serves others;
-// kVersionMismatch: names both versions; kTimeout; kRunDirectory: somebody else's server
+// what is wrong with that directory and what to do. kNoDaemon: no daemon serves it (or not any
+// more); kPermissionDenied: this user is not its administrator, or that daemon serves others;
+// kVersionMismatch: names both versions; kTimeout; kRunDirectory: another user's server
 // (client/bootstrap/daemon_socket.h); and the daemon's own errors.
 #pragma once
 
@@ -43,7 +43,7 @@ class DaemonClient {
   static StatusOr<DaemonClient> Connect(const std::string& run_directory, uint64_t timeout_ms,
                                         const std::string& daemon_user = "");
 
-  // One call: client.Call(&AdminClient::Stub::Status, request, &reply).
+  // Makes one call: client.Call(&AdminClient::Stub::Status, request, &reply).
   template <typename Request, typename Reply>
   Status Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
               const Request& request, Reply* reply) const {
@@ -58,10 +58,10 @@ class DaemonClient {
 
   // The stub, for streaming calls of administrators, which have no deadline.
   Stub& stub() const { return *stub_; }
-  // The same sentence for the status that ends a stream.
+  // Turns the status that ends a stream into an error, with the sentence that Call would return.
   Status FromGrpc(const grpc::Status& status) const;
 
-  // What the daemon said about itself, and about this user, when Connect met it.
+  // Returns the daemon's status, with its words about this user, as of Connect.
   const control::StatusReply& daemon() const { return daemon_; }
 
  private:
@@ -69,16 +69,16 @@ class DaemonClient {
   Status Identify();
 
   DaemonPlace place_;
-  // Who the user is; administrators need not say.
+  // The connection that tells the daemon who the user is; administrators need none.
   std::unique_ptr<client::AttachConnection> attach_;
   std::string token_;
   std::unique_ptr<Stub> stub_;
   control::StatusReply daemon_;
 };
 
-// The administrator's end: the Admin service, over admin.sock.
+// An administrator's client: calls the Admin service, over admin.sock.
 using AdminClient = DaemonClient<control::Admin>;
-// A user's end, for jobs of his own: the Launcher service, over control.sock. It holds the
+// A user's client, for jobs of his own: calls the Launcher service, over control.sock. It holds the
 // connection to the attach socket that says who the user is: jobs made through it end when it is
 // destroyed, or its process dies.
 using LauncherClient = DaemonClient<control::Launcher>;
@@ -86,12 +86,12 @@ using LauncherClient = DaemonClient<control::Launcher>;
 // Asks a daemon for its state. Administrators see all of it, others what concerns their own jobs.
 class Observer {
  public:
-  // As DaemonClient::Connect.
+  // Connects as DaemonClient::Connect does.
   static StatusOr<Observer> Connect(const std::string& run_directory, uint64_t timeout_ms,
                                     const std::string& daemon_user = "");
 
   const std::string& run_directory() const { return run_directory_; }
-  // What the daemon said about itself when Connect met it.
+  // Returns the daemon's status as of Connect.
   const control::StatusReply& daemon() const {
     return std::visit(
         [](const auto& client) -> const control::StatusReply& { return client.daemon(); }, client_);

@@ -1,7 +1,8 @@
 // The temporary directory of one ferryrun, removed with it.
 //
 // A lock held on the directory tells a living owner from one that was killed: each ferryrun first
-// removes what killed ones of the same user left. Any thread; blocks on the file system only.
+// removes the directories that killed ones of the same user have left. Any thread; blocks on the
+// file system only.
 #pragma once
 
 #include <sys/types.h>
@@ -31,12 +32,12 @@ class PrivateDirectory {
   UniqueFd lock_;
 };
 
-// The prefix of their names.
+// Returns the prefix of such directories' names.
 std::string PrivatePrefix(uid_t uid);
 
-// Where such directories belong: the first of these that is usable, in which nobody else can rename
-// what this user makes, and whose name leaves room for a Unix socket's, else config::TemporaryBase.
-// They are what XDG_RUNTIME_DIR and TMPDIR say.
+// Returns the directory to make such directories in: the first of the arguments (the values of
+// XDG_RUNTIME_DIR and TMPDIR) that is usable, in which no other user can rename this user's files,
+// and whose name leaves room for a Unix socket's; else config::TemporaryBase.
 std::string PrivateBase(const std::string& runtime_directory,
                         const std::string& temporary_directory = "");
 

@@ -71,13 +71,14 @@ void AppendFrame(FrameKind kind, uint32_t rank, std::string_view payload, std::s
 // Takes frames out of a stream that arrives in pieces.
 class FrameReader {
  public:
-  // Whether a greeting comes first.
+  // `greeting`: the stream begins with a greeting.
   explicit FrameReader(bool greeting) : greeting_(greeting) {}
 
   void Feed(std::string_view bytes) { waiting_.append(bytes); }
-  // The next frame, or nothing yet. kVersionMismatch, kCorrupt: nothing more can be read.
+  // Returns the next frame, or nothing if it has not come whole. kVersionMismatch, kCorrupt:
+  // nothing more can be read.
   StatusOr<std::optional<Frame>> Next();
-  // The text before the greeting, for people.
+  // Returns the text before the greeting, for people.
   const std::string& preamble() const { return preamble_; }
 
  private:
@@ -88,7 +89,7 @@ class FrameReader {
   std::string preamble_;
 };
 
-// Payloads of one number, and of how a rank ended.
+// Payloads, and their readers: a number, the end of a rank, a notice, a failure.
 std::string NumberPayload(int32_t number);
 int32_t ReadNumber(const Frame& frame);
 std::string EndPayload(const ProcessEnd& end);

@@ -41,13 +41,13 @@ struct Arguments {
   std::string ferryd;                // empty: found beside ferryrun
   std::vector<std::string> options;  // "--name=value", for LoadOptions
 
-  // Whether the command line names a run directory, so that a daemon must serve it.
+  // The command line names a run directory, so a daemon must serve it.
   bool names_run_directory = false;
 };
 
-// The arguments, or the exit code after --help, --version or a mistake, which was printed.
-// `environment`: this process's, for variables that are passed on. Main thread only; reads host
-// files.
+// Returns the arguments, or the exit code after --help, --version or a mistake, about which it has
+// printed a message. `environment`: this process's, for variables that are passed on. Main thread
+// only; reads host files.
 std::variant<Arguments, int> ParseArguments(int argc, const char* const* argv,
                                             const char* const* environment);
 

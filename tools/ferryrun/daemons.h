@@ -24,17 +24,17 @@ namespace ferry::tools {
 // A ferryd that belongs to one ferryrun and ends with it. Start returns at once.
 class PrivateDaemon {
  public:
-  // Starts `program` for node `node` in FOLDER/NODE, which is made here. Replaces the place, the
-  // ports and the job in `options`.
+  // Starts `program` for node `node` in FOLDER/NODE, and makes that directory. Replaces the place,
+  // the ports and the job in `options`.
   static StatusOr<PrivateDaemon> Start(const std::string& program, uint32_t node,
                                        const std::string& folder, config::Options options);
   PrivateDaemon(PrivateDaemon&& other) noexcept;
   PrivateDaemon& operator=(PrivateDaemon&&) = delete;
   ~PrivateDaemon();  // kills it if it still runs
 
-  // Waits until it serves, however long a loaded machine takes; after `patience_ms` it says so.
-  // kDaemonDied with its last words when it ends instead, and kCancelled when a signal asks
-  // ferryrun to end, or the other end of `life_fd` is closed (-1: there is none).
+  // Waits until the daemon serves, however long a loaded machine takes; tells the user after
+  // `patience_ms`. kDaemonDied with its last words when it ends instead, and kCancelled when a
+  // signal asks ferryrun to end, or the other end of `life_fd` is closed (-1: there is none).
   Status WaitUntilReady(uint64_t patience_ms, SignalSource* signals, int life_fd);
 
   uint32_t node() const { return node_; }
@@ -44,17 +44,17 @@ class PrivateDaemon {
   const std::string& control_address() const { return control_address_; }
   // "ferryd of node 0 (pid 12)".
   std::string Name() const;
-  // The last lines that it wrote, each indented, with a line end before each.
+  // Returns the last lines that the daemon wrote, each indented, with a line end before each.
   std::string LastWords() const;
 
-  // Whether the user has been told that it ended by itself.
+  // True once the user has been told that the daemon ended by itself.
   bool end_was_reported() const { return end_was_reported_; }
   void MarkEndReported() { end_was_reported_ = true; }
 
   // Asks it to stop (SIGTERM); WaitUntilStopped kills it once the time is over.
   void AskToStop();
   ProcessEnd WaitUntilStopped(uint64_t timeout_ms);
-  // Whether it had to: it hung.
+  // True if WaitUntilStopped had to kill the daemon, because it hung.
   bool was_killed() const { return was_killed_; }
 
  private:
@@ -78,13 +78,13 @@ struct ServingDaemon {
   std::string control_address;
 };
 
-// The daemon that serves the run directory, or else, unless the user named that, the node's.
-// Nothing if there is none for this user; the error of one that is there but cannot be used, and
-// kNoDaemon if the user named a run directory that none serves.
+// Connects to the daemon that serves the run directory, or else, unless the user named that, to the
+// node's. Returns nothing if there is none for this user. Errors: why a daemon that is there cannot
+// be used; kNoDaemon: none serves the run directory that the user named.
 StatusOr<std::optional<ServingDaemon>> FindRunningDaemon(const config::Options& options,
                                                          bool names_run_directory);
 
-// Which private daemons to start.
+// The private daemons to start.
 struct PrivatePlan {
   std::string program;  // empty: found beside ferryrun
   uint32_t first_node = 0;
@@ -92,7 +92,7 @@ struct PrivatePlan {
   std::string address = {};  // at which other hosts reach them; empty: none does
   // Vouches for them to daemons of other hosts; without it, the options decide.
   std::optional<CertificateAndKey> authority = {};
-  int life_fd = -1;  // whoever wants them has the other end; -1: this process does
+  int life_fd = -1;  // the process that wants them has the other end; -1: this process does
 };
 
 class PrivateDaemons {
@@ -104,7 +104,7 @@ class PrivateDaemons {
   // Connects to them. This comes late because gRPC starts threads, and it is best to fork processes
   // without threads.
   StatusOr<std::vector<ServingDaemon>> Connect() const;
-  // Stops them; a sentence for each that did not end as it should.
+  // Stops the daemons. Returns a sentence for each that did not end as it should.
   std::vector<std::string> Stop(uint64_t grace_ms);
 
  private:

@@ -58,19 +58,19 @@ struct FlagRow {
 
 std::span<const FlagRow> FlagTable();
 
-// The row of a name such as "-n"; null if there is none.
+// Returns the row of a name such as "-n"; null if there is none.
 const FlagRow* FindFlag(std::string_view name);
 
-// What --help prints.
+// Returns the text that --help prints.
 std::string HelpText();
 
-// All names in one line.
+// Returns all names in one line.
 std::string FlagNames();
 
-// The names of a row.
+// Returns the names of a row, one by one.
 std::vector<std::string_view> NamesOf(const FlagRow& row);
 
-// For --completion.
+// Describes the command line for --completion.
 CommandLine DescribeCommandLine();
 
 }  // namespace ferry::tools

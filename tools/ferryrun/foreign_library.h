@@ -1,5 +1,6 @@
-// Whether ranks use the MPI or OpenSHMEM library of somebody else: each of them then is a job of
-// its own, of one rank, and runs well, which nobody wants who asked for several.
+// Finds ranks that use another MPI or OpenSHMEM library than Ferry's. Each of them is then a job of
+// its own, of one rank, and runs without an error, though the user has asked for one job of
+// several.
 //
 // Any thread; reads /proc and programs, and does not block.
 #pragma once
@@ -13,32 +14,33 @@
 
 namespace ferry::tools {
 
-// What a text says of the libraries in it, be it /proc/PID/maps or a list of names.
+// The libraries that a text names, be it /proc/PID/maps or a list of names.
 struct LibrariesSeen {
   std::string foreign;  // the first such library; empty: none
   bool ferry = false;   // libferry is there: whatever has MPI's name beside it is Ferry's
 
-  // Nothing more is to be found out.
+  // Returns true once more text cannot change the verdict.
   bool is_certain() const { return ferry || !foreign.empty(); }
 };
 LibrariesSeen ParseMaps(std::string_view text);
 
-// The libraries that a program was linked with (DT_NEEDED, System V ABI), a line each; empty for
-// what is no ELF program of this machine.
+// Returns the libraries that a program was linked with (DT_NEEDED, System V ABI), a line each;
+// empty if it is no ELF program of this machine.
 std::string NeededLibraries(const std::string& program);
 
-// Looks at running ranks now and then, for what a process had loaded is gone with it.
+// Looks at running ranks now and then, because the list of a process's libraries is gone with it.
 class LibraryWatch {
  public:
-  // `programs`: what ranks run, for those that end before anybody has looked.
+  // `programs`: the files that ranks run, for ranks that end before the first look.
   explicit LibraryWatch(std::vector<std::string> programs) : programs_(std::move(programs)) {}
 
-  // When to look again; 0: never, it is known.
+  // Returns the time of the next look; 0: none, the verdict is certain.
   uint64_t next_ns() const { return next_ns_; }
   // The first call begins the watch. `ranks`: processes that run. Looks at those that they started,
   // too, such as the program of a wrapper script.
   void Look(uint64_t now_ns, const std::vector<pid_t>& ranks);
-  // The library of somebody else that ranks had, by its path or name, if none had Ferry's.
+  // Returns the path or name of the foreign library that ranks had, if no rank had Ferry's; else
+  // "".
   std::string Foreign() const;
 
  private:

@@ -1,10 +1,10 @@
 // The guard: the process that starts the ranks of this machine for a ferryrun or an agent, and that
-// leaves nothing of them when that one ends, however it ends.
+// ends all their processes when that one ends, however it ends.
 //
 // It is a child of ferryrun, forked before there are threads, in a process group of its own: what
 // kills ferryrun or its group does not reach it. It is a subreaper (prctl(2)), so whatever ranks
-// start stays below it. It sleeps until somebody speaks to it, one of its children ends, or the
-// socket hangs up. This header is what the two say to each other; slots.h is ferryrun's end.
+// start stays below it. It sleeps until an order comes, one of its children ends, or the socket
+// hangs up. This header has the orders and answers; slots.h is ferryrun's end.
 #pragma once
 
 #include <sys/types.h>
@@ -21,7 +21,7 @@
 namespace ferry::tools {
 
 enum class GuardOrderKind : uint32_t {
-  kStart = 1,   // SpawnText follows, and with this the standard streams. Answer: kStarted, kFailed
+  kStart = 1,   // SpawnText follows, with the standard streams. Answer: kStarted, kFailed
   kSignal = 2,  // to the process groups of all ranks that have not ended
   kFinish = 3,  // kills what is left. Answer: kFinished, then it ends
 };
@@ -44,12 +44,13 @@ struct GuardWord {
   int32_t second;
 };
 
-// A SpawnRequest without its streams. The death signal is SIGKILL.
+// Writes a SpawnRequest as text, without its streams. The death signal is SIGKILL.
 std::string SpawnText(const SpawnRequest& request);
-// False: no such text.
+// Reads such a text. Returns false if it is none.
 bool ReadSpawn(std::string_view text, SpawnRequest* request);
 
-// Lives as the guard. `socket`: a stream to ferryrun, whose other end nobody else may hold.
+// Runs the guard until it ends. `socket`: a stream to ferryrun, whose other end only ferryrun may
+// hold.
 [[noreturn]] void LiveAsGuard(UniqueFd socket);
 
 }  // namespace ferry::tools

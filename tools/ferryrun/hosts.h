@@ -1,5 +1,5 @@
-// The hosts that a user names for a job, on the command line or in a file, and which of them this
-// is.
+// The hosts that a user names for a job, on the command line or in a file, and the one among them
+// that ferryrun runs on.
 //
 // ParseHostList, ParseHostFile and ChooseAddress are pure; ReadHostFile blocks for the file; the
 // others ask the system and may block for name service. Any thread. Errors: kInvalidArgument,
@@ -15,7 +15,7 @@
 
 namespace ferry::tools {
 
-// A host, and how many ranks it gets before the next one's turn.
+// A host, and how many ranks it gets before the next host's turn.
 struct Host {
   std::string name;
   uint64_t slots = 1;
@@ -23,12 +23,12 @@ struct Host {
   bool operator==(const Host&) const = default;
 };
 
-// "a,b:4,[fd00::1]:2": names or addresses, each with its slots. A host that is named again gets as
-// many more.
+// Reads "a,b:4,[fd00::1]:2": names or addresses, each with its slots. A host that is named again
+// gets as many more.
 StatusOr<std::vector<Host>> ParseHostList(std::string_view text);
 
-// A line for each host, "NAME", "NAME:4" or "NAME slots=4"; from # on a line is a comment. `where`
-// opens the messages.
+// Reads a line for each host, "NAME", "NAME:4" or "NAME slots=4"; from # on a line is a comment.
+// `where` opens the messages.
 StatusOr<std::vector<Host>> ParseHostFile(std::string_view text, const std::string& where);
 StatusOr<std::vector<Host>> ReadHostFile(const std::string& path);
 
@@ -45,13 +45,13 @@ struct OwnAddress {
 };
 
 StatusOr<std::vector<OwnAddress>> OwnAddresses();
-// The interface of the default route; empty if there is none.
+// Returns the interface of the default route; empty if there is none.
 std::string DefaultInterface();
 
-// The addresses, as text, of a name or an address; none if it is unknown.
+// Returns the addresses, as text, of a name or an address; none if it is unknown.
 std::vector<std::string> Resolve(const std::string& name);
 
-// Whether `name` (as the user wrote it) is this host.
+// Returns true if `name` (as the user wrote it) is this host.
 bool IsThisHost(const std::string& name);
 
 // The facts from which ChooseAddress decides.
@@ -61,12 +61,12 @@ struct AddressQuestion {
   std::string default_interface;      // empty: none
   std::vector<OwnAddress> addresses;  // of this host
 };
-// In this order: the address in `network`; one that the name stands for; the one of the default
-// interface; the only one that is not of a loopback interface. Errors: kNotFound (no such network
-// here, or no address), kInvalidArgument (no network, or several addresses to choose from).
+// Chooses, in this order: the address in `network`; one that the name stands for; the one of the
+// default interface; the only one that is not of a loopback interface. Errors: kNotFound (no such
+// network here, or no address), kInvalidArgument (no network, or several addresses to choose from).
 StatusOr<std::string> ChooseAddress(const AddressQuestion& question);
 
-// ChooseAddress, with the facts of this host.
+// Returns ChooseAddress of the facts of this host.
 StatusOr<std::string> AddressOfThisHost(const std::string& name, const std::string& network);
 
 }  // namespace ferry::tools

@@ -1,4 +1,5 @@
-// Output of many processes as one stream, at once, and by whole lines where that is possible.
+// Merges the output of many processes into one stream, at once, and by whole lines where that is
+// possible.
 //
 // Main thread; nothing blocks.
 #pragma once
@@ -36,12 +37,12 @@ class OutputSink {
   std::string text_;
 };
 
-// Puts what several sources write into one sink. A line that one has begun, such as a prompt or a
-// progress bar, goes out at once; the others then wait for its end, but not for long. Without
-// labels no byte is added or taken away.
+// Merges the output of several sources into one sink. A line that one source has begun, such as a
+// prompt or a progress bar, goes out at once; the others then wait for its end, but not for long.
+// Without labels no byte is added or taken away.
 class LineMixer {
  public:
-  // How long the others wait.
+  // The longest time that the others wait.
   static constexpr uint64_t kPatienceNs = 100'000'000;
 
   explicit LineMixer(OutputSink* sink) : sink_(sink) {}
@@ -51,12 +52,12 @@ class LineMixer {
   void Feed(size_t source, std::string_view bytes, uint64_t now_ns);
   // Ends a source. Its unfinished last line is over; with a label, it gets a line end.
   void Finish(size_t source, uint64_t now_ns);
-  // Finishes all; nobody waits any more.
+  // Finishes all sources; none waits any more.
   void FinishAll();
   // Writes a line of ferryrun's own, with its end; it does not wait.
   void Say(std::string_view line);
 
-  // When to call OnTime; 0: nobody waits.
+  // The time at which to call OnTime; 0: no source waits.
   uint64_t deadline_ns() const {
     return waiting_since_ns_ == 0 ? 0 : waiting_since_ns_ + kPatienceNs;
   }
@@ -74,11 +75,11 @@ class LineMixer {
   static constexpr size_t kMaxHeldBytes = 1 << 16;
 
   void Advance(uint64_t now_ns);
-  // Writes the first bytes of what it holds.
+  // Writes the first bytes that the source holds.
   void Write(Source* source, size_t bytes);
   void WriteWholeLines();
   void BeginNextLine();
-  // Leaves the begun line as it is.
+  // Ends the turn of the begun line, which stays as it is.
   void BreakLine(bool new_line);
   bool AnyLabelWaits() const;
 
@@ -89,24 +90,27 @@ class LineMixer {
   uint64_t waiting_since_ns_ = 0;
 };
 
-// Shows words that many ranks say only once, immediately, and later how many more said so.
+// Shows a message that many ranks print once, at once, and later how many more ranks have printed
+// it.
 class SameWords {
  public:
-  // A burst is over after kQuietNs without the words; nobody waits for that longer than
-  // kPatienceNs.
+  // A burst is over after kQuietNs without the words, and at the latest kPatienceNs after its first
+  // repetition.
   static constexpr uint64_t kQuietNs = 500'000'000;
   static constexpr uint64_t kPatienceNs = 10'000'000'000;
 
-  // Whether the rank is the first that says so, or says it once more: its words are to be shown.
+  // Returns true if the rank's words are to be shown: it is the first that says them, or it says
+  // them again.
   bool IsNew(uint32_t rank, std::string_view words, uint64_t now_ns);
 
   // Filters bytes from a rank's standard error: drops the library's lines (common/library_words.h)
   // that are not new. Holds nothing back: a line that comes in pieces is left as it is.
   std::string Sift(uint32_t rank, std::string_view bytes, uint64_t now_ns);
 
-  // When to call TakeDue; 0: all has been told.
+  // The time at which to call TakeDue; 0: all has been told.
   uint64_t deadline_ns() const;
-  // Sentences that say how many more ranks said what. UINT64_MAX: all that are left.
+  // Returns the sentences that are due, which say how many more ranks said what. `now_ns`
+  // UINT64_MAX: all that are left.
   std::vector<std::string> TakeDue(uint64_t now_ns);
 
  private:

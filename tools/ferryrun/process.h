@@ -20,18 +20,18 @@
 
 namespace ferry::tools {
 
-// The path to run for `name`: itself if it holds a slash, seen from `directory` unless that is
-// empty, else the first match in `search_path` (entries separated by colons). kNotFound, or
+// Returns the path to run for `name`: itself if it holds a slash, seen from `directory` unless that
+// is empty; else the first match in `search_path` (entries separated by colons). kNotFound, or
 // kPermissionDenied when it is there but cannot be run; the message has the form "cannot run 'x':
 // why (what to do)".
 StatusOr<std::string> FindProgram(const std::string& name, std::string_view search_path,
                                   const std::string& directory = "");
 
-// ferryd beside this program: in the same folder as after an installation, or where the build puts
-// it. kNotFound says where it was looked for.
+// Returns the path of ferryd beside this program: in the same folder as after an installation, or
+// where the build puts it. kNotFound says where it was looked for.
 StatusOr<std::string> FindFerryd();
 
-// libferry_malloc.so, in the same way.
+// Returns the path of libferry_malloc.so, which it looks for in the same way.
 StatusOr<std::string> FindMallocLibrary();
 
 struct SpawnRequest {
@@ -42,7 +42,7 @@ struct SpawnRequest {
   int stdout_fd;
   int stderr_fd;
   int inherited_fd = -1;       // one more descriptor that the program finds under the same number
-  int parent_death_signal;     // what the child gets when ferryrun dies, however it dies
+  int parent_death_signal;     // the child gets it when ferryrun dies, however it dies
   std::string directory = {};  // where it runs; empty: where ferryrun does
   topology::CpuSet cpus = {};  // on which it may run; empty: on any
 };
@@ -53,7 +53,8 @@ struct SpawnRequest {
 // those CPUs.
 StatusOr<pid_t> Spawn(const SpawnRequest& request);
 
-// The same in two halves, for a child of another process than the one that explains it (guard.h).
+// The two halves of Spawn, for a process that starts a child and another that explains a failure to
+// the user (guard.h).
 struct SpawnFailure {
   enum class Step : int32_t { kFork, kStreams, kDirectory, kCpus, kExecute };
   Step step = Step::kFork;
@@ -70,10 +71,10 @@ struct ProcessEnd {
   bool ok() const { return exit_code == 0 && signal == 0; }
 };
 
-// How a child ended, from what waitid says of it: si_code, si_status.
+// Returns how a child ended, from si_code and si_status of waitid.
 ProcessEnd EndFrom(int code, int status);
-// Whether the child has ended, and how; it stays a zombie, so that its pid and process group stay
-// its own, until Reap.
+// Returns true once the child has ended, and stores how. It stays a zombie, which keeps its pid and
+// process group, until Reap.
 bool HasEnded(pid_t pid, ProcessEnd* end);
 // Waits a moment for the end of any child, which HasEnded then tells. SIGCHLD is blocked
 // (signals.h).
@@ -83,14 +84,14 @@ void Reap(pid_t pid);
 
 // "exited with code 3", "was killed by SIGSEGV (core dumped)".
 std::string Describe(const ProcessEnd& end);
-// As a shell reports it: the code, or 128 + signal.
+// Returns the code that a shell reports: the exit code, or 128 + signal.
 int ShellCode(const ProcessEnd& end);
 
 struct Pipe {
   UniqueFd read;
   UniqueFd write;
 };
-// Both ends closed on exec.
+// Makes a pipe whose ends are both closed on exec.
 StatusOr<Pipe> MakePipe();
 
 }  // namespace ferry::tools

@@ -1,4 +1,4 @@
-// What ferryrun knows of its ranks' lives: what they have told by notices (common/rank_notice.h),
+// Ferryrun's record of its ranks' lives: the notices that they have sent (common/rank_notice.h),
 // how they have ended, and which of several failures is the cause of the others.
 //
 // Pure data; main thread. Ranks are numbers below the one given.
@@ -13,40 +13,43 @@
 
 namespace ferry::tools {
 
-// Whether the rank has heard that its daemon has died, or hangs.
+// Returns true if the notice says that the rank's daemon has died, or hangs.
 bool IsOfLostDaemon(const RankNotice& notice);
 
 class RankLives {
  public:
   void Add() { lives_.emplace_back(); }
 
-  // kEnters, kLeaves, kHeardOfEnd; others are not for this.
+  // Takes a notice of kind kEnters, kLeaves or kHeardOfEnd, and ignores others.
   void OnNotice(const RankNotice& notice);
-  // The process has ended. It has failed unless it exited with 0 and owes no call; one that knows
-  // that another rank has failed owes none.
+  // Notes that a rank's process has ended. The rank has failed unless it exited with 0 and owes no
+  // call; one that knows that another rank has failed owes none.
   void OnEnd(uint32_t rank, const ProcessEnd& end);
-  // It has ended, and its daemon says that it never attached: it has failed if others need it.
+  // Notes that a rank that has ended had never attached, as its daemon says: it has failed if
+  // others need it.
   void MarkAbsent(uint32_t rank);
 
   bool HasFailed(uint32_t rank) const { return lives_[rank].has_failed; }
   bool HasHeardOfEnd(uint32_t rank) const { return lives_[rank].has_heard_of_end; }
-  // A rank has heard that its daemon has died, or hangs: no call to that daemon is of use.
+  // True once a rank has heard that its daemon has died, or hangs: no call to that daemon is of
+  // use.
   bool has_lost_daemon() const { return has_lost_daemon_; }
   const ProcessEnd& End(uint32_t rank) const { return lives_[rank].end; }
-  // Ranks that have ended without a word while others have entered the job, which cannot begin
-  // without them: each once. A program that closes its descriptors has no words either, so their
-  // daemons have to be asked.
+  // Returns, each once, ranks that have ended without a notice while others have entered the job,
+  // which cannot begin without them. A program that closes its descriptors sends no notice either,
+  // so their daemons have to be asked.
   std::vector<uint32_t> TakeSilent();
 
-  // What a failed rank has done: "exited with code 3 without MPI_Finalize".
+  // Describes the end of a failed rank: "exited with code 3 without MPI_Finalize".
   std::string Describe(uint32_t rank) const;
-  // The same of one that never attached: "exited with code 0 without MPI_Init, ...".
+  // Describes the end of a rank that never attached: "exited with code 0 without MPI_Init, ...".
   std::string DescribeAbsent(uint32_t rank) const;
   // The exit code that the failure gives the job; never 0. For an exit with 0, 1, as Open MPI has
   // it.
   int ExitCode(uint32_t rank) const;
-  // Of two failures the lower one is the cause. Peers may see that a rank dies, and end, before the
-  // kernel is done with it, so the first to be seen need not be the first.
+  // Weighs failures: the one with the lower weight is the cause of the other. Peers may see that a
+  // rank dies, and end, before the kernel is done with it, so the failure that is seen first need
+  // not be the first.
   enum class Weight { kKilled, kByItself, kConsequence };
   Weight WeightOf(uint32_t rank) const;
 

@@ -1,4 +1,4 @@
-// A rank of a job, as a process of this machine, and what passes between ferryrun and it.
+// A rank of a job, as a process of this machine, and its streams to and from ferryrun.
 //
 // Main thread; blocks for the exec only.
 #pragma once
@@ -35,14 +35,14 @@ struct RankProcess {
   UniqueFd err;
 };
 
-// Where FERRY_MALLOC says so, the rank's malloc is libferry_malloc.so's; what LD_PRELOAD names
-// comes before it. kNotFound, kPermissionDenied and kInvalidArgument (the directory or the CPUs)
-// say what cannot be run, and why.
+// Starts a rank. Where FERRY_MALLOC says so, its malloc is libferry_malloc.so's, behind the
+// libraries that LD_PRELOAD names. kNotFound, kPermissionDenied and kInvalidArgument (the directory
+// or the CPUs) say which program cannot be run, and why.
 StatusOr<RankProcess> StartRank(const RankCommand& command, Slots* slots);
 
 // Sets each "NAME=value" of `more` in `environment`, in place of another of that name.
 void SetVariables(const std::vector<std::string>& more, std::vector<std::string>* environment);
-// Its value in `environment`, or nothing ("").
+// Returns the value of `name` in `environment`, or "".
 std::string ValueOf(const std::string& name, const std::vector<std::string>& environment);
 
 // Passes ferryrun's standard input on to one rank. It copies the input because a rank cannot
@@ -53,7 +53,8 @@ class StdinForwarder {
 
   // Starts forwarding to `pipe`, the write end of the rank's standard input.
   void Start(UniqueFd pipe);
-  // What to poll for next: the input, or room in the pipe. fd -1 (ignored by poll) when it is over.
+  // Returns the next event to poll for: input, or room in the pipe. fd -1 (ignored by poll):
+  // forwarding is over.
   pollfd Interest() const;
   // Call it when that descriptor has polled ready.
   void Advance();

@@ -37,30 +37,30 @@ class RemoteHost {
   // nothing: incoming data stays in the stream, where a poll finds it.
   void Send(FrameKind kind, uint32_t rank, std::string_view payload);
 
-  // What to poll for: the agent's words, room for ours, and the launcher's standard error. fd -1
-  // where there is nothing.
+  // Return the events to poll for: frames of the agent, and room for frames to it. fd -1: none.
   pollfd WordsInterest() const { return {out_.get(), POLLIN, 0}; }
   pollfd RoomInterest() const { return {to_send_.empty() ? -1 : in_.get(), POLLOUT, 0}; }
   // Sends and receives as much as possible without waiting.
   void Advance();
-  // The next frame that has come. kCorrupt, kVersionMismatch.
+  // Returns the next frame that has come. kCorrupt, kVersionMismatch.
   StatusOr<std::optional<Frame>> Next();
-  // Whether nothing more will come.
+  // Returns true if no more frames will come.
   bool ended() const { return !out_.valid(); }
-  // The launcher's standard error, for whoever shows it; it does not block.
+  // Returns the launcher's standard error, for the caller to show; reading it does not block.
   UniqueFd TakeErrors() { return std::move(err_); }
 
-  // Waits for the answer `kind`. The agent's error if that comes instead; kTimeout after
+  // Waits for the answer `kind`. Errors: the agent's, if that comes instead; kTimeout after
   // `timeout_ms`; kCancelled when a signal asks ferryrun to end; kNodeUnreachable with the
   // launcher's last words when it ends.
   StatusOr<Frame> Await(FrameKind kind, uint64_t timeout_ms, SignalSource* signals);
 
-  // Waits for it to end after kStop, at most `timeout_ms`.
+  // Waits for the launcher to end after kStop, at most `timeout_ms`.
   void AwaitEnd(uint64_t timeout_ms);
 
   // "host b".
   std::string Title() const { return "host " + name_; }
-  // Why it says nothing any more: "ssh exited with code 255", and what it had written.
+  // Says why the host sends nothing any more: "ssh exited with code 255", and the launcher's last
+  // output.
   std::string LastWords();
 
  private:
@@ -79,9 +79,9 @@ class RemoteHost {
   FrameReader reader_{/*greeting=*/true};
 };
 
-// Pure, any thread: the command that runs `program` with `arguments` on `host`, its name first:
-// options `launcher` and `rsh`. Quotes the remote command for a shell where necessary, since ssh
-// and the like pass it to one. kConfiguration: launcher is none, or rsh is empty.
+// Pure, any thread: returns the command that runs `program` with `arguments` on `host`, its name
+// first: options `launcher` and `rsh`. Quotes the remote command for a shell where necessary, since
+// ssh and the like pass it to one. kConfiguration: launcher is none, or rsh is empty.
 StatusOr<std::vector<std::string>> LauncherCommand(const config::Options& options,
                                                    const std::string& host,
                                                    const std::string& program,

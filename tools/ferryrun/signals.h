@@ -18,11 +18,11 @@ class SignalSource {
 
   // Readable when a signal waits.
   int fd() const { return fd_.get(); }
-  // The next signal, without blocking.
+  // Returns the next signal, or nothing, without blocking.
   std::optional<int> Next();
-  // Before there is a job: takes all signals that wait. kCancelled if one of them ends ferryrun.
+  // Takes all signals that wait, before there is a job. kCancelled: one of them ends ferryrun.
   Status CheckInterrupt();
-  // The signal that ended it.
+  // Returns the signal for which CheckInterrupt has returned kCancelled.
   std::optional<int> interrupt() const { return interrupt_; }
 
  private:
@@ -32,11 +32,11 @@ class SignalSource {
   std::optional<int> interrupt_;
 };
 
-// For a child before it executes a program: ignores what was ignored before SignalSource::Create,
-// and nothing else that ferryrun ignores for itself. Async-signal-safe.
+// Call it in a child before it executes a program: ignores the signals that were ignored before
+// SignalSource::Create, and none that ferryrun ignores for itself. Async-signal-safe.
 void RestoreIgnored();
 
-// Whether this signal, sent to ferryrun, ends the job.
+// Returns true if this signal, sent to ferryrun, ends the job.
 bool IsEnding(int signal);
 
 }  // namespace ferry::tools

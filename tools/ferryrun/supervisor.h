@@ -41,7 +41,7 @@ struct SupervisorSettings {
 class Supervisor {
  public:
   // `daemons` are watched, not stopped. `slots`: of the ranks here; null if there are none. All
-  // pointers given here and below must outlive this.
+  // pointers given here and below must outlive this object.
   Supervisor(const SupervisorSettings& settings, SignalSource* signals, Slots* slots,
              std::vector<PrivateDaemon>* daemons);
   ~Supervisor();  // kills what still runs
@@ -61,7 +61,7 @@ class Supervisor {
   // a host failed, 124 after
   // the timeout, 126 or 127 if a host could not start a rank.
   int Run();
-  // Whether a rank here has said that its daemon has died, or hangs.
+  // Returns true if a rank of this machine has said that its daemon has died, or hangs.
   bool has_lost_daemon_here() const { return has_lost_daemon_here_; }
 
  private:
@@ -69,7 +69,7 @@ class Supervisor {
     UniqueFd fd;  // invalid: frames of a host bring it
     LineMixer* lines;
     size_t source;         // of `lines`
-    int sifted_rank = -1;  // whose words may be those of others; below 0: all is shown
+    int sifted_rank = -1;  // whose messages SameWords shows once; below 0: all is shown
   };
   struct Rank {
     pid_t pid = -1;              // -1: not known yet
@@ -79,7 +79,7 @@ class Supervisor {
   struct Host {
     RemoteHost* remote;
     Stream errors;      // the launcher's own
-    bool over = false;  // it says nothing any more, and that has been dealt with
+    bool over = false;  // it sends nothing any more, and that has been dealt with
   };
   enum class Phase { kRunning, kStopping, kKilled };
 

@@ -16,13 +16,14 @@ class App;  // in full, its header takes longer to compile than what includes th
 namespace ferry::tools {
 
 // Gives `app` a flag --name (also --na-me) for each option that may be one, not shown in its help.
-// What is found is added to `flags` as "--name=value", which must outlive the parse.
+// The parse adds each flag that it finds to `flags`, which must outlive it, as "--name=value".
 void AddOptionFlags(CLI::App* app, std::vector<std::string>* flags);
 
 // Says on standard error, at the first call, which FERRY_* variables mean nothing.
 void WarnOfUnknownVariables();
 
-// Defaults, configuration file, this process's environment, `flags`. WarnOfUnknownVariables.
+// Loads the options from their defaults, the configuration file, this process's environment and
+// `flags`, and calls WarnOfUnknownVariables.
 StatusOr<config::Options> LoadOptions(const std::vector<std::string>& flags);
 
 }  // namespace ferry::tools

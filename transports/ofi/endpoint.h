@@ -1,5 +1,5 @@
 // The libfabric objects of one transport: fabric, domain, address vector, completion queue and
-// endpoint, opened, bound and enabled. Owned by the transport; same thread.
+// endpoint, opened, bound and enabled. The transport owns them, and its thread calls them.
 #pragma once
 
 #include <rdma/fi_eq.h>
@@ -52,26 +52,28 @@ inline constexpr int kMostSegmentBytes = 8192;  // about a jumbo frame
 // segments no longer than those of networks there is always room for one.
 //
 // Limits the segments of all connections that this process will accept at the TCP address `name` (a
-// sockaddr), in both directions. False: it listens nowhere there, or /proc cannot be read. Any
-// thread; blocks only for that.
+// sockaddr), in both directions. Returns false if it does not listen there, or /proc cannot be
+// read. Any thread; blocks only for that.
 bool LimitSegments(std::span<const std::byte> name);
 
 // A wait descriptor for a provider that has none to offer, but waits in epoll itself.
 //
 // libfabric's `net` has a wait descriptor only together with a thread of its own, which reads the
 // sockets whenever they are ready: two wake-ups for each message, and a fight over a lock. Without
-// that thread nobody sleeps on its sockets. But the sockets lie in epoll instances, made with the
-// domain, and an epoll instance can be waited for like any descriptor. /proc/self/fd shows them:
-// the instances that appeared while the endpoint was opened.
+// that thread no thread sleeps on its sockets. But the sockets lie in epoll instances, made with
+// the domain, and an epoll instance can be waited for like any descriptor. /proc/self/fd shows
+// them: the instances that appeared while the endpoint was opened.
 //
 // Calling thread: any. An instance that another thread makes meanwhile is watched too: that costs
 // needless wake-ups, no more.
 //
-// The epoll instances that this process has; empty where /proc cannot be read.
+// EpollInstances returns the epoll instances that this process has; empty where /proc cannot be
+// read.
 std::vector<int> EpollInstances();
 
-// An epoll instance that is readable while one of `instances` is, except those in `except`. Not
-// valid if there is none to watch. Watches them until they are closed; changes nothing about them.
+// Makes an epoll instance that is readable while one of `instances` is, except those in `except`;
+// not valid if there is none to watch. It watches them until they are closed, and changes nothing
+// about them.
 UniqueFd WatchInstances(const std::vector<int>& instances, const std::vector<int>& except);
 
 }  // namespace ferry::transport

@@ -1,4 +1,5 @@
-// The NIC's counters of one transport: opened, read, closed when nothing uses them any more.
+// The NIC's counters of one transport: opens and reads them, and closes them when nothing uses them
+// any more.
 //
 // Calling thread: the progress thread, but for Bindable.
 #pragma once
@@ -96,17 +97,19 @@ class OfiCounters {
   StatusOr<NicCounter> Open();
   void Add(CounterState* counter, uint64_t n);
   uint64_t Read(CounterState* counter);
-  // Whether a read returns the value that an earlier one has asked the NIC for, and asks for
-  // another.
+  // Returns true if each read returns the value that an earlier one has asked the NIC for, and asks
+  // for another.
   bool reads_late() const { return !is_narrow_; }
   uint64_t max_threshold() const { return is_narrow_ ? INT32_MAX : kWidestThreshold; }
 
-  // Null if there is none, or if it is closing.
+  // Returns the counter of that id; null if there is none, or if it is closing.
   CounterState* Find(NicCounter id);
-  // The same for a target's registration: any thread.
+  // Returns the libfabric counter of that id, to which a target's registration is bound. Any
+  // thread.
   StatusOr<fid_cntr*> Bindable(NicCounter id);
-  // Only for counters that nothing reports to. True: it is closed, and nothing that waits for it
-  // fires any more; call Erase then. False: something is still bound to it.
+  // Closes a counter to which no operation reports. Returns true if it is closed, so that no
+  // operation that waits for it fires any more; call Erase then. False: something is still bound to
+  // it.
   bool TryClose(CounterState* counter);
   void Erase(CounterState* counter);
 
@@ -115,7 +118,7 @@ class OfiCounters {
 
   const Endpoint* endpoint_;
   const bool is_narrow_;  // the provider counts in 32 bits, and compares them signed
-  std::mutex mutex_;      // held by whoever changes the table, and by Bindable
+  std::mutex mutex_;      // held while the table changes, and by Bindable
   SlotMap<NicCounter, CounterState> counters_;
 };
 

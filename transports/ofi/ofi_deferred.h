@@ -23,11 +23,11 @@
 
 namespace ferry::transport {
 
-// The peers of the transport that deferred work belongs to.
+// The peers of the transport to which the deferred work belongs.
 class DeferredPeers {
  public:
   virtual ~DeferredPeers() = default;
-  // Null, with `*code` set, if nothing may be sent to the peer.
+  // Returns the peer; null, with `*code` set, if nothing may be sent to it.
   virtual Peer* Usable(PeerId id, ErrorCode* code) = 0;
   // Call it when an operation that held the peer is over; its `held` has been decremented.
   virtual void ForgetIfIdle(Peer* peer) = 0;
@@ -35,7 +35,7 @@ class DeferredPeers {
 
 class OfiDeferred final : public DeferredWork {
  public:
-  // Whether the provider of `endpoint` has deferred work.
+  // Returns true if the provider of `endpoint` has deferred work.
   static bool Has(const Endpoint& endpoint);
   // `wanted_entries` as in TransportOptions. All outlive the result, except the endpoint's own
   // endpoint, which is closed first. Errors: kLimitExceeded (the NIC has fewer), kOutOfMemory.
@@ -63,8 +63,8 @@ class OfiDeferred final : public DeferredWork {
   int Poll(DeferredSink& sink, uint64_t now_ns) override;
   uint64_t NextPollNs(uint64_t now_ns) const override;
 
-  // For the reader of the completion queue: whether a completion is about an entry; then reports
-  // its failure.
+  // For the reader of the completion queue: Owns returns true if a failed completion belongs to an
+  // entry; then OnError reports its failure.
   bool Owns(const void* op_context) const;
   void OnError(void* op_context, ErrorCode code);
   // Call it before the endpoint is closed.

@@ -1,4 +1,4 @@
-// What this transport keeps of each accepted operation and each peer
+// This transport's records of each accepted operation and each peer
 // (transports/api/operation_table.h).
 #pragma once
 

@@ -12,27 +12,27 @@ namespace ferry::transport {
 
 // The API version asked of libfabric.
 inline constexpr uint32_t kFabricVersion = FI_VERSION(1, 17);
-// The first that registers device memory by dma-buf. It is asked of newer libraries where the
-// provider reaches device memory.
+// The first version that registers device memory by dma-buf. It is asked of newer libraries where
+// the provider reaches device memory.
 inline constexpr uint32_t kDmabufVersion = FI_VERSION(1, 20);
 
-// The offer of the provider that `options` names (for "auto", the first available one of the
-// preference table). Errors: those of OpenLibfabric, kUnsupported, kInvalidArgument (source
-// address), kSystem.
+// Returns the offer (fi_info) of the provider that `options` names (for "auto", the first available
+// one of the preference table). Errors: those of OpenLibfabric, kUnsupported, kInvalidArgument
+// (source address), kSystem.
 StatusOr<InfoPtr> ChooseProvider(const TransportOptions& options);
 
-// Whether "auto" finds a NIC that has a provider of its own, beside the kernel's sockets. False if
-// there is no libfabric.
+// Returns true if "auto" finds a NIC that has a provider of its own, beside the kernel's sockets.
+// False if there is no libfabric.
 bool HasAutomaticNic(const TransportOptions& options);
 
-// Whether registering memory pins it, which takes long, and may be done beside the thread that
-// moves data: "Control interfaces are always considered thread safe" (fi_domain(3)). `net` of
+// Returns true if registering memory pins it, which takes long, and may be done beside the thread
+// that moves data: "Control interfaces are always considered thread safe" (fi_domain(3)). `net` of
 // libfabric 1.17, for one, breaks that rule under FI_THREAD_DOMAIN. But where nothing is pinned, as
 // with all providers that are not listed, registering takes no time.
 bool PinsMemory(const fi_info& info);
 
-// Providers on this machine that can carry Ferry, best first; the last ones are never chosen
-// automatically. libfabric must be open.
+// Returns the providers on this machine that can carry Ferry, best first; the last ones are never
+// chosen automatically. libfabric must be open.
 std::vector<std::string> AvailableProviders();
 
 }  // namespace ferry::transport
