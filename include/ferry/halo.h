@@ -17,7 +17,7 @@
 //   halo.Wait();
 //
 // Calling thread: any that ferry_init allows, one at a time. Errors are thrown, as in ferry.hpp:
-// std::invalid_argument for a description that cannot be, ferry::Error for a call that fails.
+// std::invalid_argument for an impossible description, ferry::Error for a call that fails.
 //
 // Every rank makes its halos, and calls EnqueueGather and EnqueueScatter of each, in the same
 // order.
@@ -59,7 +59,7 @@ enum class Sends {
   kReady,     // by the stream, never held back
   kStandard,  // by the stream
   kByCpu,     // plain persistent requests on device memory
-  kStaged     // the same on host memory, which the device's copies fill and empty
+  kStaged     // persistent requests on host memory, which copies of the device fill and empty
 };
 
 template <typename Device>
@@ -87,14 +87,15 @@ class BasicHalo {
   BasicHalo(const BasicHalo&) = delete;
   BasicHalo& operator=(const BasicHalo&) = delete;
 
-  // Enqueues: owned cells -> the ghosts that neighbours have of them. `field` is the block in
-  // device memory, field_bytes() long.
+  // Enqueues an exchange that copies owned cells into the ghosts that neighbours have of them.
+  // `field` is the block in device memory, field_bytes() long.
   void EnqueueGather(void* field) {
     Exchange<HaloUnpack>("EnqueueGather", field, /*is_gather=*/true);
   }
-  // Enqueues: ghosts -> their owners' cells, which become op(cell, ghost); T is what cells are made
-  // of, `Op` a class without state. Where several neighbours have ghosts of a cell, they come in
-  // the order of their places. Ghosts themselves stay as they are.
+  // Enqueues an exchange that sends ghosts to their owners, whose cells become op(cell, ghost). T
+  // is the type of the numbers in a cell, `Op` a class without state. Where several neighbours have
+  // ghosts of a cell, these are applied in the order of the neighbours' places. Ghosts themselves
+  // stay as they are.
   template <typename T, typename Op = HaloAdd>
   void EnqueueScatter(T* field, Op = {}) {
     if (block_.element_bytes % sizeof(T) != 0) {
@@ -103,11 +104,11 @@ class BasicHalo {
     }
     Exchange<HaloCombine<T, Op>>("EnqueueScatter", field, /*is_gather=*/false);
   }
-  // The same, but ghosts replace the cells.
+  // Enqueues an exchange as EnqueueScatter does, but the owners' cells are replaced by the ghosts.
   void EnqueueScatterReplacing(void* field) {
     Exchange<HaloUnpack>("EnqueueScatterReplacing", field, /*is_gather=*/false);
   }
-  // Blocks until all on the stream is done.
+  // Blocks until all work on the stream is done.
   void Wait() {
     if (ByStream()) {
       Check(ferry_queue_wait(queue_));
@@ -208,8 +209,9 @@ class BasicHalo {
     return &found->second;
   }
 
-  // Waits for what was enqueued. Receives that are started get their messages first, or the queue
-  // could not be freed: with ready sends that is one last exchange, of which nothing is unpacked.
+  // Waits for the enqueued exchanges. Receives that are started get their messages first, or the
+  // queue could not be freed: with ready sends that is one last exchange, of which nothing is
+  // unpacked.
   void Close() {
     if (queue_ == FERRY_QUEUE_NULL) {
       Device::Drain(stream_);

@@ -22,7 +22,7 @@
 
 namespace ferry {
 
-// Where a buffer's elements from `index` on are.
+// Returns the place of a buffer's elements from `index` on.
 template <typename T>
 ferry_place Locate(const Buffer<T>& buffer, size_t index = 0) {
   ferry_place place{};
@@ -30,12 +30,12 @@ ferry_place Locate(const Buffer<T>& buffer, size_t index = 0) {
   return place;
 }
 
-// What atomic operations work on.
+// A type that atomic operations take: 4 or 8 bytes, trivially copyable.
 template <typename T>
 concept AtomicWord = std::is_trivially_copyable_v<T> &&(sizeof(T) == 4 || sizeof(T) == 8);
 
-// A context of its own. Its destructor waits for what it has begun, and cannot tell of failures:
-// call Quiet before.
+// A context of its own. Its destructor waits for the operations that were begun, and cannot report
+// failures: call Quiet before.
 class Context {
  public:
   Context() { Check(ferry_context_create(&handle_)); }
@@ -43,13 +43,13 @@ class Context {
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
-  // For the calls that have no member here.
+  // The C handle, for the calls that have no member here.
   ferry_context handle() const { return handle_; }
 
   void Put(ferry_place to, const void* from, size_t size_bytes) {
     Check(ferry_put(handle_, to, from, size_bytes));
   }
-  // The source must not change until Quiet.
+  // Begins a put whose source must not change until Quiet.
   void PutNbi(ferry_place to, const void* from, size_t size_bytes) {
     Check(ferry_put_nbi(handle_, to, from, size_bytes));
   }
@@ -76,7 +76,7 @@ class Context {
   T Swap(ferry_place word, T value) {
     return FetchBy(FERRY_ATOMIC_SWAP, word, value, T{});
   }
-  // Stores `value` if `expected` is there. Returns what was there.
+  // Stores `value` if the word is `expected`. Returns the word's previous value.
   template <AtomicWord T>
   T CompareSwap(ferry_place word, T expected, T value) {
     return FetchBy(FERRY_ATOMIC_COMPARE_SWAP, word, value, expected);

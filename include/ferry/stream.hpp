@@ -58,7 +58,7 @@ class PersistentRequest {
     return request;
   }
 
-  // For the calls that take several requests.
+  // The C handle, for the calls that take several requests.
   ferry_request handle() const { return handle_; }
   void Match() { Check(ferry_match(handle_)); }
   bool is_matched() const {
@@ -77,7 +77,7 @@ class PersistentRequest {
   ferry_request handle_ = FERRY_REQUEST_NULL;
 };
 
-// Matches them all, which costs a small part of what matching them one by one does.
+// Matches all requests together, at a small part of the cost of matching them one by one.
 inline void MatchAll(std::span<const ferry_request> requests) {
   Check(ferry_matchall(requests.size(), requests.data()));
 }
@@ -110,7 +110,7 @@ class Stream {
 class Queue {
  public:
   explicit Queue(const Stream& stream) : Queue(FERRY_QUEUE_FERRY, stream.address()) {}
-  // A stream of a vendor's library, by its address.
+  // Makes a queue on a stream of a vendor's library, given by its address.
   Queue(ferry_queue_type type, const void* stream_address) {
     Check(ferry_queue_init(type, stream_address, &handle_));
   }

@@ -15,14 +15,14 @@
 typedef ferry_device_u16 __attribute__((may_alias)) ferry_device_any16;
 typedef ferry_device_u32 __attribute__((may_alias)) ferry_device_any32;
 typedef ferry_device_u64 __attribute__((may_alias)) ferry_device_any64;
-/* Loaded and stored as one where the device can. */
+/* 16 bytes, loaded and stored as one where the device can. */
 typedef struct __attribute__((aligned(16), may_alias)) {
   ferry_device_u64 low;
   ferry_device_u64 high;
 } ferry_device_any128;
 
-/* What is stored once. A compiler for CPUs would make memmove of a loop, which stores some bytes
- * twice; those for devices have none. */
+/* Qualifies memory in which each word is stored once. A compiler for CPUs would turn a loop into
+ * memmove, which stores some bytes twice; compilers for devices have no memmove. */
 #if defined(FERRY_DEVICE_IS_HOST) || (defined(FERRY_DEVICE_IS_OPENCL) && defined(__x86_64__))
 #define FERRY_DEVICE_STORED FERRY_DEVICE_GLOBAL volatile
 #else
@@ -35,7 +35,7 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_width(ferry_device_u64 all) 
   return lowest;
 }
 
-/* One access of at most 8 bytes. */
+/* Loads `width` bytes, at most 8, by one access. */
 FERRY_DEVICE_FUNCTION ferry_device_u64
 ferry_device_load_unit(const FERRY_DEVICE_GLOBAL ferry_device_u8* from, ferry_device_u64 width) {
   if (width == 8) {
@@ -60,7 +60,7 @@ FERRY_DEVICE_FUNCTION void ferry_device_store_unit(FERRY_DEVICE_GLOBAL ferry_dev
   }
 }
 
-/* One access of that width. */
+/* Copies `width` bytes, at most 16, by one load and one store of that width. */
 FERRY_DEVICE_FUNCTION void ferry_device_move_unit(FERRY_DEVICE_GLOBAL ferry_device_u8* to,
                                                   const FERRY_DEVICE_GLOBAL ferry_device_u8* from,
                                                   ferry_device_u64 width) {
@@ -75,7 +75,7 @@ FERRY_DEVICE_FUNCTION void ferry_device_move_unit(FERRY_DEVICE_GLOBAL ferry_devi
   }
 }
 
-/* One store of that width, of what may need several loads, of at most `most` bytes each. */
+/* Copies `width` bytes by one store; they may need several loads, of at most `most` bytes each. */
 FERRY_DEVICE_FUNCTION void ferry_device_move_word(FERRY_DEVICE_GLOBAL ferry_device_u8* to,
                                                   const FERRY_DEVICE_GLOBAL ferry_device_u8* from,
                                                   ferry_device_u64 width, ferry_device_u64 most) {

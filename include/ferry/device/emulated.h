@@ -22,7 +22,7 @@ struct Shape {
 };
 
 /* Calls kernel() as each thread of the launch. Blocks until all of them have returned. Ends the
- * program where there can be no more threads. Any thread. */
+ * program if a thread cannot be created. May be called by any thread. */
 template <typename Kernel>
 void Launch(const Shape& shape, Kernel&& kernel) {
   const ferry_device_u32 size = shape.group_size;

@@ -14,12 +14,12 @@
 
 /* ---- Emulated devices: each thread of a launch is one of the host (emulated.h) ---- */
 
-/* Where `count` threads wait for one another, again and again. */
+/* A barrier at which `count` threads wait for one another, as often as they like. */
 struct ferry_device_host_barrier {
   ferry_device_u32 count = 1;
   ferry_device_u32 arrived = 0;
   ferry_device_u32 round = 0;
-  ferry_device_u64 word = 0; /* on its way from one of them to all */
+  ferry_device_u64 word = 0; /* of a broadcast: on its way from one thread to all */
 };
 
 FERRY_DEVICE_FUNCTION void ferry_device_host_barrier_wait(ferry_device_host_barrier* barrier) {
@@ -66,7 +66,7 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_host_broadcast(
   }
   ferry_device_host_barrier_wait(barrier);
   value = barrier->word;
-  ferry_device_host_barrier_wait(barrier); /* before the next one changes it */
+  ferry_device_host_barrier_wait(barrier); /* before the next broadcast changes the word */
   return value;
 }
 FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_group_broadcast(ferry_device_u64 value) {
@@ -106,7 +106,7 @@ FERRY_DEVICE_FUNCTION void ferry_device_sub_group_barrier(void) {
 FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_sub_group_broadcast(ferry_device_u64 value) {
   return sub_group_broadcast(value, 0);
 }
-#else /* a device without: each thread by itself */
+#else /* a device without sub-groups: each thread is one */
 FERRY_DEVICE_FUNCTION ferry_device_u32 ferry_device_sub_group_thread(void) { return 0; }
 FERRY_DEVICE_FUNCTION ferry_device_u32 ferry_device_sub_group_size(void) { return 1; }
 FERRY_DEVICE_FUNCTION void ferry_device_sub_group_barrier(void) {}
@@ -153,8 +153,9 @@ FERRY_DEVICE_FUNCTION void ferry_device_sub_group_barrier(void) {
   const ferry_device_u32 all = ferry_device_sub_group_mask();
   __asm__ volatile("bar.warp.sync %0;" : : "r"(all) : "memory"); /* PTX 6.0 */
 }
-/* Through a word that the threads of the group share; OpenCL C has none outside kernels. The first
- * barrier: all have read what an earlier broadcast left there. */
+/* Broadcasts through a word that the threads of the group share, which OpenCL C cannot have outside
+ * kernels. At the first barrier all threads have read the value that an earlier broadcast left
+ * there. */
 FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_group_broadcast(ferry_device_u64 value) {
   ferry_device_u64 result;
   __asm__ volatile(
@@ -209,19 +210,19 @@ FERRY_DEVICE_FUNCTION ferry_device_u32 ferry_device_sub_group_size(void) {
       ferry_device_group_size() - ferry_device_group_thread() / wave * wave;
   return rest < wave ? rest : wave;
 }
-/* A wave's threads keep step. */
+/* The threads of a wave run in step, so fences are enough. */
 FERRY_DEVICE_FUNCTION void ferry_device_sub_group_barrier(void) {
   __builtin_amdgcn_fence(__ATOMIC_RELEASE, "wavefront");
   __builtin_amdgcn_wave_barrier();
   __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "wavefront");
 }
-#if defined(__OPENCL_C_VERSION__) /* whose library has it */
+#if defined(__OPENCL_C_VERSION__) /* OpenCL's library has the broadcast */
 FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_group_broadcast(ferry_device_u64 value) {
   ferry_device_group_barrier();
   return work_group_broadcast(value, 0);
 }
 #else
-/* The first barrier: all have read what an earlier broadcast left there. */
+/* At the first barrier all threads have read the value that an earlier broadcast left in `word`. */
 FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_group_broadcast(ferry_device_u64 value) {
   static FERRY_DEVICE_SHARED ferry_device_u64 word;
   ferry_device_group_barrier();
@@ -249,7 +250,7 @@ FERRY_DEVICE_FUNCTION ferry_device_u32 ferry_device_group(void) {
 /* ---- Crews: the threads that carry out one call together ---- */
 
 typedef struct {
-  ferry_device_u32 thread; /* the calling one, from 0; 0 leads */
+  ferry_device_u32 thread; /* the calling thread's number, from 0; 0 leads */
   ferry_device_u32 count;
   ferry_device_u32 kind; /* FERRY_DEVICE_CREW_... */
 } ferry_device_crew;
@@ -281,7 +282,7 @@ FERRY_DEVICE_FUNCTION void ferry_device_crew_barrier(ferry_device_crew crew) {
   }
 }
 
-/* The leader's `value`, to all threads of the crew; a barrier of it, too. */
+/* Returns the leader's `value` to all threads of the crew; also a barrier of the crew. */
 FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_crew_broadcast(ferry_device_crew crew,
                                                                    ferry_device_u64 value) {
   if (crew.kind == FERRY_DEVICE_CREW_GROUP) {

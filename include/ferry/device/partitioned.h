@@ -29,12 +29,12 @@
  * (_sub_group, _wave) those of the sub-group. Of a partition that a group fills, one call by the
  * group costs least.
  *
- * How data move: neighbouring partitions form *units* (MPI_Psend_init says how large). Who readies
- * the last partition of a unit copies the whole unit into the receiver's memory, if kernels reach
- * that (kernel copy: no host takes part); or asks ferryd to (daemon copy); or leaves it to the
- * hosts, as while the receiver has not started its round. A unit of which some partitions are
- * missing is moved by the hosts after a while, so waiting for the answer to one partition ends. A
- * partition is readied by a kernel or by the host, as the program likes.
+ * How data move: neighbouring partitions form *units* (MPI_Psend_init says how large). The thread
+ * or group that readies the last partition of a unit copies the whole unit into the receiver's
+ * memory, if kernels reach that (kernel copy: no host takes part); or asks ferryd to (daemon copy);
+ * or leaves it to the hosts, as while the receiver has not started its round. A unit of which some
+ * partitions are missing is moved by the hosts after a while, so waiting for the answer to one
+ * partition ends. A partition is readied by a kernel or by the host, as the program likes.
  *
  * Errors: calls return 0 or a number below, the same to all threads of a group. Of those that ready
  * partitions the first error of a round is also told by the host's next MPI_Wait or MPI_Test of the
@@ -43,10 +43,10 @@
  * failures do. A send to MPI_PROC_NULL is over at its start: its kernels may ready at any time
  * after that, and a partition that they ready twice is no error.
  *
- * Blocking: only MPIX_Pawait waits for anybody: until the partition arrives, or the round has
- * failed, for its sender has died, or the daemon. Threads that wait occupy the device: launch as
- * many groups as are resident at once. Calls that ready may wait until ferryd has taken earlier
- * requests. */
+ * Blocking: only MPIX_Pawait waits for another process: until the partition arrives, or the round
+ * has failed because its sender, or the daemon, has died. Threads that wait occupy the device:
+ * launch as many groups as are resident at once. Calls that ready may wait until ferryd has taken
+ * earlier requests. */
 #ifndef FERRY_DEVICE_PARTITIONED_H
 #define FERRY_DEVICE_PARTITIONED_H
 

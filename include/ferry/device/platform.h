@@ -67,7 +67,7 @@ typedef unsigned long long ferry_device_u64;
 #if defined(FERRY_DEVICE_IS_HOST)
 struct ferry_device_host_barrier; /* groups.h */
 /* The thread of a launch that a host thread plays; set by the code that runs device code on the
-   host. Unless that says more, the thread is a work-group, and a sub-group, by itself. */
+   host. By default the thread is a work-group, and a sub-group, by itself. */
 struct ferry_device_host_place {
   ferry_device_u64 thread;
   ferry_device_u64 count;
@@ -75,7 +75,7 @@ struct ferry_device_host_place {
   ferry_device_u32 group_size = 1;
   ferry_device_u32 sub_group_thread = 0;
   ferry_device_u32 sub_group_size = 1;
-  ferry_device_host_barrier* group_barrier = nullptr; /* null: nobody to wait for */
+  ferry_device_host_barrier* group_barrier = nullptr; /* null: there are no others to wait for */
   ferry_device_host_barrier* sub_group_barrier = nullptr;
 };
 inline thread_local ferry_device_host_place ferry_device_host_thread = {0, 1};
@@ -99,7 +99,7 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_thread(void) {
 #endif
 }
 
-/* How many threads the launch has along x. */
+/* Returns the number of threads of the launch along x. */
 FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_thread_count(void) {
 #if defined(FERRY_DEVICE_IS_OPENCL)
   return get_global_size(0);
@@ -115,7 +115,7 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_thread_count(void) {
 #endif
 }
 
-/* Call it between two looks at a word that another thread writes. */
+/* Pauses for a moment: to be called between two looks at a word that another thread writes. */
 FERRY_DEVICE_FUNCTION void ferry_device_pause(void) {
 #if defined(FERRY_DEVICE_IS_NVIDIA)
   __asm__ volatile("nanosleep.u32 20;"); /* sm_70, PTX 6.3 */
@@ -133,7 +133,8 @@ FERRY_DEVICE_FUNCTION void ferry_device_pause(void) {
 #if defined(FERRY_DEVICE_IS_OPENCL)
 
 #define FERRY_DEVICE_ATOMIC(word) ((volatile __global atomic_ulong*)(word))
-/* Of OpenCL 3.0 without that scope (CPUs: there it is the same) the widest is the device's. */
+/* OpenCL 3.0 may lack the scope of all devices (on CPUs, where it makes no difference); then the
+ * scope of the device is the widest. */
 #if __OPENCL_C_VERSION__ >= 300 && !defined(__opencl_c_atomic_scope_all_devices)
 #define FERRY_DEVICE_SCOPE memory_scope_device
 #else
@@ -178,8 +179,8 @@ ferry_device_compare_exchange(FERRY_DEVICE_GLOBAL ferry_device_u64* word, ferry_
 FERRY_DEVICE_FUNCTION void ferry_device_fence(void) { /* acquires and releases */
   atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_acq_rel, FERRY_DEVICE_SCOPE);
 }
-/* Also orders a store before it and a load after it: of two threads that each store, then look at
-   the other's word, at least one sees the other. */
+/* Acquires, releases, and orders a store before it and a load after it: of two threads that each
+   store, then look at the other's word, at least one sees the other. */
 FERRY_DEVICE_FUNCTION void ferry_device_full_fence(void) {
   atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_seq_cst, FERRY_DEVICE_SCOPE);
 }
@@ -244,7 +245,7 @@ FERRY_DEVICE_FUNCTION void ferry_device_full_fence(void) {
 
 #else
 
-/* AMD's compiler gives these the scope of the system; so do CPUs. */
+/* AMD's compiler gives these operations the scope of the system; so do CPUs. */
 FERRY_DEVICE_FUNCTION ferry_device_u64
 ferry_device_load_relaxed(const FERRY_DEVICE_GLOBAL ferry_device_u64* word) {
   return __atomic_load_n(word, __ATOMIC_RELAXED);

@@ -3,11 +3,12 @@
  *
  * The ring lies in host memory that the device reaches; ferry_ring_create makes it and
  * ferry_ring_address gives the address that kernels take (ferry/device_ring.h). A request is one
- * store of 64 bytes: a thread takes a slot by one fetch-add, whoever else does, writes 56 bytes and
- * then its number. It looks at how far ferryd has come only when its slot could still be in use.
- * Many requests at once, of a thread or a group, take one fetch-add together (ring_batch.h).
- * Answers lie apart, in completions that the caller chooses, one for each request that is
- * under way: they come in any order, and a slot is free again before its request is answered.
+ * store of 64 bytes: a thread takes a slot by one fetch-add, however many others do so at the same
+ * time, writes 56 bytes and then its number. It looks at how far ferryd has come only when its slot
+ * could still be in use. Many requests at once, of a thread or a group, take one fetch-add together
+ * (ring_batch.h). Answers lie apart, in completions that the caller chooses, one for each request
+ * that is under way: they come in any order, and a slot is free again before its request is
+ * answered.
  *
  *   FERRY_DEVICE_KERNEL step(FERRY_DEVICE_GLOBAL void* address, ferry_device_place counter) {
  *     ferry_device_ring ring = ferry_device_ring_open(address);
@@ -17,8 +18,8 @@
  * mine)
  *
  * Every function may be called by any thread of a launch. Only ferry_device_ring_wait blocks, until
- * ferryd answers; and what posts, while the ring is full. Both end with an error when the ring
- * does. Statuses are those of ferry.h: 0 is success.
+ * ferryd answers, and the functions that post, while the ring is full. Both end with an error when
+ * the ring does. Statuses are those of ferry.h: 0 is success.
  *
  * A request may touch only memory of the rank that owns the ring; ferryd checks each one. */
 #ifndef FERRY_DEVICE_RING_H
@@ -32,11 +33,11 @@
 #define FERRY_DEVICE_RING_COUNTER_WAIT 3u
 #define FERRY_DEVICE_RING_START 4u
 
-/* Used in place of a completion: nobody asks how the request ends. */
+/* Used in place of a completion: ferryd sends no answer to the request. */
 #define FERRY_DEVICE_RING_SILENT 0xffffffffu
 /* Returned by ferry_device_ring_test: there is no answer yet. */
 #define FERRY_DEVICE_RING_PENDING (-1)
-/* The status of what was never posted, in a ring that goes on. */
+/* The status of a request that was never posted, in a ring that goes on. */
 #define FERRY_DEVICE_RING_ERR_ARGUMENT 2
 
 /* A place in the rank's memory, as ferry_ring_place tells it. */
@@ -52,7 +53,7 @@ typedef struct {
 /* ---- Requests whose answers, if any, go to a completion of the ring: an index below what
  * ferry_ring_create was given, for one request at a time; or FERRY_DEVICE_RING_SILENT ---- */
 
-/* Where the completion of that index lies; region 0: nobody asks. */
+/* Returns the place of the completion of that index; region 0 for FERRY_DEVICE_RING_SILENT. */
 FERRY_DEVICE_FUNCTION ferry_device_place
 ferry_device_ring_completion_place(ferry_device_ring ring, ferry_device_u32 completion) {
   ferry_device_place place;
@@ -91,7 +92,7 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_ask(ferry_device_ring r
       ring, ferry_device_ring_request_for(ring, kind, place, value, completion));
 }
 
-/* Answers `value`. */
+/* Posts a request that does nothing. ferryd answers `value`. */
 FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_nop(ferry_device_ring ring,
                                                              ferry_device_u64 value,
                                                              ferry_device_u32 completion) {
@@ -102,7 +103,8 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_nop(ferry_device_ring r
   return ferry_device_ring_ask(ring, FERRY_DEVICE_RING_NOP, nowhere, value, completion);
 }
 
-/* Adds to a counter, which triggers what waits for it. Answers its new value. */
+/* Posts a request to add to a counter, which triggers the operations that wait for it. ferryd
+ * answers the counter's new value. */
 FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_add(ferry_device_ring ring,
                                                              ferry_device_place counter,
                                                              ferry_device_u64 value,
@@ -110,7 +112,8 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_add(ferry_device_ring r
   return ferry_device_ring_ask(ring, FERRY_DEVICE_RING_COUNTER_ADD, counter, value, completion);
 }
 
-/* Answers the value of a counter once it is `threshold` or more; or the counter's failure. */
+/* Posts a request that ferryd answers with the value of a counter once it is `threshold` or more,
+ * or with the counter's failure. */
 FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_await(ferry_device_ring ring,
                                                                ferry_device_place counter,
                                                                ferry_device_u64 threshold,
@@ -119,8 +122,8 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_await(ferry_device_ring
                                completion);
 }
 
-/* Starts a matched request that ferry_ring_prepare_start has prepared. Answers once its message is
- * complete, or has failed. */
+/* Starts a matched request that ferry_ring_prepare_start has prepared. ferryd answers once its
+ * message is complete, or has failed. */
 FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_start(ferry_device_ring ring,
                                                                ferry_device_place request,
                                                                ferry_device_u32 completion) {
@@ -129,7 +132,8 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_start(ferry_device_ring
 
 /* ---- Answers ---- */
 
-/* The status of the request of that number; FERRY_DEVICE_RING_PENDING: it has no answer yet. */
+/* Returns the status of the request of that number, or FERRY_DEVICE_RING_PENDING while it has no
+ * answer. */
 FERRY_DEVICE_FUNCTION int ferry_device_ring_test_at(
     FERRY_DEVICE_GLOBAL ferry_device_ring_completion* completion, ferry_device_u64 number) {
   const ferry_device_u64 done = ferry_device_load_acquire(&completion->done);
@@ -145,7 +149,8 @@ FERRY_DEVICE_FUNCTION int ferry_device_ring_test(ferry_device_ring ring,
   return ferry_device_ring_test_at(ring.completions + completion, number);
 }
 
-/* Waits for the answer. A number of 0, and a ring that ends, is the ring's error. */
+/* Waits for the answer and returns its status. For a number of 0, and if the ring ends, it returns
+ * the ring's error. */
 FERRY_DEVICE_FUNCTION int ferry_device_ring_wait_at(
     ferry_device_ring ring, FERRY_DEVICE_GLOBAL ferry_device_ring_completion* completion,
     ferry_device_u64 number) {
@@ -175,7 +180,7 @@ FERRY_DEVICE_FUNCTION int ferry_device_ring_wait(ferry_device_ring ring,
   return ferry_device_ring_wait_at(ring, ring.completions + completion, number);
 }
 
-/* The value that the request was answered with. Call it after its status is known. */
+/* Returns the value that the request was answered with. To be called after its status is known. */
 FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_value(ferry_device_ring ring,
                                                                ferry_device_u32 completion) {
   return ferry_device_load_relaxed(&ring.completions[completion].value);

@@ -1,8 +1,8 @@
 /* ferry/device/ring_batch.h - many requests to ferryd at once: of one thread, or one of each thread
  * of a group. See ferry/device/ring.h.
  *
- * All of them take their slots by one fetch-add, which is what threads contend for, and of which a
- * device's memory makes so many a second.
+ * All requests take their slots by one fetch-add: threads contend for that operation, of which a
+ * device's memory makes only so many a second.
  *
  *   FERRY_DEVICE_SHARED ferry_device_u64 word;
  *   request = ferry_device_ring_request_for(ring, FERRY_DEVICE_RING_COUNTER_ADD, counter, 1, mine);
@@ -29,8 +29,8 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_post_many(
   return first;
 }
 
-/* The next threads of a group that post at once; those of a group that is larger than the ring has
- * room for take turns. */
+/* Returns the number of a group's threads that post at once, when `left` have still to. The threads
+ * of a group that is larger than the ring has room for take turns. */
 FERRY_DEVICE_FUNCTION ferry_device_u32 ferry_device_ring_part(ferry_device_ring ring,
                                                               ferry_device_u32 left) {
   const ferry_device_u32 most = ferry_device_ring_most(ring);
@@ -62,8 +62,10 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_post_sub_group(
   return number;
 }
 
-/* The same for the work-group. `word` is the group's own, in its local memory, for the time of the
- * call. (On emulated devices any word that its threads share.) */
+/* Publishes one request of each of the first `count` threads of the calling work-group (all, if it
+ * has fewer). Returns the thread's own number; 0 to those that post nothing. `word` is the group's
+ * own, in its local memory, for the time of the call. (On emulated devices any word that its
+ * threads share.) */
 FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_post_work_group(
     ferry_device_ring ring, ferry_device_ring_request request, ferry_device_u32 count,
     FERRY_DEVICE_LOCAL ferry_device_u64* word) {
@@ -85,8 +87,9 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_post_work_group(
       number = first + (thread - from);
       ferry_device_ring_fill(ring, number, request);
     }
-    /* Before anybody changes the word. And no thread goes on, to wait for ferryd, while a slot is
-     * empty: the threads of a group may run one after the other between barriers. */
+    /* All threads have read the word before the leader changes it. And no thread goes on, to wait
+     * for ferryd, while a slot is empty: the threads of a group may run one after the other between
+     * barriers. */
     ferry_device_group_barrier();
   }
   return number;

@@ -11,7 +11,7 @@
  *
  * All but quiet post a request and return its number, as ferry_device_ring_post does: 0 if the ring
  * has ended. With FERRY_DEVICE_RING_SILENT nothing is answered; quiet waits for all of them, and
- * tells the first failure of those without an answer, and of what puts became after theirs.
+ * tells the first failure of those without an answer, and of puts that failed after theirs.
  *
  * Order: up to 8 KiB at a time, requests of a thread with one rank keep their order. Longer ones
  * are in order only with FERRY_DEVICE_RING_IN_ORDER, or a fence before. */
@@ -27,12 +27,12 @@
 #define FERRY_DEVICE_RING_FENCE 9u
 #define FERRY_DEVICE_RING_SIGNAL 10u /* of the put that follows */
 
-/* A flag: it comes, at its rank, after all that the ring was asked for there before it. */
+/* A flag: the request comes, at its rank, after all that the ring was asked for there before it. */
 #define FERRY_DEVICE_RING_IN_ORDER 1u
-/* A flag of puts, for put_signal: the request before it says what is signalled. */
+/* A flag of puts, for put_signal: the request before this one names the signal. */
 #define FERRY_DEVICE_RING_SIGNALLED 2u
 
-/* What becomes of the word: FERRY_SIGNAL_... of ferry/one_sided.h. */
+/* How a signal changes its word: FERRY_SIGNAL_... of ferry/one_sided.h. */
 #define FERRY_DEVICE_RING_SIGNAL_SET 1u
 #define FERRY_DEVICE_RING_SIGNAL_ADD 2u
 
@@ -53,9 +53,9 @@ typedef struct {
   ferry_device_u64 offset;
 } ferry_device_far_place;
 
-/* A request whose answer, if `completion.region` is not 0, goes to a ferry_device_ring_completion
- * anywhere in the own memory. `own_region`: 0 for those that carry their bytes. `details`: the
- * operation, above it 8 bits of width, and 16 of flags. */
+/* Makes a request whose answer, if `completion.region` is not 0, goes to a
+ * ferry_device_ring_completion anywhere in this rank's memory. `own_region`: 0 for requests that
+ * carry their bytes. `details`: the operation, above it 8 bits of width, and 16 of flags. */
 FERRY_DEVICE_FUNCTION ferry_device_ring_request ferry_device_ring_operation(
     ferry_device_u32 kind, ferry_device_far_place there, ferry_device_u32 own_region,
     ferry_device_u32 details, ferry_device_u64 operand, ferry_device_u64 compare,
@@ -92,7 +92,7 @@ FERRY_DEVICE_FUNCTION void ferry_device_ring_fill_put_signal(
                                                      from.offset, size_bytes, answer));
 }
 
-/* Posts it, for a completion of the ring. */
+/* Posts an operation that is answered at a completion of the ring. */
 FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_operate(
     ferry_device_ring ring, ferry_device_u32 kind, ferry_device_far_place there,
     ferry_device_u32 own_region, ferry_device_u32 details, ferry_device_u64 operand,
@@ -109,9 +109,10 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_put(
                                    from.offset, size_bytes, completion);
 }
 
-/* The same of `size_bytes`, not 0; then the word of 8 bytes at `signal`, of the same rank, is set
- * to `value`, or has it added (FERRY_DEVICE_RING_SIGNAL_...). Two requests in a row; returns the
- * number of the one that is answered, at `answer`, which may be anywhere in the own memory. */
+/* Puts `size_bytes`, not 0; then ferryd sets the word of 8 bytes at `signal`, of the same rank, to
+ * `value`, or adds it (FERRY_DEVICE_RING_SIGNAL_...). It posts two requests in a row, and returns
+ * the number of the one that is answered, at `answer`, which may be anywhere in this rank's
+ * memory. */
 FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_put_signal(
     ferry_device_ring ring, ferry_device_far_place to, ferry_device_place from,
     ferry_device_u64 size_bytes, ferry_device_far_place signal, ferry_device_u32 update,
@@ -124,7 +125,7 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_put_signal(
   return first == 0 ? 0 : first + 1;
 }
 
-/* `low` has the first 8 bytes, `high` the rest. */
+/* Puts up to 16 bytes, which travel in the request: `low` has the first 8, `high` the rest. */
 FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_put_value(
     ferry_device_ring ring, ferry_device_far_place to, ferry_device_u64 low, ferry_device_u64 high,
     ferry_device_u32 size_bytes, ferry_device_u32 flags, ferry_device_u32 completion) {
@@ -149,7 +150,8 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_get_value(ferry_device_
                                    completion);
 }
 
-/* `width`: 4 or 8 bytes. Without an answer nobody learns what was there. */
+/* Changes a word of `width` bytes, 4 or 8. ferryd answers its previous value, if there is a
+ * completion. */
 FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_atomic(
     ferry_device_ring ring, ferry_device_far_place word, ferry_device_u32 operation,
     ferry_device_u32 width, ferry_device_u64 operand, ferry_device_u64 compare,
@@ -159,7 +161,7 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_atomic(
                                    completion);
 }
 
-/* What is posted after it comes, at each rank, after what was posted before it. */
+/* Orders requests: those posted after it come, at each rank, after those posted before it. */
 FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_fence(ferry_device_ring ring) {
   ferry_device_far_place nowhere;
   nowhere.rank = 0;
@@ -175,7 +177,7 @@ FERRY_DEVICE_FUNCTION int ferry_device_ring_finish(ferry_device_ring ring) {
   const ferry_device_u64 posted = ferry_device_load_acquire(ring.producers);
   ferry_device_u32 looks;
   for (looks = 0;; ++looks) {
-    /* Read before the other word: what was over before the end counts. */
+    /* Read before the other word: operations that were over before the ring's end count. */
     const ferry_device_u64 ended =
         looks % 64 == 63 ? ferry_device_load_acquire(ring.words + 17) : 0;
     /* Pairs with the daemon's store of it: acquires what gets have brought, and the failure. */
@@ -189,8 +191,8 @@ FERRY_DEVICE_FUNCTION int ferry_device_ring_finish(ferry_device_ring ring) {
   }
 }
 
-/* The first failure that no answer has told, since the ring was made, of what a call has waited
- * for; 0: there is none. */
+/* Returns the first failure since the ring was made that no answer has told, among the operations
+ * that a call has waited for; 0: there is none. */
 FERRY_DEVICE_FUNCTION int ferry_device_ring_failure(ferry_device_ring ring) {
   return (int)ferry_device_load_relaxed(ring.words + 19);
 }

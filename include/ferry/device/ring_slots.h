@@ -37,8 +37,8 @@ typedef struct {
   ferry_device_u32 capacity;
 } ferry_device_ring;
 
-/* The view of the ring at `address`. `words`: MpscRingLayout's from `capacity` on, or a copy of
- * these four that the device reads faster; `producers`: as below. */
+/* Returns a view of the ring at `address`. `words`: MpscRingLayout's from `capacity` on, or a copy
+ * of these four that the device reads faster; `producers`: as in ferry_device_ring_open_with. */
 FERRY_DEVICE_FUNCTION ferry_device_ring ferry_device_ring_open_by(
     FERRY_DEVICE_GLOBAL void* address, const FERRY_DEVICE_GLOBAL ferry_device_u64* words,
     FERRY_DEVICE_GLOBAL ferry_device_u64* producers) {
@@ -57,7 +57,7 @@ FERRY_DEVICE_FUNCTION ferry_device_ring ferry_device_ring_open_by(
   return ring;
 }
 
-/* Each thread that uses the ring calls it once. */
+/* Returns a view of the ring at `address`. Each thread that uses the ring calls it once. */
 FERRY_DEVICE_FUNCTION ferry_device_ring ferry_device_ring_open(FERRY_DEVICE_GLOBAL void* address) {
   FERRY_DEVICE_GLOBAL ferry_device_u64* const words =
       (FERRY_DEVICE_GLOBAL ferry_device_u64*)address;
@@ -67,8 +67,8 @@ FERRY_DEVICE_FUNCTION ferry_device_ring ferry_device_ring_open(FERRY_DEVICE_GLOB
       producers == 0 ? words : (FERRY_DEVICE_GLOBAL ferry_device_u64*)producers);
 }
 
-/* The same, with the producers' words as an argument of the kernel (two words, zero at first, the
- * same for all producers of the ring). Null: uses the words that the ring names. */
+/* Returns a view of the ring whose producers' words are an argument of the kernel (two words, zero
+ * at first, the same for all producers of the ring). Null: uses the words that the ring names. */
 FERRY_DEVICE_FUNCTION ferry_device_ring ferry_device_ring_open_with(
     FERRY_DEVICE_GLOBAL void* address, FERRY_DEVICE_GLOBAL ferry_device_u64* producers) {
   ferry_device_ring ring = ferry_device_ring_open(address);
@@ -80,23 +80,25 @@ FERRY_DEVICE_FUNCTION ferry_device_ring ferry_device_ring_open_with(
 
 /* ---- Posting ---- */
 
-/* How often a thread looks for room before it takes its place in the line. */
+/* The number of a thread's looks for room before it takes its place in the line. */
 #define FERRY_DEVICE_RING_LOOKS 1024u
 
-/* Whether the tickets before `end` have slots, seen from a head that may be older, or newer. */
+/* Returns true if the tickets before `end` have slots, seen from a head that may be older, or
+ * newer. */
 FERRY_DEVICE_FUNCTION int ferry_device_ring_fits(ferry_device_ring ring, ferry_device_u64 head,
                                                  ferry_device_u64 end) {
   return (ferry_device_i64)(end - head) <= (ferry_device_i64)ring.capacity;
 }
 
-/* How many slots may be taken at once: half of them, so that ferryd reads one half while the other
- * one is written. */
+/* Returns the number of slots that may be taken at once: half of them, so that ferryd reads one
+ * half while the other one is written. */
 FERRY_DEVICE_FUNCTION ferry_device_u32 ferry_device_ring_most(ferry_device_ring ring) {
   return ring.capacity / 2;
 }
 
-/* How many slots stay free for those who took their tickets at the same time, and did not see each
- * other's. Not on devices: their threads run until they end, so one may well wait with a ticket. */
+/* Returns the number of slots that stay free for threads that took their tickets at the same time,
+ * and did not see each other's. None on devices: their threads run until they end, so one may well
+ * wait with a ticket. */
 FERRY_DEVICE_FUNCTION ferry_device_u32 ferry_device_ring_spare(ferry_device_ring ring) {
 #if defined(FERRY_DEVICE_IS_HOST)
   return ring.capacity / 8;
@@ -110,8 +112,9 @@ FERRY_DEVICE_FUNCTION ferry_device_u32 ferry_device_ring_spare(ferry_device_ring
  * the number of the first; each of them must be filled. 0: the ring has ended, or `count` is 0 or
  * more than ferry_device_ring_most.
  *
- * Where the ring is full a thread first waits without tickets. One that does not run (emulated ones
- * may be more than the cores) then holds up nobody. But not for ever: a ticket keeps its place. */
+ * Where the ring is full a thread first waits without tickets. A waiting thread that does not run
+ * (emulated threads may be more than the cores) then delays no other. After FERRY_DEVICE_RING_LOOKS
+ * looks it takes its tickets, which keep its place. */
 FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_reserve(ferry_device_ring ring,
                                                                  ferry_device_u32 count) {
   /* Pairs with the release by the thread that saw this head: the slots before it have been read. */

@@ -25,15 +25,16 @@
  * (_warp, _wave) those of the sub-group. Launches are of one dimension.
  *
  * Memory: `dest`, or `source`, of another PE is in the symmetric heap; the other end is any memory
- * that the device reaches. Of other nodes it should be in the symmetric heap, too: else the bytes
- * travel a few at a time. What other threads of the group have written of it needs a barrier of
- * the group (groups.h) before the call.
+ * that the device reaches. For PEs of other nodes this PE's end should be in the symmetric heap,
+ * too: else the bytes travel a few at a time. Data there that other threads of the group have
+ * written need a barrier of the group (groups.h) before the call.
  *
  * Errors: calls return 0 or a status of ferry.h, the same to all threads of a group:
  * SHMEMX_DEVICE_ERR_... in table.h. Calls that return a value return 0 where they fail, and
- * shmemx_device_quiet tells; so it does of what fails at another node after its call. A call that
- * has failed has written nothing, but for collectives and strided calls. A collective that fails at
- * one PE fails at all, and ends the table for collectives (collectives.h).
+ * shmemx_device_quiet returns the error; so it does for an operation that fails at another node
+ * after its call. A call that has failed has written nothing, but for collectives and strided
+ * calls. A collective that fails at one PE fails at all, and ends the table for collectives
+ * (collectives.h).
  *
  * Blocking: waits and collectives wait for other PEs; gets and fetches from other nodes for their
  * answer, puts of more than 16 bytes until their source may be changed, quiet for the end of all.

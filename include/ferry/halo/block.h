@@ -1,5 +1,5 @@
-// halo/block.h - which cells of a grid's block are whose: the geometry behind ferry/halo.h. Pure:
-// it calls nothing of Ferry.
+// halo/block.h - which rank owns which cells of a grid: the geometry behind ferry/halo.h. Pure: it
+// calls nothing of Ferry.
 #pragma once
 
 #include <array>
@@ -48,21 +48,21 @@ struct Box {
   }
 };
 
-// A rank that lies `step` away, and what the two share.
+// A rank that lies `step` away, and the cells that it shares with this rank.
 struct Neighbour {
   int rank = 0;
   Triple step{};
-  Box owned;  // own cells, of which it has ghosts
-  Box ghost;  // own ghosts, of its cells: as many
+  Box owned;  // this rank's cells, of which the neighbour has ghosts
+  Box ghost;  // this rank's ghosts of the neighbour's cells: as many
 };
 
-// A step as a number from 0 to 26; that of the opposite step is 26 less it.
+// Numbers a step from 0 to 26. The opposite step of step n has the number 26 - n.
 inline int NumberOf(const Triple& step) {
   return (step[0] + 1) + 3 * (step[1] + 1) + 9 * (step[2] + 1);
 }
 inline Triple Opposite(const Triple& step) { return {-step[0], -step[1], -step[2]}; }
 
-// The box of cells in memory.
+// The numbers of cells of the block in memory along each axis, ghosts counted.
 inline Triple ExtentOf(const HaloBlock& block) {
   Triple extent{1, 1, 1};
   for (size_t axis = 0; axis < static_cast<size_t>(block.dimensions); ++axis) {
@@ -138,7 +138,7 @@ inline int RankAt(const HaloBlock& block, int rank, const Triple& step) {
   return place[0] + block.ranks[0] * (place[1] + block.ranks[1] * place[2]);
 }
 
-// Whether neighbours at that distance are wanted.
+// Returns true if the halo includes the neighbour at that step.
 inline bool IsWanted(const HaloBlock& block, const Triple& step) {
   int axes = 0;
   for (size_t axis = 0; axis < 3; ++axis) {
@@ -153,7 +153,7 @@ inline bool IsWanted(const HaloBlock& block, const Triple& step) {
                                     : block.edges;
 }
 
-// The neighbour at `step`, which is `rank`, and what is shared with it.
+// Describes the neighbour at `step`, which is `rank`, and the cells that are shared with it.
 inline Neighbour NeighbourAt(const HaloBlock& block, int rank, const Triple& step) {
   Neighbour found{rank, step, {}, {{0, 0, 0}, {1, 1, 1}}};
   found.owned = found.ghost;

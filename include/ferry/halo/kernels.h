@@ -1,4 +1,4 @@
-// halo/kernels.h - what ferry/halo.h has devices do: packing cells into messages, and back.
+// halo/kernels.h - the device code of ferry/halo.h: packing cells into messages, and back.
 //
 // A device is a class like EmulatedDevice below. For a GPU it launches a kernel of its own, one
 // thread for each element, that calls Body::Apply; kernels get a HaloKernel by value.
@@ -79,7 +79,7 @@ struct EmulatedDevice {
   using Stream = ferry_stream;
   static constexpr ferry_queue_type kQueueType = FERRY_QUEUE_FERRY;
 
-  // Enqueues; the kernel's data outlive its run.
+  // Enqueues the kernel. `kernel` must stay until the kernel has run.
   template <typename Body>
   static void Launch(Stream stream, const HaloKernel* kernel) {
     Check(ferry_stream_launch(stream, &Run<Body>, const_cast<HaloKernel*>(kernel)));
@@ -88,7 +88,7 @@ struct EmulatedDevice {
     Check(ferry_stream_memcpy(stream, destination, source, size_bytes));
   }
   static void Synchronize(Stream stream) { Check(ferry_stream_synchronize(stream)); }
-  // The same in destructors.
+  // Waits as Synchronize does but reports no error, for destructors.
   static void Drain(Stream stream) noexcept { (void)ferry_stream_synchronize(stream); }
 
  private:

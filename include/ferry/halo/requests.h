@@ -24,15 +24,15 @@ inline int TagOf(const HaloBlock& block, const Triple& step) {
   return block.tag + 1 + NumberOf(step);
 }
 
-// How many of the neighbours are other ranks; those come first.
+// Counts the neighbours that are other ranks; those come first.
 inline size_t CountOthers(const std::vector<Neighbour>& neighbours) {
   return static_cast<size_t>(
       std::count_if(neighbours.begin(), neighbours.end(),
                     [](const Neighbour& neighbour) { return neighbour.rank != ferry_rank(); }));
 }
 
-// Sends `size_bytes` to every other rank that is a neighbour and receives as many, which are handed
-// to use(neighbour, bytes). Blocks.
+// Sends `size_bytes` to every other rank that is a neighbour, receives as many from it, and calls
+// use(neighbour, bytes) with them. Blocks.
 template <typename Use>
 void TellNeighbours(const HaloBlock& block, const std::vector<Neighbour>& neighbours,
                     const void* told, size_t size_bytes, Use&& use) {
@@ -152,7 +152,7 @@ class RequestSet {
   const std::vector<Move>& ghost_in() const { return ghost_in_; }
   const std::vector<Move>& owned_in() const { return owned_in_; }
 
-  // Staged: the messages' places in host memory, which are copies of those of the device.
+  // For staged messages: their places in device memory, and the copies of these in host memory.
   bool is_staged() const { return host_out_ != nullptr; }
   size_t remote_bytes() const { return remote_bytes_; }
   std::byte* device_out() const { return out_->data(); }

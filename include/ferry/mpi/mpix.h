@@ -19,7 +19,7 @@ extern "C" {
  *
  * The k-th persistent send to (communicator, destination, tag) is matched with the k-th persistent
  * receive from (communicator, source, tag), in the order in which their ranks made them. A request
- * from or to MPI_PROC_NULL is matched with nobody, at once.
+ * from or to MPI_PROC_NULL counts as matched at once, without a partner.
  *
  * A persistent collective is matched by all ranks of its communicator, in any order among other
  * requests. Each rank starts each round as it likes: on a queue, or by MPI_Start. Once it was
@@ -35,15 +35,17 @@ extern "C" {
  * once its data have left, and may be told later), or on the ranks that the collective has messages
  * with. */
 
-/* Blocks until the other side, or all ranks, have called the same for their own request. */
+/* Matches an inactive persistent request. Blocks until the other side, or all ranks of the
+ * collective, have offered their own request by a match call. */
 int MPIX_Match(MPI_Request* request);
-/* If one is not eligible, none is offered. */
+/* Matches several requests at once, as MPIX_Match does one. If one is not eligible, none is
+ * offered. */
 int MPIX_Matchall(int count, MPI_Request requests[]);
-/* Do not block: *match is complete once all are matched, or one cannot be. It cannot be cancelled.
- */
+/* Begin to match without blocking: *match is complete once all requests are matched, or one cannot
+ * be. It cannot be cancelled. */
 int MPIX_Imatch(MPI_Request* request, MPI_Request* match);
 int MPIX_Imatchall(int count, MPI_Request requests[], MPI_Request* match);
-/* *flag: whether it is matched by now. */
+/* Sets *flag to 1 once the request is matched, else to 0. */
 int MPIX_Is_matched(MPI_Request request, int* flag);
 
 /* ---- Queues -----------------------------------------------------------------------------------
@@ -53,18 +55,19 @@ typedef uint64_t MPIX_Queue;
 #define MPIX_QUEUE_NULL ((MPIX_Queue)0)
 
 typedef enum {
-  MPIX_QUEUE_FERRY = 0,     /* stream_address: of a ferry_stream (ferry/stream.h) */
+  MPIX_QUEUE_FERRY = 0,     /* `stream_address`: of a ferry_stream (ferry/stream.h) */
   MPIX_QUEUE_CUDA = 1,      /* of a cudaStream_t */
   MPIX_QUEUE_HIP = 2,       /* of a hipStream_t */
   MPIX_QUEUE_LEVEL_ZERO = 3 /* of an immediate ze_command_list_handle_t */
 } MPIX_Queue_type;
 
-/* MPI_ERR_ARG: *stream_address is no such stream; MPI_ERR_UNSUPPORTED_OPERATION: the GPU backend in
- * use has none of that type. The stream must outlive the queue. */
+/* Makes a queue on the stream that *stream_address names, which must outlive the queue.
+ * MPI_ERR_ARG: *stream_address is no such stream; MPI_ERR_UNSUPPORTED_OPERATION: the GPU backend in
+ * use has no streams of that type. */
 int MPIX_Queue_init(MPIX_Queue* queue, MPIX_Queue_type type, const void* stream_address);
-/* MPI_ERR_REQUEST, and nothing is freed, while what was enqueued is not done. */
+/* Frees a queue. Fails with MPI_ERR_REQUEST, and frees nothing, while enqueued work is not done. */
 int MPIX_Queue_free(MPIX_Queue* queue);
-/* Blocks until all that was enqueued is done. Returns the first failure of a request since the last
+/* Blocks until all enqueued work is done. Returns the first failure of a request since the last
  * call. A collective's failure is this rank's own, or that of a rank it had messages with. */
 int MPIX_Queue_wait(MPIX_Queue queue);
 
@@ -75,8 +78,8 @@ int MPIX_Queue_wait(MPIX_Queue queue);
  * active, or started on a queue without a wait since. */
 int MPIX_Enqueue_start(MPIX_Queue queue, MPI_Request* request);
 int MPIX_Enqueue_startall(MPIX_Queue queue, int count, MPI_Request requests[]);
-/* Enqueue the wait for them, on the queue that has their start. No other call may use them until
- * the stream has passed it. */
+/* Enqueue the wait for requests, on the queue that has their start. No other call may use them
+ * until the stream has passed it. */
 int MPIX_Enqueue_wait(MPIX_Queue queue, MPI_Request* request);
 int MPIX_Enqueue_waitall(MPIX_Queue queue, int count, MPI_Request requests[]);
 

@@ -5,7 +5,7 @@
 
 #include "ferry/device/partitioned/prequest.h"
 
-/* Whether all partitions [low, high] of the sender are there. */
+/* Returns true if all partitions [low, high] of the sender have arrived. */
 FERRY_DEVICE_FUNCTION int ferry_partitioned_are_there(MPIX_Prequest preq, ferry_device_u64 round,
                                                       ferry_device_u32 low, ferry_device_u32 high) {
   const FERRY_DEVICE_GLOBAL ferry_device_u64* const arrived =
@@ -13,7 +13,7 @@ FERRY_DEVICE_FUNCTION int ferry_partitioned_are_there(MPIX_Prequest preq, ferry_
   ferry_device_u32 unit;
   for (unit = low / preq->per_unit; unit <= high / preq->per_unit; ++unit) {
     const ferry_device_u64 needed = ferry_partitioned_bits(preq, unit, low, high);
-    /* Pairs with whoever has moved them. */
+    /* Pairs with the release store by the process or kernel that moved the partitions. */
     const ferry_device_u64 bits = ferry_device_load_acquire(arrived + unit) -
                                   (round - 1) * ferry_partitioned_full(preq, unit);
     if ((bits & needed) != needed) {
@@ -23,16 +23,17 @@ FERRY_DEVICE_FUNCTION int ferry_partitioned_are_there(MPIX_Prequest preq, ferry_
   return 1;
 }
 
-/* Looks whether a partition that exists is there; by one thread. The request was not started: it
- * is. Returns why none will come any more, and then it is, too. */
+/* Sets *flag to whether a partition that exists has arrived; by one thread. While the request was
+ * not started, *flag is 1. Returns the error of a round in which none will arrive any more; then
+ * *flag is 1, too. */
 FERRY_DEVICE_FUNCTION int ferry_partitioned_look(MPIX_Prequest preq, ferry_device_u32 partition,
                                                  int* flag) {
   const ferry_device_u64 round = ferry_device_load_relaxed(&preq->round);
   const ferry_device_u64 all = preq->sender_partitions;
-  /* Read before the words: what came before a death counts. */
+  /* Read before the words: partitions that arrived before a death count. */
   const ferry_device_u64 error =
       ferry_device_load_acquire(&ferry_partitioned_state_of(preq)->error);
-  /* Its bytes are those of the sender's partitions from low to high. */
+  /* The partition's bytes are those of the sender's partitions from low to high. */
   const ferry_device_u32 low = (ferry_device_u32)(partition * all / preq->partitions);
   const ferry_device_u32 high =
       (ferry_device_u32)(((partition + 1) * all + preq->partitions - 1) / preq->partitions - 1);
@@ -53,7 +54,8 @@ FERRY_DEVICE_FUNCTION int ferry_partitioned_check_arrival(MPIX_Prequest preq, in
                                                              : MPIX_DEVICE_ERR_ARGUMENT;
 }
 
-/* Looks once, or until it is there. All threads of the crew call it, and may read the data then. */
+/* Looks for the partition's arrival once, or, with `blocks`, until it has arrived. All threads of
+ * the crew call it, and may read the data then. */
 FERRY_DEVICE_FUNCTION int ferry_partitioned_arrive(ferry_device_crew crew, MPIX_Prequest preq,
                                                    int partition, int blocks, int* flag) {
   int status = ferry_partitioned_check_arrival(preq, partition);
@@ -72,11 +74,12 @@ FERRY_DEVICE_FUNCTION int ferry_partitioned_arrive(ferry_device_crew crew, MPIX_
   found = ferry_device_crew_broadcast(
       crew, (ferry_device_u64)(ferry_device_u32)status << 1 | (ferry_device_u64)*flag);
   *flag = (int)(found & 1);
-  ferry_device_fence(); /* what has arrived, before this thread's loads */
+  ferry_device_fence(); /* the arrived data, before this thread's loads */
   return (int)(found >> 1);
 }
 
-/* *flag: whether it has arrived; also 1 if the request is not active, and once it has failed. */
+/* Sets *flag to 1 if the partition has arrived, if the request is not active, and once it has
+ * failed. */
 #define FERRY_PARTITIONED_ARRIVED(suffix, kind)                                                   \
   FERRY_DEVICE_FUNCTION int MPIX_Parrived##suffix(MPIX_Prequest preq, int partition, int* flag) { \
     return ferry_partitioned_arrive(ferry_device_crew_of(kind), preq, partition, 0, flag);        \

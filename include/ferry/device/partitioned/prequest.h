@@ -1,19 +1,19 @@
-/* ferry/device/partitioned/prequest.h - what a Prequest is made of, and what calls return. See
- * ferry/device/partitioned.h. */
+/* ferry/device/partitioned/prequest.h - the layout of a Prequest, and the numbers that calls
+ * return. See ferry/device/partitioned.h. */
 #ifndef FERRY_DEVICE_PARTITIONED_PREQUEST_H
 #define FERRY_DEVICE_PARTITIONED_PREQUEST_H
 
 #include "ferry/device/groups.h"
 #include "ferry/device/ring_operations.h"
 
-/* What calls return: numbers of ferry.h. */
+/* The values that calls return: numbers of ferry.h. */
 #define MPIX_DEVICE_SUCCESS 0
 #define MPIX_DEVICE_ERR_ARGUMENT 2 /* there is no such partition */
 #define MPIX_DEVICE_ERR_VERSION 6  /* the kernel was compiled for another version of Ferry */
 #define MPIX_DEVICE_ERR_PEER_DIED 14
 #define MPIX_DEVICE_ERR_DAEMON_DIED 15
 #define MPIX_DEVICE_ERR_NOT_FOUND 19 /* the other side has left MPI */
-/* The partition was readied before in this round; the request was not started; it is null, or a
+/* The partition was readied before in this round; or the request was not started, is null, or is a
  * send in place of a receive, or the other way round. */
 #define MPIX_DEVICE_ERR_REQUEST 23
 
@@ -21,19 +21,19 @@
 
 #define FERRY_PARTITIONED_VERSION 2u
 
-/* What the request does; a collective may do both, with the same units. */
+/* The direction of the request; a collective may send and receive, with the same units. */
 #define FERRY_PARTITIONED_SEND 1u
 #define FERRY_PARTITIONED_RECEIVE 2u
 
-/* Who moves a unit that a kernel has completed, once the receiver has started its round. */
+/* The mover of a unit that a kernel has completed, once the receiver has started its round. */
 #define FERRY_PARTITIONED_BY_HOST 0u
 #define FERRY_PARTITIONED_BY_KERNEL 1u
 #define FERRY_PARTITIONED_BY_DAEMON 2u
-#define FERRY_PARTITIONED_NOWHERE 3u /* to MPI_PROC_NULL: nothing is counted, and nothing moves */
+#define FERRY_PARTITIONED_NOWHERE 3u /* to MPI_PROC_NULL: counts nothing, moves nothing */
 
-/* In memory that the device reads fast. Followed, of a send, by one counter for each unit. Words
- * count as mpi/partitioned/units.h says: in each round each partition of a unit adds its
- * bit, or those of its pieces. */
+/* A Prequest, in memory that the device reads fast. One counter for each unit follows that of a
+ * send. Words count as mpi/partitioned/units.h says: in each round each partition of a unit adds
+ * its bit, or those of its pieces. */
 struct MPIX_Prequest_object {
   /* Constant. */
   ferry_device_u32 version;
@@ -52,7 +52,7 @@ struct MPIX_Prequest_object {
   ferry_device_u64 words;           /* the sender's of units, in host memory */
   ferry_device_u64 word_stride;     /* bytes from one unit's to the next one's */
   ferry_device_u64 cleared; /* the address of the word of the last round that may be moved */
-  /* By daemon copy. */
+  /* Used by daemon copies only. */
   ferry_device_u64 ring;
   ferry_device_u64 ring_words[4];
   ferry_device_u64 ring_producers;
@@ -64,14 +64,14 @@ struct MPIX_Prequest_object {
   ferry_device_u64 destination_offset;
   ferry_device_u64 arrived_offset;
   ferry_device_u32 state_region;
-  ferry_device_u32 leaves_to_waiting; /* not to ferryd, while a thread of the host waits */
+  ferry_device_u32 leaves_to_waiting; /* 1: to a host thread that waits, not to ferryd */
   ferry_device_u64 state_offset;
   ferry_device_u64 reserved2[7];
-  /* By the host, at the start of each round: its number, from 1. */
+  /* Written by the host at the start of each round: the round's number, from 1. */
   ferry_device_u64 round;
-  /* By kernels: the last round that they know to be cleared. */
+  /* Written by kernels: the last round that they know to be cleared. */
   ferry_device_u64 known_cleared;
-  /* By kernels: how many units they have copied, or asked ferryd to. */
+  /* Written by kernels: the number of units that they have copied, or asked ferryd to copy. */
   ferry_device_u64 moved;
   ferry_device_u64 reserved3[13];
 };
@@ -85,7 +85,7 @@ typedef struct {
   ferry_device_u64 taken;
 } ferry_partitioned_words;
 
-/* Of a unit, in host memory. */
+/* The words of a unit in host memory that kernels, the host and ferryd share. */
 typedef struct {
   ferry_device_ring_completion completion; /* by ferryd: of the request that tells of the arrival */
   ferry_device_u64 number;                 /* by kernels: of that request */
@@ -95,7 +95,8 @@ typedef struct {
   ferry_device_u64 reserved[2];
 } ferry_partitioned_unit;
 
-/* In host memory. Followed, of a send, by one ferry_partitioned_unit for each unit. */
+/* The state of a Prequest in host memory. One ferry_partitioned_unit for each unit follows that of
+ * a send. */
 typedef struct {
   ferry_device_u64 error;    /* by the host: why waits end */
   ferry_device_u64 attended; /* by the host: the round for whose end a thread waits, or 0 */
@@ -126,7 +127,7 @@ FERRY_DEVICE_FUNCTION FERRY_DEVICE_GLOBAL ferry_partitioned_words* ferry_partiti
   return (FERRY_DEVICE_GLOBAL ferry_partitioned_words*)(preq->words + unit * preq->word_stride);
 }
 
-/* The bits of the first partitions of a unit. */
+/* Returns the bits of the first partitions of a unit. */
 FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_partitioned_first_bits(MPIX_Prequest preq,
                                                                     ferry_device_u32 partitions) {
   const ferry_device_u32 count = partitions * preq->pieces;
@@ -144,7 +145,7 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_partitioned_full(MPIX_Prequest preq
   return ferry_partitioned_first_bits(preq, ferry_partitioned_count_in(preq, unit));
 }
 
-/* The bits of the partitions [low, high] of the sender that are in the unit. */
+/* Returns the bits of the partitions [low, high] of the sender that are in the unit. */
 FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_partitioned_bits(MPIX_Prequest preq,
                                                               ferry_device_u32 unit,
                                                               ferry_device_u32 low,
@@ -156,7 +157,7 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_partitioned_bits(MPIX_Prequest preq
   return ferry_partitioned_first_bits(preq, to) & ~ferry_partitioned_first_bits(preq, from);
 }
 
-/* Whether calls can use it, as one of this kind. */
+/* Returns 0 if calls can use the Prequest as one of this kind, else an error. */
 FERRY_DEVICE_FUNCTION int ferry_partitioned_check(MPIX_Prequest preq, ferry_device_u32 kind) {
   if (preq == FERRY_PARTITIONED_NULL) {
     return MPIX_DEVICE_ERR_REQUEST;

@@ -2,12 +2,14 @@
  * ferry/device/partitioned.h.
  *
  * A kernel's counter of a unit grows by one atomic addition in the device's own memory for each
- * call; who adds the last bit *completes* the unit, and nobody else touches the bus. Who completes
- * it is, as a rule, the only one that writes the unit's words of this round: plain stores do. But
+ * call; the thread that adds the last bit *completes* the unit, and no other touches the bus. The
+ * thread that completes the unit is, as a rule, the only one that writes the unit's words of this
+ * round: plain stores do. But
  *   - the host may have claimed the unit, because it stayed incomplete: then the host moves it;
  *   - the receiver may start its round meanwhile. So a unit that is not cleared is put into
  * `ready`, as a host's Pready does, and then looked at again: the receiver stores `cleared`, then
- * looks at `ready`, so at least one of the two sees the other, and who changes `taken` moves it. */
+ * looks at `ready`, so at least one of the two sees the other, and the one that changes `taken`
+ * moves the unit. */
 #ifndef FERRY_DEVICE_PARTITIONED_READY_H
 #define FERRY_DEVICE_PARTITIONED_READY_H
 
@@ -16,12 +18,12 @@
 
 /* ---- What the leader of a crew decides ---- */
 
-/* What is to be done about a unit. */
+/* What ferry_partitioned_decide says about a unit. */
 #define FERRY_PARTITIONED_NOTHING 0u
-#define FERRY_PARTITIONED_MOVE 1u    /* nobody else knows that it is complete */
-#define FERRY_PARTITIONED_DELIVER 2u /* the same, but `ready` and `taken` say so already */
+#define FERRY_PARTITIONED_MOVE 1u    /* move it: no other thread knows that it is complete */
+#define FERRY_PARTITIONED_DELIVER 2u /* move it: `ready` and `taken` say so already */
 
-/* Keeps the first error for the host; of several at once, one of them. */
+/* Keeps the first error of a round for the host; of several at once, one of them. */
 FERRY_DEVICE_FUNCTION int ferry_partitioned_note(MPIX_Prequest preq, int status, int partition) {
   FERRY_DEVICE_GLOBAL ferry_device_u64* const noted = &ferry_partitioned_state_of(preq)->noted;
   if (ferry_device_load_relaxed(noted) == 0) {
@@ -31,9 +33,9 @@ FERRY_DEVICE_FUNCTION int ferry_partitioned_note(MPIX_Prequest preq, int status,
   return status;
 }
 
-/* Whether data of this round may be moved. */
+/* Returns true if data of this round may be moved. */
 FERRY_DEVICE_FUNCTION int ferry_partitioned_is_cleared(MPIX_Prequest preq, ferry_device_u64 round) {
-  /* Pairs with the release below. */
+  /* Pairs with the release store at the end of this function. */
   if (ferry_device_load_acquire(&preq->known_cleared) == round) {
     return 1;
   }
@@ -45,13 +47,13 @@ FERRY_DEVICE_FUNCTION int ferry_partitioned_is_cleared(MPIX_Prequest preq, ferry
   return 1;
 }
 
-/* Whether the host has claimed the unit in this round. The counter has grown before: of this thread
- * and a host that claims, then looks at the counter, one sees the other. */
+/* Returns true if the host has claimed the unit in this round. The counter has grown before: of
+ * this thread and a host that claims, then looks at the counter, one sees the other. */
 FERRY_DEVICE_FUNCTION int ferry_partitioned_is_claimed(MPIX_Prequest preq, ferry_device_u32 unit,
                                                        ferry_device_u64 round) {
   FERRY_DEVICE_GLOBAL ferry_partitioned_unit* const its = ferry_partitioned_unit_of(preq, unit);
   if (preq->per_unit == 1) {
-    return 0; /* never: it is complete at once */
+    return 0; /* never claimed: it is complete at once */
   }
   ferry_device_full_fence();
   if (ferry_device_load_acquire(&its->claimed) != round) {
@@ -61,8 +63,9 @@ FERRY_DEVICE_FUNCTION int ferry_partitioned_is_claimed(MPIX_Prequest preq, ferry
   return 1;
 }
 
-/* Who moves it, by now. A thread that waits has a shorter way to other nodes than ferryd. Should it
- * cease to just then, the library's own thread finds what is marked. */
+/* Returns the unit's mover (FERRY_PARTITIONED_BY_...) at this moment. A host thread that waits has
+ * a shorter way to other nodes than ferryd. If it stops waiting just then, the library's own thread
+ * finds the marked units. */
 FERRY_DEVICE_FUNCTION ferry_device_u32 ferry_partitioned_way(MPIX_Prequest preq,
                                                              ferry_device_u64 round) {
   return preq->leaves_to_waiting != 0 &&
@@ -71,7 +74,7 @@ FERRY_DEVICE_FUNCTION ferry_device_u32 ferry_partitioned_way(MPIX_Prequest preq,
              : preq->way;
 }
 
-/* What to do about a unit that this thread has completed. */
+/* Decides what to do about a unit that this thread has completed. */
 FERRY_DEVICE_FUNCTION ferry_device_u32 ferry_partitioned_decide(MPIX_Prequest preq,
                                                                 ferry_device_u32 unit,
                                                                 ferry_device_u64 round,
@@ -97,15 +100,15 @@ FERRY_DEVICE_FUNCTION ferry_device_u32 ferry_partitioned_decide(MPIX_Prequest pr
              : FERRY_PARTITIONED_NOTHING;
 }
 
-/* Which of `bits` a counter has already, which has grown by `grown` in this round; all, if it has
- * not begun it, or is past it. */
+/* Returns those of `bits` that a counter already has, after it has grown by `grown` in this round;
+ * all of them, if the counter has not begun the round, or is past it. */
 FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_partitioned_again(ferry_device_u64 grown,
                                                                ferry_device_u64 bits,
                                                                ferry_device_u64 full) {
   return grown > full ? bits : grown & bits;
 }
 
-/* Adds the bits of partitions [low, high] that are in the unit. */
+/* Adds the bits of partitions [low, high] that are in the unit to its counter. */
 FERRY_DEVICE_FUNCTION ferry_device_u32 ferry_partitioned_count(MPIX_Prequest preq,
                                                                ferry_device_u32 unit,
                                                                ferry_device_u32 low,
@@ -121,19 +124,21 @@ FERRY_DEVICE_FUNCTION ferry_device_u32 ferry_partitioned_count(MPIX_Prequest pre
     *status = ferry_partitioned_note(preq, MPIX_DEVICE_ERR_REQUEST, (int)low);
     return FERRY_PARTITIONED_NOTHING;
   }
-  /* Its rounds end without their kernels, so these may belong to any of them. */
+  /* A send to MPI_PROC_NULL: its rounds end without their kernels, so these may belong to any of
+   * them. */
   if (preq->way == FERRY_PARTITIONED_NOWHERE) {
     return FERRY_PARTITIONED_NOTHING;
   }
-  /* A look first: a bit that is added twice reads as the next one until it is taken back, so what
-   * is wrong in the program would disturb what is right. */
+  /* Looks first: a bit that is added twice reads as the next one until it is taken back, so a wrong
+   * call of the program would disturb the right ones. */
   bits = asked & ~ferry_partitioned_again(ferry_device_load_relaxed(counter) - base, asked, full);
   if (bits != 0) {
     ferry_device_u64 again;
-    /* Acquires what others have stored, and releases it to the thread that adds the last bit. */
+    /* Acquires the data that other threads have stored, and releases them to the thread that adds
+     * the last bit. */
     before = ferry_device_fetch_add(counter, bits) - base;
     again = ferry_partitioned_again(before, bits, full);
-    if (again != 0) { /* by another thread, just now */
+    if (again != 0) { /* another thread has added them just now */
       ferry_device_fetch_add(counter, 0 - again);
       bits -= again;
     }
@@ -149,9 +154,9 @@ FERRY_DEVICE_FUNCTION ferry_device_u32 ferry_partitioned_count(MPIX_Prequest pre
 
 /* ---- Moving a unit ---- */
 
-/* Says that the unit is ready, and taken; in this order, so that nobody sees that it is ready and
- * not taken. Before it arrives: then the round may be over, and the words belong to the next one.
- */
+/* Marks the unit as taken, then as ready: in this order, so that the host never sees it ready and
+ * not taken. Must be called before the unit arrives: from then on the round may be over, and the
+ * words belong to the next one. */
 FERRY_DEVICE_FUNCTION void ferry_partitioned_take(MPIX_Prequest preq, ferry_device_u32 unit,
                                                   ferry_device_u64 end) {
   FERRY_DEVICE_GLOBAL ferry_partitioned_words* const words = ferry_partitioned_words_of(preq, unit);
@@ -213,14 +218,14 @@ FERRY_DEVICE_FUNCTION int ferry_partitioned_ask(MPIX_Prequest preq, ferry_device
   return MPIX_DEVICE_SUCCESS;
 }
 
-/* By all threads of the crew; the status is the leader's. */
+/* Moves a unit. All threads of the crew call it; the status is the leader's. */
 FERRY_DEVICE_FUNCTION int ferry_partitioned_move(ferry_device_crew crew, MPIX_Prequest preq,
                                                  ferry_device_u32 unit, ferry_device_u32 what) {
   const ferry_device_u64 offset = (ferry_device_u64)unit * preq->per_unit * preq->partition_bytes;
   const ferry_device_u64 bytes = ferry_partitioned_count_in(preq, unit) * preq->partition_bytes;
   ferry_device_u64 end; /* of the words, for this round */
   if (preq->way == FERRY_PARTITIONED_BY_KERNEL) {
-    ferry_device_fence(); /* what others have readied, before this thread's loads */
+    ferry_device_fence(); /* the data that others have readied, before this thread's loads */
     ferry_device_copy_part((FERRY_DEVICE_GLOBAL ferry_device_u8*)(preq->destination + offset),
                            (const FERRY_DEVICE_GLOBAL ferry_device_u8*)(preq->source + offset),
                            bytes, crew.thread, crew.count);
@@ -238,14 +243,15 @@ FERRY_DEVICE_FUNCTION int ferry_partitioned_move(ferry_device_crew crew, MPIX_Pr
   if (what == FERRY_PARTITIONED_MOVE) {
     ferry_partitioned_take(preq, unit, end);
   }
-  /* Pairs with whoever looks for arrivals. */
+  /* Pairs with the acquire loads of the receiver's host and kernels that look for arrivals. */
   ferry_device_store_release((FERRY_DEVICE_GLOBAL ferry_device_u64*)preq->arrived + unit, end);
   return MPIX_DEVICE_SUCCESS;
 }
 
 /* ---- The calls ---- */
 
-/* By all threads of the crew, of what they have stored so far. `preq` is a send. */
+/* Marks partitions [low, high], which the threads of the crew have stored so far, as ready. All
+ * threads of the crew call it. `preq` is a send. */
 FERRY_DEVICE_FUNCTION int ferry_partitioned_ready_some(ferry_device_crew crew, MPIX_Prequest preq,
                                                        int low, int high) {
   ferry_device_u32 unit;
@@ -280,7 +286,7 @@ FERRY_DEVICE_FUNCTION int ferry_partitioned_ready(ferry_device_crew crew, MPIX_P
     return status;
   }
   ferry_device_fence();
-  ferry_device_crew_barrier(crew); /* all have stored what they had to */
+  ferry_device_crew_barrier(crew); /* all threads have stored their data */
   return ferry_partitioned_ready_some(crew, preq, low, high);
 }
 

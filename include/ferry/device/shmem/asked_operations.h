@@ -9,8 +9,8 @@
 
 /* ---- Puts, gets, atomics ---- */
 
-/* Whether the leader is to ask, rather than the crew to load and store. `own`: this PE's end, which
- * ferryd must know to do it well. */
+/* Returns true if the leader is to ask ferryd, rather than the crew to load and store. `own`: this
+ * PE's end, which ferryd must know to do it well. */
 FERRY_DEVICE_FUNCTION int ferry_shmem_is_asked(shmemx_device_t d, ferry_device_crew crew,
                                                int operation, ferry_shmem_place place,
                                                ferry_device_u64 own, ferry_device_u64 bytes) {
@@ -31,7 +31,7 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_is_asked(shmemx_device_t d, ferry_device_c
          !ferry_shmem_is_by_stream(d, place.heap);
 }
 
-/* Has the bytes travel in requests: each thread of the crew posts its share. */
+/* Puts bytes that travel in requests: each thread of the crew posts its share. */
 FERRY_DEVICE_FUNCTION void ferry_shmem_put_values(shmemx_device_t d, ferry_device_crew crew,
                                                   ferry_device_far_place to,
                                                   const FERRY_DEVICE_GLOBAL ferry_device_u8* from,
@@ -59,8 +59,9 @@ FERRY_DEVICE_FUNCTION void ferry_shmem_put_values(shmemx_device_t d, ferry_devic
   }
 }
 
-/* Whether ferryd can put blocks of `block` bytes, which lie in `extent` bytes from `source` on:
- * into memory that only streams reach no bytes go that travel in requests. */
+/* Returns 0 if ferryd can put blocks of `block` bytes, which lie in `extent` bytes from `source`
+ * on, else an error: bytes that travel in requests cannot go into memory that only streams
+ * reach. */
 FERRY_DEVICE_FUNCTION int ferry_shmem_check_put(shmemx_device_t d, ferry_shmem_place to,
                                                 ferry_device_u64 source, ferry_device_u64 block,
                                                 ferry_device_u64 extent, int pe) {
@@ -72,7 +73,8 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_check_put(shmemx_device_t d, ferry_shmem_p
   return SHMEMX_DEVICE_ERR_UNSUPPORTED;
 }
 
-/* By all threads of the crew. `is_nbi`: the source may be changed after a quiet only. */
+/* Asks ferryd for a put. All threads of the crew call it. `is_nbi`: the source may be changed after
+ * a quiet only. */
 FERRY_DEVICE_FUNCTION int ferry_shmem_ask_put(shmemx_device_t d, ferry_device_crew crew,
                                               ferry_shmem_place to, ferry_device_u64 source,
                                               ferry_device_u64 bytes, int pe, int is_nbi) {
@@ -96,7 +98,8 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_ask_put(shmemx_device_t d, ferry_device_cr
   return SHMEMX_DEVICE_SUCCESS;
 }
 
-/* Likewise; `is_nbi`: the bytes are there after a quiet. */
+/* Asks ferryd for a get. All threads of the crew call it. `is_nbi`: the bytes are there after a
+ * quiet. */
 FERRY_DEVICE_FUNCTION int ferry_shmem_ask_get(shmemx_device_t d, ferry_device_crew crew,
                                               ferry_device_u64 dest, ferry_shmem_place from,
                                               ferry_device_u64 bytes, int pe, int is_nbi) {
@@ -114,7 +117,7 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_ask_get(shmemx_device_t d, ferry_device_cr
   return SHMEMX_DEVICE_SUCCESS;
 }
 
-/* A value of up to 8 bytes, by one thread. */
+/* Asks ferryd to put a value of up to 8 bytes. One thread calls it. */
 FERRY_DEVICE_FUNCTION void ferry_shmem_ask_p(shmemx_device_t d, ferry_shmem_place to,
                                              ferry_device_u64 value, ferry_device_u32 bytes,
                                              int pe) {
@@ -131,7 +134,8 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_shmem_ask_g(shmemx_device_t d, ferr
   return answer.value;
 }
 
-/* `operation`: FERRY_DEVICE_RING_FETCH and so on. By one thread. */
+/* Makes a request for an atomic operation: FERRY_DEVICE_RING_FETCH and so on. One thread calls
+ * it. */
 FERRY_DEVICE_FUNCTION ferry_shmem_request ferry_shmem_atomic_request(
     shmemx_device_t d, ferry_shmem_place word, int pe, ferry_device_u32 operation,
     ferry_device_u32 width, ferry_device_u64 operand, ferry_device_u64 compare) {
@@ -155,7 +159,8 @@ FERRY_DEVICE_FUNCTION void ferry_shmem_ask_update(shmemx_device_t d, ferry_shmem
   ferry_shmem_ask_silently(d, ferry_shmem_atomic_request(d, word, pe, operation, width, operand, 0),
                            pe);
 }
-/* Changes a word of 8 bytes once all that was asked for there before it has been done. */
+/* Asks ferryd to change a word of 8 bytes, after everything that was asked for at that PE
+ * before. */
 FERRY_DEVICE_FUNCTION void ferry_shmem_ask_signal(shmemx_device_t d, ferry_device_far_place word,
                                                   ferry_device_u32 operation,
                                                   ferry_device_u64 operand, int pe) {
@@ -166,12 +171,13 @@ FERRY_DEVICE_FUNCTION void ferry_shmem_ask_signal(shmemx_device_t d, ferry_devic
 
 /* ---- How a call ends that asks for several operations ----
  *
- * What the ring tells of is the first failure of all that it was ever asked for. So a call waits
- * for what is older, notes what the ring tells then, its *mark*, and asks; what the ring tells at
- * the end, and has not told before, is the call's own. Failures of what other threads ask of the
- * same table meanwhile count, too. */
+ * The ring tells the first failure of all that it was ever asked for. So a call waits for older
+ * requests, notes the failure that the ring tells then, its *mark*, and asks; a failure that the
+ * ring tells at the end, and has not told before, is the call's own. Failures of requests that
+ * other threads make of the same table meanwhile count, too. */
 
-/* What PE `pe` tells those who do not see its round, as ferryd finds it. By one thread. */
+/* Asks ferryd for the word by which PE `pe` tells its state to PEs that do not see its round. One
+ * thread calls it. */
 FERRY_DEVICE_FUNCTION ferry_shmem_answer ferry_shmem_ask_told(shmemx_device_t d, int pe) {
   ferry_device_far_place there;
   there.rank = d.ways[pe].rank;
@@ -181,8 +187,8 @@ FERRY_DEVICE_FUNCTION ferry_shmem_answer ferry_shmem_ask_told(shmemx_device_t d,
       d, ferry_shmem_request_of(FERRY_DEVICE_RING_GET, there, 0, sizeof(ferry_device_u64)));
 }
 
-/* Waits for what the ring was asked for so far; not where that can only be rounds of the last
- * meeting. Returns why the ring has ended, or 0. `failure`: what it tells of. */
+/* Waits until the requests made so far are over, unless they can only be rounds of the last
+ * meeting. Returns why the ring has ended, or 0. `failure`: the failure that the ring tells. */
 FERRY_DEVICE_FUNCTION int ferry_shmem_finish(shmemx_device_t d, int* failure) {
   FERRY_DEVICE_GLOBAL ferry_shmem_asks* const asks = ferry_shmem_asks_of(d);
   const ferry_device_u64 met = ferry_device_load_acquire(&asks->met); /* `known` is as new */
@@ -196,17 +202,18 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_finish(shmemx_device_t d, int* failure) {
   return ended;
 }
 
-/* By all threads of the crew, before they ask; what it returns counts in the leader. Collectives,
- * which fail with any PE of the team, need not wait for the rounds of the last meeting. */
+/* Returns the call's mark, which only the leader's counts. All threads of the crew call it before
+ * they ask. Collectives, which fail with any PE of the team, need not wait for the rounds of the
+ * last meeting. */
 FERRY_DEVICE_FUNCTION int ferry_shmem_mark(shmemx_device_t d, ferry_device_crew crew,
                                            int is_collective) {
   int mark = SHMEMX_DEVICE_SUCCESS;
   if (d.table->ring == 0) {
     return mark;
   }
-  ferry_device_crew_barrier(crew); /* all have asked for what is older */
+  ferry_device_crew_barrier(crew); /* all threads have made their older requests */
   if (crew.thread == 0 && is_collective) {
-    (void)ferry_shmem_finish(d, &mark); /* the ring's end comes out at the end */
+    (void)ferry_shmem_finish(d, &mark); /* ferry_shmem_outcome reports an end of the ring */
   } else if (crew.thread == 0) {
     (void)ferry_device_ring_finish(ferry_shmem_ring(d));
     mark = ferry_device_ring_failure(ferry_shmem_ring(d));
@@ -215,8 +222,8 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_mark(shmemx_device_t d, ferry_device_crew 
   return mark;
 }
 
-/* Whether the ring still does what it is asked for at PE `pe`, or, if that is less than 0, at all:
- * it does not at one where something has failed, and a fence came after that. */
+/* Tests if the ring still carries out requests at PE `pe`, or, if that is less than 0, at all: it
+ * does not at a PE where an operation has failed, and a fence came after that. */
 FERRY_DEVICE_FUNCTION int ferry_shmem_probe(shmemx_device_t d, int pe) {
   const int last = pe < 0 ? d.pe_count - 1 : pe;
   int status = SHMEMX_DEVICE_SUCCESS;
@@ -226,9 +233,9 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_probe(shmemx_device_t d, int pe) {
   return status;
 }
 
-/* Returns once all that was asked for is over: `status`, which is the call's error so far, or how
- * the operations have ended; the same to all threads of the crew. `pe`: whose memory they are in;
- * less than 0: that of any. */
+/* Waits until all requests of the call are over. Returns `status`, which is the call's error so
+ * far, or how the operations have ended; the same to all threads of the crew. `pe`: the PE whose
+ * memory they are in; less than 0: any. */
 FERRY_DEVICE_FUNCTION int ferry_shmem_outcome(shmemx_device_t d, ferry_device_crew crew, int mark,
                                               int status, int pe) {
   int failure;
@@ -236,7 +243,7 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_outcome(shmemx_device_t d, ferry_device_cr
   if (d.table->ring == 0) {
     return status;
   }
-  ferry_device_crew_barrier(crew); /* all have asked */
+  ferry_device_crew_barrier(crew); /* all threads have made their requests */
   if (crew.thread == 0) {
     ended = ferry_shmem_finish(d, &failure);
     if (status == SHMEMX_DEVICE_SUCCESS) {
@@ -247,7 +254,7 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_outcome(shmemx_device_t d, ferry_device_cr
     }
   }
   status = (int)ferry_device_crew_broadcast(crew, (ferry_device_u64)status);
-  ferry_device_fence(); /* what ferryd has brought, before this thread's loads */
+  ferry_device_fence(); /* the data that ferryd has brought, before this thread's loads */
   return status;
 }
 

@@ -1,9 +1,9 @@
-/* ferry/device/shmem/asks.h - what kernels ask ferryd for by the table's ring: operations with PEs
- * of other nodes, and whatever else loads and stores do not reach, or do not do well. See
+/* ferry/device/shmem/asks.h - requests of kernels to ferryd by the table's ring: operations with
+ * PEs of other nodes, and those that loads and stores do not reach, or do not do well. See
  * ferry/device/shmem.h.
  *
- * One thread asks, the leader of its crew. What is silent is counted by the ring, and quiet waits
- * for it. What has an answer takes a *place*, one for the crew, by the number of the leader's
+ * One thread asks, the leader of its crew. The ring counts silent requests, and quiet waits for
+ * them. A request with an answer takes a *place*, one for the crew, by the number of the leader's
  * thread: so the threads of a wave never wait for each other's. All threads of the crew find the
  * status there. */
 #ifndef FERRY_DEVICE_SHMEM_ASKS_H
@@ -12,7 +12,7 @@
 #include "ferry/device/ring_operations.h"
 #include "ferry/device/shmem/table.h"
 
-/* As many bytes travel in a request, or in its answer. */
+/* The most bytes that travel in a request, or in its answer. */
 #define FERRY_SHMEM_PUT_VALUE_BYTES 16u
 #define FERRY_SHMEM_GET_VALUE_BYTES 8u
 
@@ -30,7 +30,7 @@ typedef struct {
   int status;
 } ferry_shmem_answer;
 
-/* Where PE `pe` has `place`, for ferryd. */
+/* Returns the name that ferryd has for `place` in the memory of PE `pe`. */
 FERRY_DEVICE_FUNCTION ferry_device_far_place ferry_shmem_there(shmemx_device_t d,
                                                                ferry_shmem_place place, int pe) {
   ferry_device_far_place there;
@@ -54,8 +54,8 @@ FERRY_DEVICE_FUNCTION ferry_shmem_request ferry_shmem_request_of(ferry_device_u3
   return request;
 }
 
-/* Names `bytes` own bytes at `address` in the request. 0: they are in none of this PE's heaps, nor
- * in its scratch memory. */
+/* Names `bytes` bytes of this PE's memory at `address` in the request. Returns 0 if they are in
+ * none of this PE's heaps, nor in its scratch memory. */
 FERRY_DEVICE_FUNCTION int ferry_shmem_name_own(shmemx_device_t d, ferry_device_u64 address,
                                                ferry_device_u64 bytes,
                                                ferry_shmem_request* request) {
@@ -66,10 +66,11 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_name_own(shmemx_device_t d, ferry_device_u
     if (within > d.table->scratch_bytes || bytes > d.table->scratch_bytes - within) {
       return 0;
     }
-    heap = 0; /* in whose segment it is, before it */
+    heap = 0; /* the scratch memory is in the heap's segment, before the heap */
     offset = address - d.heap;
   }
-  /* The highest bit says that only streams reach the memory, which ferryd knows of its own. */
+  /* The highest bit says that only streams reach the memory; ferryd knows that of its own
+   * regions. */
   request->own_region = d.ways[d.pe].segments[heap] & 0x7fffffffu;
   request->operand = d.table->heap_offsets[heap] + offset;
   request->compare = bytes;
@@ -85,7 +86,8 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_shmem_post(ferry_device_ring ring,
 
 /* ---- Without an answer ---- */
 
-/* `pe`: whose memory it is. That the ring has ended, quiet tells. */
+/* Posts a request without an answer, in the memory of PE `pe`. If the ring has ended, quiet says
+ * so. */
 FERRY_DEVICE_FUNCTION void ferry_shmem_ask_silently(shmemx_device_t d, ferry_shmem_request request,
                                                     int pe) {
   if (d.ways[pe].area != 0) {
@@ -99,7 +101,8 @@ FERRY_DEVICE_FUNCTION void ferry_shmem_ask_silently(shmemx_device_t d, ferry_shm
 FERRY_DEVICE_FUNCTION ferry_device_u32 ferry_shmem_place_of(ferry_device_crew crew) {
   return (ferry_device_u32)(ferry_device_thread() - crew.thread) & (FERRY_SHMEM_PLACES - 1);
 }
-/* The crew that has it lets go of it without waiting for others of these. */
+/* Takes an answer's place for the crew. The crew that has it releases it without waiting for other
+ * threads that want it. */
 FERRY_DEVICE_FUNCTION void ferry_shmem_take_place(
     FERRY_DEVICE_GLOBAL ferry_shmem_answer_place* place) {
   while (ferry_device_exchange(&place->taken, 1) != 0) {
@@ -111,7 +114,7 @@ FERRY_DEVICE_FUNCTION void ferry_shmem_leave_place(
   ferry_device_store_release(&place->taken, 0);
 }
 
-/* Asks, and waits for the answer; by who has the place. */
+/* Posts a request and waits for its answer. The caller has the place. */
 FERRY_DEVICE_FUNCTION ferry_shmem_answer ferry_shmem_await(ferry_device_ring ring,
                                                            ferry_device_u32 place,
                                                            ferry_shmem_request request) {
@@ -122,7 +125,7 @@ FERRY_DEVICE_FUNCTION ferry_shmem_answer ferry_shmem_await(ferry_device_ring rin
   return answer;
 }
 
-/* Of one thread. */
+/* Posts a request of one thread and waits for its answer. */
 FERRY_DEVICE_FUNCTION ferry_shmem_answer ferry_shmem_ask(shmemx_device_t d,
                                                          ferry_shmem_request request) {
   const ferry_device_crew alone = ferry_device_crew_of(FERRY_DEVICE_CREW_THREAD);
@@ -136,8 +139,8 @@ FERRY_DEVICE_FUNCTION ferry_shmem_answer ferry_shmem_ask(shmemx_device_t d,
   return answer;
 }
 
-/* Gets bytes into memory that ferryd does not know, a few with each answer; by who has the place.
- */
+/* Gets bytes into memory that ferryd does not know, a few with each answer. The caller has the
+ * place. */
 FERRY_DEVICE_FUNCTION int ferry_shmem_get_values(ferry_device_ring ring, ferry_device_u32 place,
                                                  ferry_device_far_place from,
                                                  FERRY_DEVICE_GLOBAL ferry_device_u8* to,
@@ -162,8 +165,9 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_get_values(ferry_device_ring ring, ferry_d
   return SHMEMX_DEVICE_SUCCESS;
 }
 
-/* All threads of the crew call it, and get the leader's status. A request without own memory is a
- * get into `to`, which ferryd does not know. */
+/* Posts the leader's request and waits for its answer. All threads of the crew call it, and get the
+ * leader's status. A request that names no memory of this PE is a get into `to`, which ferryd does
+ * not know. */
 FERRY_DEVICE_FUNCTION int ferry_shmem_ask_together(shmemx_device_t d, ferry_device_crew crew,
                                                    ferry_shmem_request request,
                                                    ferry_device_u64 to) {
@@ -187,7 +191,7 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_ask_together(shmemx_device_t d, ferry_devi
   if (crew.thread == 0) {
     ferry_shmem_leave_place(place);
   }
-  ferry_device_fence(); /* what ferryd has brought, before this thread's loads */
+  ferry_device_fence(); /* the data that ferryd has brought, before this thread's loads */
   return status;
 }
 

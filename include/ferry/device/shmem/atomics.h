@@ -19,7 +19,7 @@
 
 /* ---- The true ones, by width ---- */
 
-/* What ferryd calls ferry_device_change's operation. */
+/* Translates an operation of ferry_device_change into ferryd's number for it. */
 FERRY_DEVICE_FUNCTION ferry_device_u32 ferry_shmem_asked_change(ferry_device_u32 operation) {
   return operation == FERRY_DEVICE_SET ? FERRY_DEVICE_RING_SWAP
                                        : FERRY_DEVICE_RING_ADD + operation - FERRY_DEVICE_ADD;
@@ -57,7 +57,7 @@ FERRY_DEVICE_FUNCTION ferry_device_u32 ferry_shmem_asked_change(ferry_device_u32
                : (ferry_device_u##bits)ferry_shmem_ask_atomic(                                     \
                      d, word, pe, ferry_shmem_asked_change(operation), (bits) / 8, value, 0);      \
   }                                                                                                \
-  /* The same where nobody wants to know what was there. */                                        \
+  /* Changes the word without fetching its previous value. */                                      \
   FERRY_DEVICE_FUNCTION void ferry_shmem_update_##bits(shmemx_device_t d, ferry_device_u64 dest,   \
                                                        ferry_device_u32 operation,                 \
                                                        ferry_device_u##bits value, int pe) {       \
@@ -177,7 +177,7 @@ FERRY_SHMEM_REAL_ATOMICS(double, 64)
 
 /* ---- Signals ---- */
 
-/* The value of this PE's own signal. */
+/* Returns the value of this PE's own signal. */
 FERRY_DEVICE_FUNCTION __UINT64_TYPE__
 shmemx_device_signal_fetch(shmemx_device_t d, const FERRY_DEVICE_GLOBAL __UINT64_TYPE__* sig_addr) {
   return ferry_shmem_fetch_64(d, (ferry_device_u64)sig_addr, d.pe);

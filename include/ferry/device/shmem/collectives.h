@@ -14,12 +14,12 @@
  * what the threads that call have begun; a sync need not.
  *
  * Errors: wrong arguments are refused before that: so all PEs, which name the same, return, and the
- * table goes on. The lengths of a collect differ: all PEs refuse one that goes past a heap. What
- * fails later, at one PE, fails at all: where a part of the work could not be done, or a PE has
+ * table goes on. The lengths of a collect differ: all PEs refuse one that goes past a heap. A later
+ * failure at one PE is a failure at all: where a part of the work could not be done, or a PE has
  * died or left, all return an error, and `dest` holds anything. From then on they are out of step:
- * every later collective of the table returns an error; a new table begins anew. Only what the call
- * itself has asked for counts, not what the table's ring remembers of earlier calls; but what other
- * threads ask of the same table meanwhile does. */
+ * every later collective of the table returns an error; a new table begins anew. Only failures of
+ * the call's own requests count, not those of earlier calls that the table's ring remembers; but
+ * failures of requests that other threads make of the same table meanwhile do. */
 #ifndef FERRY_DEVICE_SHMEM_COLLECTIVES_H
 #define FERRY_DEVICE_SHMEM_COLLECTIVES_H
 
@@ -31,7 +31,8 @@
 
 /* ---- The true ones: bytes, by a crew ---- */
 
-/* Whether such ranges are symmetric: this PE's own tells, since all PEs name the same. */
+/* Returns 0 if such ranges are symmetric, else an error: this PE's own ranges tell, since all PEs
+ * name the same. */
 FERRY_DEVICE_FUNCTION int ferry_shmem_check(shmemx_device_t d, ferry_device_u64 dest,
                                             ferry_device_u64 dest_bytes, ferry_device_u64 source,
                                             ferry_device_u64 source_bytes) {
@@ -40,7 +41,8 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_check(shmemx_device_t d, ferry_device_u64 
                                          : ferry_shmem_find(d, source, source_bytes, d.pe).status;
 }
 
-/* To the same place of all PEs, beginning with the next one, so that not all write to one. */
+/* Puts bytes at the same place of all PEs, beginning with the next PE, so that not all write to one
+ * at the same time. */
 FERRY_DEVICE_FUNCTION int ferry_shmem_put_to_all(shmemx_device_t d, ferry_device_crew crew,
                                                  ferry_device_u64 dest, ferry_device_u64 source,
                                                  ferry_device_u64 bytes) {
@@ -52,8 +54,8 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_put_to_all(shmemx_device_t d, ferry_device
   return status;
 }
 
-/* The end of a collective whose puts were asked for with `status`, after `mark`: all PEs come, and
- * have what this one has sent; its source is free. */
+/* Ends a collective whose puts were asked for with `status`, after `mark`: all PEs have come, and
+ * have the data that this one has sent; its source is free. */
 FERRY_DEVICE_FUNCTION int ferry_shmem_end(shmemx_device_t d, ferry_device_crew crew, int mark,
                                           int status) {
   return ferry_shmem_end_with(d, crew, ferry_shmem_outcome(d, crew, mark, status, -1));
@@ -91,10 +93,10 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_fcollect(shmemx_device_t d, ferry_device_c
   return ferry_shmem_end(d, crew, mark, status);
 }
 
-/* Told in place of a length that goes past the heap. */
+/* The value that a PE sends in place of a length that goes past the heap. */
 #define FERRY_SHMEM_NO_LENGTH (~(ferry_device_u64)0)
 
-/* The PEs tell one another their lengths first. */
+/* Collects blocks of different lengths, which the PEs tell one another first. */
 FERRY_DEVICE_FUNCTION int ferry_shmem_collect(shmemx_device_t d, ferry_device_crew crew,
                                               ferry_device_u64 dest, ferry_device_u64 source,
                                               ferry_device_u64 bytes) {
@@ -110,8 +112,8 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_collect(shmemx_device_t d, ferry_device_cr
   }
   ferry_shmem_store_members(d, crew, FERRY_SHMEM_MEMBER_BYTES,
                             has_source ? bytes : FERRY_SHMEM_NO_LENGTH);
-  /* Whose length has not arrived does not come: the others would take that of an earlier collect.
-   */
+  /* A PE whose length has not arrived everywhere does not come to the meeting: the others would
+   * take the length of an earlier collect. */
   status = ferry_shmem_end(d, crew, mark, SHMEMX_DEVICE_SUCCESS);
   if (status != SHMEMX_DEVICE_SUCCESS) {
     return status;
@@ -132,7 +134,7 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_collect(shmemx_device_t d, ferry_device_cr
   if (wrong == SHMEMX_DEVICE_SUCCESS) {
     status = ferry_shmem_put_to_all(d, crew, dest + before, source, bytes);
   }
-  /* In any case: before it nobody may tell the lengths of the next collect. */
+  /* Ends in any case: before it no PE may tell the length of the next collect. */
   status = ferry_shmem_end(d, crew, mark, status);
   return wrong != SHMEMX_DEVICE_SUCCESS ? wrong : status;
 }
@@ -156,7 +158,7 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_alltoall(shmemx_device_t d, ferry_device_c
   return ferry_shmem_end(d, crew, mark, status);
 }
 
-/* Strides in elements of `size` bytes. */
+/* Exchanges elements that lie apart. Strides are in elements of `size` bytes. */
 FERRY_DEVICE_FUNCTION int ferry_shmem_alltoalls(shmemx_device_t d, ferry_device_crew crew,
                                                 ferry_device_u64 dest, ferry_device_u64 source,
                                                 ferry_device_u64 dest_stride,
@@ -166,7 +168,7 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_alltoalls(shmemx_device_t d, ferry_device_
   int status;
   int mark;
   int i;
-  /* Of all PEs, then those for one. */
+  /* The blocks of all PEs; then those for one. */
   ferry_shmem_blocks blocks =
       ferry_shmem_blocks_of(dest_stride, source_stride, 1, count * pes, size, &status);
   if (status == SHMEMX_DEVICE_SUCCESS) {

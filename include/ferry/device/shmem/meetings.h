@@ -1,5 +1,5 @@
-/* ferry/device/shmem/meetings.h - how the PEs of a table's team meet, and what they tell one
- * another when something fails. See ferry/device/shmem.h, and collectives.h, which stand on it.
+/* ferry/device/shmem/meetings.h - how the PEs of a table's team meet, and how they tell one another
+ * of failures. See ferry/device/shmem.h, and collectives.h, which stand on it.
  *
  * In a meeting each PE stores its *round*, the number of the meeting, into the areas of all others,
  * and waits for theirs in its own. Before that it waits for all that the table's ring was asked
@@ -7,9 +7,10 @@
  *
  * A PE whose own part of a collective has failed does not come to the meeting at its end, nor to
  * any later one: the table has ended for collectives, as if the PE had died. It says so in its own
- * area. Who has waited for a PE for long looks there: by a load, or by a get of ferryd's. That
- * also tells how far the PE has come, should its rounds not get through: where something had
- * failed, and a fence came after that, ferryd does no more of what the ring asks of that PE. */
+ * area. A thread that has waited for a PE for long looks there: by a load, or by a get of ferryd's.
+ * That also tells how far the PE has come, should its rounds not get through: where an operation
+ * had failed, and a fence came after that, ferryd carries out no more requests of the ring at that
+ * PE. */
 #ifndef FERRY_DEVICE_SHMEM_MEETINGS_H
 #define FERRY_DEVICE_SHMEM_MEETINGS_H
 
@@ -23,8 +24,8 @@
 #define FERRY_SHMEM_MEMBER_BYTES 1
 #define FERRY_SHMEM_MEMBER_VALUES 8 /* the first of them */
 
-/* Stores `value` into that word of what PE `pe` sees of this one. By one thread, which stores into
- * the words of one PE in order. */
+/* Stores `value` into that word of this PE's ferry_shmem_member at PE `pe`. Called by one thread,
+ * which stores into the words of one PE in order. */
 FERRY_DEVICE_FUNCTION void ferry_shmem_store_member(shmemx_device_t d, int pe, int word,
                                                     ferry_device_u64 value) {
   const ferry_device_u64 area = d.ways[pe].area;
@@ -44,7 +45,7 @@ FERRY_DEVICE_FUNCTION void ferry_shmem_store_member(shmemx_device_t d, int pe, i
   }
 }
 
-/* By all threads of the crew, into the words of all PEs. */
+/* Stores `value` into that word at all PEs. All threads of the crew call it. */
 FERRY_DEVICE_FUNCTION void ferry_shmem_store_members(shmemx_device_t d, ferry_device_crew crew,
                                                      int word, ferry_device_u64 value) {
   int pe;
@@ -53,7 +54,7 @@ FERRY_DEVICE_FUNCTION void ferry_shmem_store_members(shmemx_device_t d, ferry_de
   }
 }
 
-/* What this PE sees of PE `pe`. */
+/* Returns the words in which this PE sees PE `pe`. */
 FERRY_DEVICE_FUNCTION FERRY_DEVICE_GLOBAL ferry_shmem_member* ferry_shmem_own_member(
     shmemx_device_t d, int pe) {
   return ferry_shmem_member_of(d.ways[d.pe].area, pe);
@@ -64,8 +65,8 @@ FERRY_DEVICE_FUNCTION FERRY_DEVICE_GLOBAL ferry_shmem_member* ferry_shmem_own_me
 #define FERRY_SHMEM_TOLD_BITS 48
 #define FERRY_SHMEM_TOLD_ROUND (((ferry_device_u64)1 << FERRY_SHMEM_TOLD_BITS) - 1)
 
-/* The collectives of this PE have failed, after it had come to the meeting `round`. Of several
- * errors the first stays, or, of several threads' at once, one. */
+/* Stores that the collectives of this PE have failed, after it had come to the meeting `round`. Of
+ * several errors the first stays, or, of several threads' at once, one. */
 FERRY_DEVICE_FUNCTION void ferry_shmem_tell_failure(shmemx_device_t d, ferry_device_u64 round,
                                                     int status) {
   if (ferry_device_load_relaxed(&d.own->failed) == 0) {
@@ -75,8 +76,8 @@ FERRY_DEVICE_FUNCTION void ferry_shmem_tell_failure(shmemx_device_t d, ferry_dev
   }
 }
 
-/* What PE `pe` tells. One that ferryd does not reach, time and again, has failed with that error:
- * of one that is dead the host tells sooner. `refused` counts. */
+/* Returns the word that PE `pe` tells. A PE that ferryd does not reach, time and again, has failed
+ * with that error: a dead one is reported by the host sooner. `refused` counts the attempts. */
 FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_shmem_hear(shmemx_device_t d, int pe, int* refused) {
   const ferry_device_u64 area = d.ways[pe].area;
   ferry_shmem_answer answer;
@@ -93,7 +94,7 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_shmem_hear(shmemx_device_t d, int p
 
 /* ---- Meeting ---- */
 
-/* A thread has waited for long after so many looks: some milliseconds. */
+/* The number of looks after which a thread has waited for long: some milliseconds. */
 #define FERRY_SHMEM_LOOKS 16384
 
 FERRY_DEVICE_FUNCTION int ferry_shmem_await_member(shmemx_device_t d, int pe,
@@ -102,7 +103,7 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_await_member(shmemx_device_t d, int pe,
   ferry_device_u32 looks;
   int refused = 0;
   for (looks = 1;; ++looks) {
-    /* Read before the round: a PE that has come before it died has come. */
+    /* Read before the round: a PE that came to the meeting before it died counts. */
     const ferry_device_u64 state = looks % 64 == 0 ? ferry_device_load_acquire(&member->state) : 0;
     if (ferry_device_load_acquire(&member->round) >= round) {
       return SHMEMX_DEVICE_SUCCESS;
@@ -123,20 +124,20 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_await_member(shmemx_device_t d, int pe,
   }
 }
 
-/* By the leader of a crew that has asked for all: waits for it, then tells that it comes. Returns
- * how many tickets of the ring were taken before. */
+/* Waits for all requests of the crew, then tells the other PEs that this one comes. The crew's
+ * leader calls it. Returns the number of the ring's tickets that were taken before. */
 FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_shmem_come(shmemx_device_t d, ferry_device_u64 round) {
   FERRY_DEVICE_GLOBAL ferry_shmem_asks* const asks = ferry_shmem_asks_of(d);
   const ferry_device_u64 posted = ferry_device_load_relaxed(asks->producers);
   int failure;
-  (void)ferry_shmem_finish(d, &failure); /* an end of the ring the host tells, too */
+  (void)ferry_shmem_finish(d, &failure); /* the host reports an end of the ring, too */
   ferry_device_store_relaxed(&asks->known, (ferry_device_u64)failure);
   ferry_device_store_release(&d.own->told, round);
   return posted;
 }
 
-/* Then, once all rounds have left: if these are all that came since, there is nothing to wait for.
- */
+/* Notes the ring's tickets once all rounds have left: if no others came since, a later call has
+ * nothing to wait for. */
 FERRY_DEVICE_FUNCTION void ferry_shmem_note_met(shmemx_device_t d, ferry_device_u64 posted) {
   int pe;
   for (pe = 0; pe < d.pe_count && !d.is_one_node; ++pe) {
@@ -145,9 +146,9 @@ FERRY_DEVICE_FUNCTION void ferry_shmem_note_met(shmemx_device_t d, ferry_device_
   ferry_device_store_release(&ferry_shmem_asks_of(d)->met, posted); /* and `known` */
 }
 
-/* Returns once all PEs of the team have come, the same to all threads of the crew. What any thread
- * of a crew has stored in a PE before, or has asked ferryd to do there, all threads of that PE see
- * after it. */
+/* Returns once all PEs of the team have come, the same status to all threads of the crew. Stores
+ * that any thread of a crew has made in a PE before, or has asked ferryd for, are visible to all
+ * threads of that PE after it. */
 FERRY_DEVICE_FUNCTION int ferry_shmem_meet(shmemx_device_t d, ferry_device_crew crew) {
   const int has_ring = d.table->ring != 0;
   ferry_device_u64 round;
@@ -179,7 +180,7 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_meet(shmemx_device_t d, ferry_device_crew 
     }
   }
   ferry_device_crew_barrier(crew);
-  ferry_device_fence(); /* what the others have stored, before this thread's loads */
+  ferry_device_fence(); /* the others' stores, before this thread's loads */
   /* The next call changes these only after its first barrier. */
   if (crew.thread == 0 && failed == 0) {
     ferry_device_store_relaxed(&d.own->round, round);
@@ -190,7 +191,7 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_meet(shmemx_device_t d, ferry_device_crew 
   return (int)ferry_device_load_relaxed(&d.own->failed);
 }
 
-/* The end of a collective whose own part has ended with `status`. */
+/* Ends a collective whose own part has ended with `status`. */
 FERRY_DEVICE_FUNCTION int ferry_shmem_end_with(shmemx_device_t d, ferry_device_crew crew,
                                                int status) {
   if (status == SHMEMX_DEVICE_SUCCESS) {

@@ -1,5 +1,6 @@
-/* ferry/device/shmem/ordering.h - order and completion of what a group has begun together. See
- * ferry/device/shmem.h; shmemx_device_fence and shmemx_device_quiet of one thread are in table.h.
+/* ferry/device/shmem/ordering.h - order and completion of the operations that a group has begun
+ * together. See ferry/device/shmem.h; shmemx_device_fence and shmemx_device_quiet of one thread are
+ * in table.h.
  *
  *   void shmemx_device_fence_work_group(d)
  *   int shmemx_device_quiet_work_group(d)    and those of sub-groups
@@ -28,7 +29,7 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_quiet(shmemx_device_t d, ferry_device_crew
     status = shmemx_device_quiet(d);
   }
   status = (int)ferry_device_crew_broadcast(crew, (ferry_device_u64)status);
-  ferry_device_fence(); /* what ferryd has brought, before this thread's loads */
+  ferry_device_fence(); /* the data that ferryd has brought, before this thread's loads */
   return status;
 }
 

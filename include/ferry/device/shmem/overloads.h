@@ -23,7 +23,7 @@
 #include "ferry/device/shmem/types.h"
 #include "ferry/device/shmem/waits.h"
 
-/* No argument of this type says what T is. */
+/* Keeps an argument of this type from deciding what T is. */
 template <typename T>
 struct ferry_shmem_just {
   typedef T type;

@@ -80,7 +80,8 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_get_nbi(shmemx_device_t d, ferry_device_cr
   return ferry_shmem_begin_get(d, crew, dest, source, bytes, pe, 1);
 }
 
-/* Who sees the signal sees the data of all threads of the crew. */
+/* Puts the data and prepares the signal: a thread that sees the signal sees the data of all threads
+ * of the crew. */
 FERRY_DEVICE_FUNCTION int ferry_shmem_begin_put_signal(
     shmemx_device_t d, ferry_device_crew crew, ferry_device_u64 dest, ferry_device_u64 source,
     ferry_device_u64 bytes, ferry_device_u64 signal_address, ferry_device_u64 signal, int operation,
@@ -102,7 +103,7 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_begin_put_signal(
   if (operation != SHMEM_SIGNAL_SET && operation != SHMEM_SIGNAL_ADD) {
     return SHMEMX_DEVICE_ERR_ARGUMENT;
   }
-  /* Data that ferryd moves have a signal that it makes, too. */
+  /* For data that ferryd moves, ferryd also changes the signal. */
   is_asked = ferry_shmem_is_asked(d, crew, FERRY_SHMEM_PUT, to, source, bytes) &&
              !(to.address != 0 && at != 0 && ferry_shmem_is_by_stream(d, word.heap));
   if (is_asked) {
@@ -192,7 +193,8 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_put_signal_nbi(shmemx_device_t d, ferry_de
 FERRY_DEVICE_FORMS(FERRY_SHMEM_ALL_TYPES, FERRY_SHMEM_TYPED_MOVES)
 FERRY_DEVICE_FORMS(FERRY_SHMEM_NO_TYPE, FERRY_SHMEM_BYTE_MOVES)
 
-/* Single values: by one thread. They travel to and from ferryd as the words of their bits. */
+/* Puts and gets of single values, by one thread. Values travel to and from ferryd as the words of
+ * their bits. */
 #define FERRY_SHMEM_SINGLE(suffix, kind, name, type)                                             \
   FERRY_DEVICE_FUNCTION void shmemx_device_##name##_p(                                           \
       shmemx_device_t d, FERRY_DEVICE_GLOBAL type* dest, type value, int pe) {                   \

@@ -23,7 +23,7 @@
 
 #define FERRY_SHMEM_SMALL_BYTES (8 * FERRY_SHMEM_VALUES)
 
-/* How far into `count` elements the shares of the PEs before `pe` go. */
+/* Returns the number of elements, of `count`, in the shares of the PEs before `pe`. */
 FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_shmem_share(shmemx_device_t d, ferry_device_u64 count,
                                                          int pe) {
   const ferry_device_u64 pes = (ferry_device_u64)d.pe_count;
@@ -33,7 +33,7 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_shmem_share(shmemx_device_t d, ferr
   return count / pes * before + (before < rest ? before : rest);
 }
 
-/* What this PE is to compute: its share, in parts. */
+/* The work of this PE: its share, in parts. */
 typedef struct {
   ferry_device_u64 dest_address; /* as the caller has it */
   ferry_device_u64 source_address;
@@ -50,7 +50,7 @@ typedef struct {
   int status;
 } ferry_shmem_task;
 
-/* Whether loads and stores reach this heap of all PEs. */
+/* Returns true if loads and stores reach this heap of all PEs. */
 FERRY_DEVICE_FUNCTION int ferry_shmem_reaches_all(shmemx_device_t d, int heap) {
   int pe;
   for (pe = 0; pe < d.pe_count; ++pe) {
@@ -61,7 +61,7 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_reaches_all(shmemx_device_t d, int heap) {
   return 1;
 }
 
-/* Word `word` of elements of `size` bytes, of which there are `bytes`. */
+/* Returns word `word` of `bytes` bytes of elements of `size` bytes each. */
 FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_shmem_word_of(ferry_device_u64 from,
                                                            ferry_device_u64 bytes,
                                                            ferry_device_u64 size, int word) {
@@ -85,7 +85,7 @@ FERRY_DEVICE_FUNCTION void ferry_shmem_begin_small(shmemx_device_t d, ferry_devi
   int pe;
   int word;
   ferry_device_fence();
-  ferry_device_crew_barrier(crew); /* the last round is noted, and all threads have stored */
+  ferry_device_crew_barrier(crew); /* the last round is noted, all threads have stored */
   parity = (int)((ferry_device_load_relaxed(&d.own->round) + 1) % 2);
   for (pe = (int)crew.thread; pe < d.pe_count; pe += (int)crew.count) {
     for (word = 0; (ferry_device_u64)word * 8 < bytes; ++word) {
@@ -94,7 +94,7 @@ FERRY_DEVICE_FUNCTION void ferry_shmem_begin_small(shmemx_device_t d, ferry_devi
                                ferry_shmem_word_of(from, bytes, task->size, word));
     }
   }
-  /* Whose values may not have arrived does not come. */
+  /* A PE whose values may not have arrived does not come to the meeting. */
   task->status = ferry_shmem_end(d, crew, mark, SHMEMX_DEVICE_SUCCESS);
   task->is_small = 1;
   task->first = 0;
@@ -103,7 +103,7 @@ FERRY_DEVICE_FUNCTION void ferry_shmem_begin_small(shmemx_device_t d, ferry_devi
   task->slot_bytes = sizeof(ferry_shmem_member);
 }
 
-/* Returns once all PEs have their `source`. */
+/* Begins a reduction; returns once all PEs have their `source`. */
 FERRY_DEVICE_FUNCTION ferry_shmem_task ferry_shmem_begin(shmemx_device_t d, ferry_device_crew crew,
                                                          ferry_device_u64 dest,
                                                          ferry_device_u64 source,
@@ -151,7 +151,7 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_shmem_slot_of(ferry_shmem_task task
   return task.slots + (ferry_device_u64)pe * task.slot_bytes;
 }
 
-/* Whether there is another part; then all of its elements are within reach. */
+/* Returns true if there is another part; then all of its elements are within reach. */
 FERRY_DEVICE_FUNCTION int ferry_shmem_begin_part(shmemx_device_t d, ferry_device_crew crew,
                                                  ferry_shmem_task* task) {
   const ferry_device_u64 most = task->slot_bytes / task->size;
@@ -175,13 +175,13 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_begin_part(shmemx_device_t d, ferry_device
   return task->status == SHMEMX_DEVICE_SUCCESS;
 }
 
-/* The own results go into `dest`. */
+/* Stores this PE's results into `dest`. */
 FERRY_DEVICE_FUNCTION void ferry_shmem_end_small(shmemx_device_t d, ferry_device_crew crew,
                                                  ferry_shmem_task* task) {
   const ferry_device_u64 from = ferry_shmem_slot_of(*task, d.pe);
   const ferry_device_u64 to = d.ways[d.pe].heaps[0] + task->dest.offset;
   ferry_device_u64 i;
-  for (i = crew.thread; i < task->end; i += crew.count) { /* each thread, what it has computed */
+  for (i = crew.thread; i < task->end; i += crew.count) { /* each thread stores its results */
     ferry_device_store_unit(
         (FERRY_DEVICE_GLOBAL ferry_device_u8*)(to + i * task->size),
         ferry_device_load_unit((const FERRY_DEVICE_GLOBAL ferry_device_u8*)(from + i * task->size),
@@ -192,7 +192,7 @@ FERRY_DEVICE_FUNCTION void ferry_shmem_end_small(shmemx_device_t d, ferry_device
   ferry_device_crew_barrier(crew);
 }
 
-/* What was computed goes to where it belongs. */
+/* Puts the results of the part into the `dest` of all PEs. */
 FERRY_DEVICE_FUNCTION void ferry_shmem_end_part(shmemx_device_t d, ferry_device_crew crew,
                                                 ferry_shmem_task* task) {
   int pe;
@@ -216,7 +216,8 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_end_task(shmemx_device_t d, ferry_device_c
   return task.is_small ? task.status : ferry_shmem_end_with(d, crew, task.status);
 }
 
-/* Where PE `pe` has the elements of `place`, as if element 0 were there too. */
+/* Returns the address at which PE `pe` has the elements of `place`, as if element 0 were there
+ * too. */
 FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_shmem_elements(shmemx_device_t d,
                                                             ferry_shmem_task task,
                                                             ferry_shmem_place place, int pe) {
@@ -225,11 +226,11 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_shmem_elements(shmemx_device_t d,
              : task.slots + (ferry_device_u64)pe * task.slot_bytes - task.first * task.size;
 }
 
-/* Element i of PE `pe`, as an lvalue. */
+/* Element i at PE `pe`, as an lvalue. */
 #define FERRY_SHMEM_ELEMENT(type, place, pe) \
   (((FERRY_DEVICE_GLOBAL type*)ferry_shmem_elements(d, task, task.place, pe))[i])
 
-/* The collective whose work on element i ferry_shmem_NAME_at does. */
+/* Defines a collective whose work on element i ferry_shmem_NAME_at does. */
 #define FERRY_SHMEM_COMPUTATION(name, type)                                                    \
   FERRY_DEVICE_FUNCTION int ferry_shmem_##name(shmemx_device_t d, ferry_device_crew crew,      \
                                                ferry_device_u64 dest, ferry_device_u64 source, \
@@ -248,7 +249,7 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_shmem_elements(shmemx_device_t d,
     return ferry_shmem_end_task(d, crew, task);                                                \
   }
 
-/* `combine` makes of a and b, both of `type`, their result. */
+/* Defines a reduction. `combine` makes the result of a and b, both of `type`. */
 #define FERRY_SHMEM_REDUCTION(name, type, combine)                                             \
   FERRY_DEVICE_FUNCTION void ferry_shmem_##name##_at(shmemx_device_t d, ferry_shmem_task task, \
                                                      ferry_device_u64 i) {                     \
@@ -264,8 +265,8 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_shmem_elements(shmemx_device_t d,
   }                                                                                            \
   FERRY_SHMEM_COMPUTATION(name, type)
 
-/* `result`: a is the sum of the PEs before one, and b what that one has, which is read before its
- * result is stored. */
+/* Defines a scan. `result` is a PE's result of a, the sum of the PEs before it, and b, its own
+ * element, which is read before the result is stored. */
 #define FERRY_SHMEM_SCAN(name, type, result)                                                   \
   FERRY_DEVICE_FUNCTION void ferry_shmem_##name##_at(shmemx_device_t d, ferry_shmem_task task, \
                                                      ferry_device_u64 i) {                     \

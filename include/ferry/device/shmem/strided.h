@@ -17,7 +17,7 @@
 
 /* ---- The true ones: bytes, by a crew ---- */
 
-/* In bytes. */
+/* Blocks that lie apart: sizes and strides in bytes. */
 typedef struct {
   ferry_device_u64 dest_stride;
   ferry_device_u64 source_stride;
@@ -25,8 +25,8 @@ typedef struct {
   ferry_device_u64 count;
 } ferry_shmem_blocks;
 
-/* Of `count` blocks of `block` elements of `size` bytes, at most 16. `status` says whether strides
- * are too short, or go further than any memory does. */
+/* Describes `count` blocks of `block` elements of `size` bytes, at most 16. `*status` is an error
+ * if the strides are too short, or go further than any memory does. */
 FERRY_DEVICE_FUNCTION ferry_shmem_blocks ferry_shmem_blocks_of(ferry_device_u64 dest_stride,
                                                                ferry_device_u64 source_stride,
                                                                ferry_device_u64 block,
@@ -57,7 +57,7 @@ FERRY_DEVICE_FUNCTION ferry_shmem_blocks ferry_shmem_blocks_of(ferry_device_u64 
   return blocks;
 }
 
-/* From the first block's beginning to the last one's end. */
+/* Returns the bytes from the first block's beginning to the last one's end. */
 FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_shmem_extent(ferry_device_u64 stride,
                                                           ferry_shmem_blocks blocks) {
   return blocks.count == 0 ? 0 : (blocks.count - 1) * stride + blocks.block;
@@ -72,7 +72,7 @@ FERRY_DEVICE_FUNCTION void ferry_shmem_copy_blocks(ferry_device_crew crew, ferry
                                 crew.count);
 }
 
-/* Of blocks, one after the other: where block `index` is. */
+/* Returns the place of block `index`. */
 FERRY_DEVICE_FUNCTION ferry_shmem_place ferry_shmem_block_at(ferry_shmem_place first,
                                                              ferry_device_u64 stride,
                                                              ferry_device_u64 index) {
@@ -80,7 +80,7 @@ FERRY_DEVICE_FUNCTION ferry_shmem_place ferry_shmem_block_at(ferry_shmem_place f
   return first;
 }
 
-/* What ferryd is asked for may go on when it returns. */
+/* Begins to put blocks. Puts that ferryd is asked for may still be under way when it returns. */
 FERRY_DEVICE_FUNCTION int ferry_shmem_begin_put_blocks(shmemx_device_t d, ferry_device_crew crew,
                                                        ferry_device_u64 dest,
                                                        ferry_device_u64 source,
@@ -95,7 +95,7 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_begin_put_blocks(shmemx_device_t d, ferry_
   } else if (status == SHMEMX_DEVICE_SUCCESS) {
     status = ferry_shmem_check_put(d, to, source, blocks.block,
                                    ferry_shmem_extent(blocks.source_stride, blocks), pe);
-    /* Each thread asks for its blocks. */
+    /* Each thread asks ferryd for its own blocks. */
     for (i = crew.thread; i < blocks.count && status == SHMEMX_DEVICE_SUCCESS; i += crew.count) {
       (void)ferry_shmem_ask_put(d, alone, ferry_shmem_block_at(to, blocks.dest_stride, i),
                                 source + i * blocks.source_stride, blocks.block, pe, 1);
@@ -104,8 +104,8 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_begin_put_blocks(shmemx_device_t d, ferry_
   return status;
 }
 
-/* A get into memory that ferryd does not know has an answer, which only its crew gets: so all of
- * the crew take part in each. */
+/* Begins to get blocks. A get into memory that ferryd does not know has an answer, which only its
+ * crew gets: so all threads of the crew take part in each. */
 FERRY_DEVICE_FUNCTION int ferry_shmem_begin_get_blocks(shmemx_device_t d, ferry_device_crew crew,
                                                        ferry_device_u64 dest,
                                                        ferry_device_u64 source,
@@ -133,13 +133,13 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_begin_get_blocks(shmemx_device_t d, ferry_
   return status;
 }
 
-/* Whether ferryd is asked for what is at `there` in PE `pe`. */
+/* Returns true if ferryd is to be asked for the memory at `there` in PE `pe`. */
 FERRY_DEVICE_FUNCTION int ferry_shmem_asks_for(shmemx_device_t d, ferry_device_u64 there, int pe) {
   const ferry_shmem_place place = ferry_shmem_find(d, there, 0, pe);
   return place.status == SHMEMX_DEVICE_SUCCESS && place.address == 0;
 }
 
-/* Returns once the source may be changed, or the data are there. */
+/* Ends puts or gets of blocks: returns once the source may be changed, or the data are there. */
 FERRY_DEVICE_FUNCTION int ferry_shmem_end_blocks(shmemx_device_t d, ferry_device_crew crew,
                                                  int is_asked, int mark, int status, int pe) {
   if (is_asked) {

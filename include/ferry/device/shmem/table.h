@@ -6,14 +6,14 @@
 #include "ferry/device/groups.h"
 #include "ferry/device/ring_operations.h"
 
-/* What calls return, as in ferry.h. */
+/* The values that calls return, as in ferry.h. */
 #define SHMEMX_DEVICE_SUCCESS 0
 #define SHMEMX_DEVICE_ERR_ARGUMENT 2     /* no such PE, comparison or signal operation */
 #define SHMEMX_DEVICE_ERR_PEER_DIED 14   /* a PE of the team has died */
-#define SHMEMX_DEVICE_ERR_DAEMON_DIED 15 /* the node's ferryd has */
+#define SHMEMX_DEVICE_ERR_DAEMON_DIED 15 /* the node's ferryd has died */
 #define SHMEMX_DEVICE_ERR_NOT_FOUND 19   /* a PE does not come: it has called shmem_finalize */
-/* No ferryd could be asked for what loads and stores do not do: the PE is on another node, or the
- * device's link to the host has no atomic operations. */
+/* There is no ring by which to ask ferryd for an operation that loads and stores cannot do: the PE
+ * is on another node, or the device's link to the host has no atomic operations. */
 #define SHMEMX_DEVICE_ERR_UNSUPPORTED 21
 #define SHMEMX_DEVICE_ERR_BUFFER 22 /* not all in one symmetric heap, or not aligned */
 
@@ -21,14 +21,15 @@
 
 #define FERRY_SHMEM_TABLE_VERSION 3u
 
-/* 0: the heap in host memory; the others are those in memory of devices (spaces). */
+/* The number of heaps. Heap 0 is in host memory; the others are in memory of devices (spaces). */
 #define FERRY_SHMEM_HEAPS 4
 
 /* How a PE of the team is reached. */
 typedef struct {
-  /* Where kernels find its heaps; 0: loads and stores do not reach it, or there is no such heap. */
+  /* The addresses of its heaps for kernels; 0: loads and stores do not reach it, or there is no
+   * such heap. */
   ferry_device_u64 heaps[FERRY_SHMEM_HEAPS];
-  ferry_device_u64 area;        /* ferry_shmem_area, for this table's collectives; 0: likewise */
+  ferry_device_u64 area;        /* ferry_shmem_area, for collectives; 0: out of reach */
   ferry_device_u64 area_offset; /* where that lies in segments[0] */
   ferry_device_u32 segments[FERRY_SHMEM_HEAPS]; /* what ferryd calls its heaps' memory */
   ferry_device_u32 rank;                        /* what ferryd calls it */
@@ -36,98 +37,101 @@ typedef struct {
   ferry_device_u64 reserved1;
 } ferry_shmem_way;
 
-/* From how many bytes on the leader of a crew asks ferryd in place of stores and loads by all of
- * the crew. By operation, and by the crew's threads as a power of two, rounded down. */
+/* The number of bytes from which on the leader of a crew asks ferryd, in place of stores and loads
+ * by all of the crew: for each operation, and for each number of the crew's threads as a power of
+ * two, rounded down. */
 #define FERRY_SHMEM_PUT 0
 #define FERRY_SHMEM_GET 1
 #define FERRY_SHMEM_CUTOVER_SIZES 16
 #define FERRY_SHMEM_NEVER (~(ferry_device_u64)0)
 
-/* In memory that the device reads fast; constant but for `turn`. One ferry_shmem_way for each PE
- * follows, then, if there is a ring, ferry_shmem_asks, at a multiple of 128 bytes. */
+/* The table, in memory that the device reads fast; constant but for `turn`. One ferry_shmem_way for
+ * each PE follows, then, if there is a ring, ferry_shmem_asks, at a multiple of 128 bytes. */
 typedef struct {
   ferry_device_u32 version;
   ferry_device_u32 pe;
   ferry_device_u32 pe_count;
-  ferry_device_u32 is_one_node; /* all of the team are here */
+  ferry_device_u32 is_one_node; /* all PEs of the team are on this node */
   ferry_device_u32 has_atomics; /* the device's operations on the heaps are atomic to CPUs */
   ferry_device_u32 reserved0;
   ferry_device_u64 heap_bytes[FERRY_SHMEM_HEAPS];   /* 0: there is no such heap */
   ferry_device_u64 heap_offsets[FERRY_SHMEM_HEAPS]; /* where each begins in its segment */
-  /* This PE's addresses of them, by which programs name what lies there; kernels need not reach it.
-   */
+  /* This PE's addresses of the heaps, by which programs name the data there; kernels need not reach
+   * them. */
   ferry_device_u64 heap_bases[FERRY_SHMEM_HEAPS];
-  ferry_device_u64 ring;          /* by which ferryd is asked for what stores do not do; 0: none */
-  ferry_device_u64 ring_words[4]; /* what the ring says of itself (ferry_device_ring_open_by) */
-  /* This PE's, for collectives with PEs whom loads and stores do not reach; 0: there is no ring. */
+  ferry_device_u64 ring;          /* the ring by which kernels ask ferryd; 0: none */
+  ferry_device_u64 ring_words[4]; /* the ring's description of itself (ferry_device_ring_open_by) */
+  /* Memory of this PE for collectives with PEs that loads and stores do not reach; 0: there is no
+   * ring. */
   ferry_device_u64 scratch;
   ferry_device_u64 scratch_bytes;
-  ferry_device_u64 turn; /* by kernels: which look for any one of several variables comes next */
+  ferry_device_u64 turn; /* by kernels: numbers the looks for any one of several variables */
   ferry_device_u64 reserved1;
   ferry_device_u64 cutovers[2][FERRY_SHMEM_CUTOVER_SIZES];
 } ferry_shmem_table;
 
-/* How many threads may wait for an answer of the ring at a time; others wait for them. A ring that
- * a table has must have so many completions. */
+/* The number of threads that may wait for an answer of the ring at a time; others wait for them. A
+ * table's ring must have so many completions. */
 #define FERRY_SHMEM_PLACES 4096u
 
-/* A completion of the ring, and who uses it: one crew at a time. */
+/* Says which crew uses a completion of the ring: one at a time. */
 typedef struct {
-  ferry_device_u64 taken;  /* not 0: by a crew */
+  ferry_device_u64 taken;  /* not 0: a crew uses it */
   ferry_device_u64 status; /* of its call, for all of its threads */
 } ferry_shmem_answer_place;
 
-/* What kernels of this PE write when they use the ring; zero at first. */
+/* The words that kernels of this PE write when they use the ring; zero at first. */
 typedef struct {
   ferry_device_u64 producers[16]; /* the ring's (ferry_device_ring_open_with) */
   ferry_device_u64 fenced;        /* the number of the last fence */
-  ferry_device_u64 asked_near;    /* not 0: PEs of this node were, too, and no answer awaited */
-  /* Of meetings (meetings.h): the ring's tickets when the last one had waited for all of them, and
-   * those of its own rounds; and the failure that the ring told then. */
+  ferry_device_u64 asked_near;    /* not 0: silent requests for PEs of this node, too */
+  /* The state of meetings (meetings.h): the ring's tickets when the last meeting had waited for all
+   * of them, and those of its own rounds; and the failure that the ring told then. */
   ferry_device_u64 met;
   ferry_device_u64 known;
   ferry_device_u64 reserved[12];
   ferry_shmem_answer_place places[FERRY_SHMEM_PLACES];
 } ferry_shmem_asks;
 
-/* In host memory, with the heap; one for each table of each PE. One ferry_shmem_member for each PE
- * of the team follows. */
+/* A PE's words for the collectives of a table, in host memory, with the heap; one for each table of
+ * each PE. One ferry_shmem_member for each PE of the team follows. */
 typedef struct {
-  /* By the host: why waits end, once a PE of the team has died, or the daemon. */
+  /* Written by the host: why waits end, once a PE of the team has died, or the daemon. */
   ferry_device_u64 error;
   ferry_device_u64 reserved0[15];
-  /* By kernels of this PE. */
+  /* Written by kernels of this PE. */
   ferry_device_u64 noted;  /* the first error of calls that return a value */
   ferry_device_u64 round;  /* of collectives: the last one */
   ferry_device_u64 failed; /* of collectives: the first error; they are out of step from then on */
-  /* For PEs that wait for its round, and do not see it: the last one that it has come to, of which
-   * all that it has asked for before is over; above 48 bits, `failed`. */
+  /* For PEs that wait for this PE's round, and do not see it: the last round that it has come to,
+   * with all its earlier requests over; above 48 bits, `failed`. */
   ferry_device_u64 told;
   ferry_device_u64 reserved1[12];
 } ferry_shmem_area;
 
-/* So many words of elements travel with the rounds of small reductions: four of 8 bytes. */
+/* The number of words of elements that travel with the rounds of small reductions: four of 8
+ * bytes. */
 #define FERRY_SHMEM_VALUES 4
 
-/* What a PE sees of another one. */
+/* The words in which a PE sees another one. */
 typedef struct {
-  ferry_device_u64 round; /* by that one: how far it has come */
-  ferry_device_u64 bytes; /* by that one: the length of its block in a collect */
-  ferry_device_u64 state; /* by the own host: why that one does not come any more, or 0 */
+  ferry_device_u64 round; /* written by that PE: the last meeting that it has come to */
+  ferry_device_u64 bytes; /* written by that PE: the length of its block in a collect */
+  ferry_device_u64 state; /* written by this PE's host: why that PE does not come any more, or 0 */
   ferry_device_u64 reserved[5];
-  /* By that one: its elements of a small reduction. Those of even rounds, and of odd ones: it comes
-   * to the next round but one only once this PE has done with the values. */
+  /* Written by that PE: its elements of a small reduction, those of even rounds and those of odd
+   * ones: it comes to the next round but one only once this PE has done with the values. */
   ferry_device_u64 values[2][FERRY_SHMEM_VALUES];
 } ferry_shmem_member;
 
 /* ---- A kernel's view of it ---- */
 
-/* Small enough for registers. */
+/* A kernel's view of a table, small enough for registers. */
 typedef struct {
   const FERRY_DEVICE_GLOBAL ferry_shmem_table* table;
   const FERRY_DEVICE_GLOBAL ferry_shmem_way* ways;
   FERRY_DEVICE_GLOBAL ferry_shmem_area* own;
-  ferry_device_u64 heap; /* the first one */
+  ferry_device_u64 heap; /* the address of the first heap */
   ferry_device_u64 heap_bytes;
   int pe;
   int pe_count;
@@ -135,7 +139,7 @@ typedef struct {
   int has_atomics;
 } shmemx_device_t;
 
-/* `table`: what shmemx_device_prepare has returned. */
+/* Returns a view of the table at `address`, which shmemx_device_prepare has returned. */
 FERRY_DEVICE_FUNCTION shmemx_device_t shmemx_device_open(const FERRY_DEVICE_GLOBAL void* address) {
   const FERRY_DEVICE_GLOBAL ferry_shmem_table* const table =
       (const FERRY_DEVICE_GLOBAL ferry_shmem_table*)address;
@@ -164,7 +168,7 @@ FERRY_DEVICE_FUNCTION ferry_device_ring ferry_shmem_ring(shmemx_device_t d) {
 FERRY_DEVICE_FUNCTION int shmemx_device_my_pe(shmemx_device_t d) { return d.pe; }
 FERRY_DEVICE_FUNCTION int shmemx_device_n_pes(shmemx_device_t d) { return d.pe_count; }
 
-/* What a PE's area says of PE `of`. */
+/* Returns the words in which a PE's area describes PE `of`. */
 FERRY_DEVICE_FUNCTION FERRY_DEVICE_GLOBAL ferry_shmem_member* ferry_shmem_member_of(
     ferry_device_u64 area, int of) {
   return (FERRY_DEVICE_GLOBAL ferry_shmem_member*)((FERRY_DEVICE_GLOBAL ferry_shmem_area*)area +
@@ -182,8 +186,8 @@ typedef struct {
   int status;
 } ferry_shmem_place;
 
-/* The heap that all of this PE's `bytes` bytes at `symmetric` lie in, and where; -1: there is none.
- */
+/* Returns the heap in which all of this PE's `bytes` bytes at `symmetric` lie, and sets *offset;
+ * -1: there is none. */
 FERRY_DEVICE_FUNCTION int ferry_shmem_heap_of(shmemx_device_t d, ferry_device_u64 symmetric,
                                               ferry_device_u64 bytes, ferry_device_u64* offset) {
   int heap;
@@ -201,7 +205,7 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_heap_of(shmemx_device_t d, ferry_device_u6
   return -1;
 }
 
-/* Where PE `pe` has what lies at this PE's address `symmetric`. */
+/* Returns the place in PE `pe` of the `bytes` bytes at this PE's address `symmetric`. */
 FERRY_DEVICE_FUNCTION ferry_shmem_place ferry_shmem_find(shmemx_device_t d,
                                                          ferry_device_u64 symmetric,
                                                          ferry_device_u64 bytes, int pe) {
@@ -227,7 +231,7 @@ FERRY_DEVICE_FUNCTION ferry_shmem_place ferry_shmem_find(shmemx_device_t d,
   return place;
 }
 
-/* The same for a word, which is aligned. */
+/* Returns the place in PE `pe` of a word, which must be aligned. */
 FERRY_DEVICE_FUNCTION ferry_shmem_place ferry_shmem_find_word(shmemx_device_t d,
                                                               ferry_device_u64 symmetric,
                                                               ferry_device_u64 bytes, int pe) {
@@ -238,20 +242,20 @@ FERRY_DEVICE_FUNCTION ferry_shmem_place ferry_shmem_find_word(shmemx_device_t d,
   return place;
 }
 
-/* Whether this heap is a space that only streams reach: inside the node ferryd leaves those to
- * kernels. */
+/* Returns true if this heap is a space that only streams reach: inside the node ferryd leaves those
+ * to kernels. */
 FERRY_DEVICE_FUNCTION int ferry_shmem_is_by_stream(shmemx_device_t d, int heap) {
   return (int)(d.ways[d.pe].segments[heap] >> 31);
 }
 
-/* The same for a word to read and write at once. */
+/* Returns the place in PE `pe` of an aligned word for an atomic operation. */
 FERRY_DEVICE_FUNCTION ferry_shmem_place ferry_shmem_find_atomic(shmemx_device_t d,
                                                                 ferry_device_u64 symmetric,
                                                                 ferry_device_u64 bytes, int pe) {
   ferry_shmem_place place = ferry_shmem_find_word(d, symmetric, bytes, pe);
   if (place.status == SHMEMX_DEVICE_SUCCESS && !d.has_atomics &&
       !ferry_shmem_is_by_stream(d, place.heap)) {
-    place.address = 0; /* ferryd's CPU has them */
+    place.address = 0; /* ferryd's CPU has atomic operations */
     if (d.table->ring == 0) {
       place.status = SHMEMX_DEVICE_ERR_UNSUPPORTED;
     }
@@ -266,8 +270,8 @@ FERRY_DEVICE_FUNCTION void ferry_shmem_note(shmemx_device_t d, int status) {
   }
 }
 
-/* Where loads and stores of the kernel find `pe`'s object at the symmetric address `dest`; null if
- * they do not reach it. */
+/* Returns the address at which loads and stores of the kernel find `pe`'s object at the symmetric
+ * address `dest`; null if they do not reach it. */
 FERRY_DEVICE_FUNCTION FERRY_DEVICE_GLOBAL void* shmemx_device_ptr(
     shmemx_device_t d, const FERRY_DEVICE_GLOBAL void* dest, int pe) {
   const ferry_shmem_place place = ferry_shmem_find(d, (ferry_device_u64)dest, 1, pe);
@@ -277,8 +281,8 @@ FERRY_DEVICE_FUNCTION FERRY_DEVICE_GLOBAL void* shmemx_device_ptr(
 
 /* ---- Order and completion ---- */
 
-/* Blocks until all that the table's ring was asked for so far is over. Returns the first failure
- * that no call has told, since the table was made; or why the ring has ended. */
+/* Blocks until all requests that the table's ring has got so far are over. Returns the first
+ * failure that no call has told, since the table was made; or why the ring has ended. */
 FERRY_DEVICE_FUNCTION int ferry_shmem_quiet_ring(shmemx_device_t d) {
   return d.table->ring == 0 ? SHMEMX_DEVICE_SUCCESS : ferry_device_ring_quiet(ferry_shmem_ring(d));
 }
@@ -295,18 +299,18 @@ FERRY_DEVICE_FUNCTION void shmemx_device_fence(shmemx_device_t d) {
   }
   posted = ferry_device_load_relaxed(asks->producers);
   if (posted == ferry_device_load_relaxed(&asks->fenced)) {
-    return; /* nothing was asked for since the last fence */
+    return; /* the ring has got no request since the last fence */
   }
   if (ferry_device_load_relaxed(&asks->asked_near) != 0) {
-    (void)ferry_shmem_quiet_ring(d); /* a later quiet tells, too */
+    (void)ferry_shmem_quiet_ring(d); /* a later quiet returns the error, too */
   } else {
     posted = ferry_device_ring_fence(ferry_shmem_ring(d));
   }
   ferry_device_store_relaxed(&asks->fenced, posted);
 }
-/* Completes what this thread has begun: blocks until ferryd has done what it was asked for. Returns
- * the first error of calls of this table that return a value, or have returned before their end,
- * from its making on. */
+/* Completes the operations that this thread has begun: blocks until ferryd has carried out all
+ * requests. Returns the first error since the table was made of calls that return a value, or that
+ * returned before their end. */
 FERRY_DEVICE_FUNCTION int shmemx_device_quiet(shmemx_device_t d) {
   ferry_device_fence();
   ferry_shmem_note(d, ferry_shmem_quiet_ring(d));

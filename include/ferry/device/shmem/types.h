@@ -31,7 +31,7 @@
 #define FERRY_SHMEM_DOUBLE(M, suffix, kind)
 #endif
 
-/* Puts, gets, data collectives, and arithmetic reductions. */
+/* The types of puts, gets, data collectives, and arithmetic reductions. */
 #define FERRY_SHMEM_ALL_TYPES(M, suffix, kind) \
   FERRY_SHMEM_BITWISE_TYPES(M, suffix, kind)   \
   FERRY_SHMEM_DOUBLE(M, suffix, kind)          \
@@ -44,7 +44,7 @@
   M(suffix, kind, longlong, ferry_device_i64)  \
   M(suffix, kind, ptrdiff, __PTRDIFF_TYPE__)
 
-/* Waits, and tests: M(suffix, kind, name, type, bits). */
+/* The types of waits and tests: M(suffix, kind, name, type, bits). */
 #define FERRY_SHMEM_WAIT_TYPES(M, suffix, kind)    \
   M(suffix, kind, int, int, 32)                    \
   M(suffix, kind, uint, unsigned int, 32)          \

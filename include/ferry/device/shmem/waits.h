@@ -16,10 +16,10 @@
  * and _some until one does. Variables whose `status`, unless that is null, is not 0 do not count.
  * _any returns the index of a variable, or SIZE_MAX where there is none: of several, each in one of
  * many calls. _some writes the indices of all, and returns how many. Where they fail they return
- * SIZE_MAX, or 0, and quiet tells.
+ * SIZE_MAX, or 0, and quiet returns the error.
  *
  * The others return 0, or, if a PE of the team has died by then, its error; what was stored before
- * the death counts. What came before the store that ends a wait is visible after it. */
+ * the death counts. Stores before the one that ends a wait are visible after the wait. */
 #ifndef FERRY_DEVICE_SHMEM_WAITS_H
 #define FERRY_DEVICE_SHMEM_WAITS_H
 
@@ -39,13 +39,13 @@
 
 /* ---- What is waited for ---- */
 
-#define FERRY_SHMEM_ALL 0u /* one variable is all of one */
+#define FERRY_SHMEM_ALL 0u /* a wait for one variable is a wait for all of one */
 #define FERRY_SHMEM_ANY 1u
 #define FERRY_SHMEM_SOME 2u
 
 typedef struct {
   ferry_device_u64 variables; /* addresses */
-  ferry_device_u64 values;    /* one for each; 0: all have the same, which goes beside this */
+  ferry_device_u64 values;    /* one for each; 0: all have the same, which is passed beside this */
   const FERRY_DEVICE_GLOBAL int* status;
   FERRY_DEVICE_GLOBAL __SIZE_TYPE__* indices;
   ferry_device_u64 count;
@@ -102,12 +102,13 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_check_watch(shmemx_device_t d, ferry_shmem
                                                                  : own.status;
 }
 
-/* What a call returns that has found nothing. */
+/* Returns the result of a call that has found nothing. */
 FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_shmem_nothing(ferry_shmem_watch watch) {
   return watch.what == FERRY_SHMEM_ANY ? ~(ferry_device_u64)0 : 0;
 }
 
-/* What it returns that has failed. */
+/* Returns the result of a call that has failed, and notes the error if the result cannot tell
+ * it. */
 FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_shmem_fail_watch(shmemx_device_t d,
                                                               ferry_shmem_watch watch, int status) {
   if (watch.what == FERRY_SHMEM_ALL) {
@@ -117,8 +118,9 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_shmem_fail_watch(shmemx_device_t d,
   return ferry_shmem_nothing(watch);
 }
 
-/* Where a call begins to look: at the first, or, for any one of them, at another place in each call
- * (shmem/rma/waits.cc says why at these). Threads that call at once may begin at the same. */
+/* Returns the index at which a call begins to look: the first, or, for a wait for any one, another
+ * one in each call (shmem/rma/waits.cc explains the choice). Threads that call at once may begin at
+ * the same index. */
 FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_shmem_first(shmemx_device_t d,
                                                          ferry_shmem_watch watch) {
   FERRY_DEVICE_GLOBAL ferry_device_u64* const turn =
@@ -134,7 +136,8 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_shmem_first(shmemx_device_t d,
 
 /* ---- The true ones, by width and sign ---- */
 
-/* `value`: where there are not many. */
+/* Defines the functions of a type. `value`: the value to compare with where there is one for all
+ * variables. */
 #define FERRY_SHMEM_WAITS_OF(tag, type, bits, load)                                           \
   FERRY_DEVICE_FUNCTION int ferry_shmem_holds_##tag(type found, int cmp, type value) {        \
     return cmp == SHMEM_CMP_EQ   ? found == value                                             \
@@ -144,8 +147,8 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_shmem_first(shmemx_device_t d,
            : cmp == SHMEM_CMP_LT ? found < value                                              \
                                  : found <= value;                                            \
   }                                                                                           \
-  /* Looks once at those from `first` on, but for those that hold. Of ALL: past the last that \
-   * does. */                                                                                 \
+  /* Looks once at variables from `first` on. Returns, for ALL, the first that does not hold, \
+   * for ANY, one that holds, for SOME, their number. */                                      \
   FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_shmem_look_##tag(                              \
       ferry_shmem_watch watch, ferry_device_u64 first, type value) {                          \
     const FERRY_DEVICE_GLOBAL ferry_device_u##bits* const variables =                         \
@@ -175,7 +178,7 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_shmem_first(shmemx_device_t d,
            : watch.what == FERRY_SHMEM_ANY ? ferry_shmem_nothing(watch)                       \
                                            : held;                                            \
   }                                                                                           \
-  /* The same, and then at those before `first`. */                                           \
+  /* Looks once at the variables from `first` on, then at those before it. */                 \
   FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_shmem_look_round_##tag(                        \
       ferry_shmem_watch watch, ferry_device_u64 first, type value) {                          \
     const ferry_device_u64 found = ferry_shmem_look_##tag(watch, first, value);               \
@@ -191,10 +194,10 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_shmem_first(shmemx_device_t d,
     ferry_device_u64 found = 0;                                                               \
     ferry_device_u32 looks;                                                                   \
     for (looks = 0;; ++looks) {                                                               \
-      /* Read before the variables: what was stored before a death counts. */                 \
+      /* Read before the variables: stores before a death count. */                           \
       const ferry_device_u64 error =                                                          \
           looks % 64 == 63 ? ferry_device_load_acquire(&d.own->error) : 0;                    \
-      if (watch.what == FERRY_SHMEM_ALL) { /* who has held need not hold any more */          \
+      if (watch.what == FERRY_SHMEM_ALL) { /* one that held need not hold now */              \
         found = ferry_shmem_look_##tag(watch, found, value);                                  \
         if (found >= watch.count) {                                                           \
           return SHMEMX_DEVICE_SUCCESS;                                                       \
@@ -211,7 +214,7 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_shmem_first(shmemx_device_t d,
       ferry_device_pause();                                                                   \
     }                                                                                         \
   }                                                                                           \
-  /* What the call returns. */                                                                \
+  /* Carries out the call; returns its result. */                                             \
   FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_shmem_watch_##tag(                             \
       shmemx_device_t d, ferry_device_u32 kind, ferry_shmem_watch watch, type value) {        \
     const ferry_device_crew crew = ferry_device_crew_of(kind);                                \
@@ -248,7 +251,7 @@ FERRY_SHMEM_WAITS_OF(u64, ferry_device_u64, 64, ferry_device_load_acquire)
        ? ferry_shmem_watch_i##bits(d, kind, watch, (ferry_device_i##bits)(value)) \
        : ferry_shmem_watch_u##bits(d, kind, watch, (ferry_device_u##bits)(value)))
 
-/* `one`, `all`, `any`, `some`: the names' ends. */
+/* Defines the calls. `one`, `all`, `any`, `some`: the ends of their names. */
 #define FERRY_SHMEM_WAITS_NAMED(suffix, kind, type, bits, blocks, one, all, any, some)            \
   FERRY_DEVICE_FUNCTION int shmemx_device_##one##suffix(                                          \
       shmemx_device_t d, FERRY_DEVICE_GLOBAL type* ivar, int cmp, type value) {                   \

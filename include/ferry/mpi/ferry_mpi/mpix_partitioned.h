@@ -23,27 +23,28 @@ extern "C" {
 /* ---- Hosts ------------------------------------------------------------------------------------
  */
 
-/* Returns once data of this round may be moved, so that what is readied from then on is moved at
- * once. Of a send: the receiver's buffer, or memory of Ferry's in its stead, is free for them. Of a
- * receive: the sender has been told so; it may not have started. Of a collective: all ranks have
- * started. Blocks. A program may do without it. MPI_ERR_REQUEST: the request is not partitioned, or
- * not active; the failure of the round, which MPI_Wait returns again. */
+/* Returns once data of this round may be moved, so that partitions that are readied from then on
+ * are moved at once. Of a send: the receiver's buffer, or memory of Ferry's in its stead, is free
+ * for them. Of a receive: the sender has been told so; it may not have started. Of a collective:
+ * all ranks have started. Blocks. A program need not call it. MPI_ERR_REQUEST: the request is not
+ * partitioned, or not active; the failure of the round, which MPI_Wait returns again. */
 int MPIX_Pbuf_prepare(MPI_Request request);
 int MPIX_Pbuf_prepare_all(int count, MPI_Request requests[]);
 
-/* Finds a partition that has arrived and that neither call has named in this round. *flag = 0:
- * there is none by now; *partition is MPI_UNDEFINED then, and also, with *flag = 1, once all have
- * been named, or the request is null or inactive. Makes progress; does not block. After
- * mpi-issues#537. */
+/* Finds a partition that has arrived and that neither MPIX_Parrived_any nor MPIX_Parrived_some has
+ * named in this round. *flag = 0: there is none by now; *partition is MPI_UNDEFINED then, and also,
+ * with *flag = 1, once all have been named, or the request is null or inactive. Makes progress;
+ * does not block. After mpi-issues#537. */
 int MPIX_Parrived_any(MPI_Request request, int* partition, int* flag);
-/* The same for up to `incount` of them at once: *outcount of `partitions` are filled in;
- * MPI_UNDEFINED once all have been named, or the request is null or inactive. */
+/* Finds up to `incount` partitions at once, as MPIX_Parrived_any finds one: *outcount of
+ * `partitions` are filled in; MPI_UNDEFINED once all have been named, or the request is null or
+ * inactive. */
 int MPIX_Parrived_some(MPI_Request request, int incount, int* outcount, int partitions[]);
 
 /* ---- Kernels ----------------------------------------------------------------------------------
  *
- * A Prequest is what kernels use in place of a request: ferry/device/partitioned.h has their calls.
- * Host and kernels see the same address; it lies in memory that the device reads. */
+ * Kernels use a Prequest in place of a request: ferry/device/partitioned.h has their calls. Host
+ * and kernels see the same address; it lies in memory that the device reads. */
 
 typedef struct MPIX_Prequest_object* MPIX_Prequest;
 #define MPIX_PREQUEST_NULL ((MPIX_Prequest)0)
@@ -55,12 +56,13 @@ typedef struct MPIX_Prequest_object* MPIX_Prequest;
  * Blocks until the other side's init. That of a collective serves for what this rank readies and
  * for what arrives; its hosts move partitions, as soon as one of their calls, or the library's
  * thread, sees what kernels have readied. Info keys:
- *   ferry_partitioned_copy        who moves what kernels have readied: "kernel": those who complete
- *                                 a transfer unit store it into the receiver's memory (same node,
- *                                 memory of a device or from MPI_Alloc_mem); "host": the hosts, in
- *                                 waits and tests of either side, or a thread of Ferry's while both
- *                                 compute; "daemon": ferryd, whom they ask (memory of a device or
- *                                 from MPI_Alloc_mem; inside a node, none that only streams reach);
+ *   ferry_partitioned_copy        what moves the partitions that kernels have readied: "kernel":
+ *                                 the threads that complete a transfer unit store it into the
+ *                                 receiver's memory (same node, memory of a device or from
+ *                                 MPI_Alloc_mem); "host": the hosts, in waits and tests of either
+ *                                 side, or a thread of Ferry's while both compute; "daemon":
+ *                                 ferryd, which kernels ask (memory of a device or from
+ *                                 MPI_Alloc_mem; inside a node, none that only streams reach);
  *                                 "auto" (default): kernels inside a node, ferryd between nodes,
  *                                 hosts where those cannot; collectives have "auto" and "host"
  *                                 only, which are one for them
@@ -71,14 +73,14 @@ typedef struct MPIX_Prequest_object* MPIX_Prequest;
  * MPI_ERR_UNSUPPORTED_OPERATION, with the reason: there is no such device, its kernels do not reach
  * what they need, or the request has a Prequest for another device. */
 int MPIX_Prequest_create(MPI_Request request, int device, MPI_Info info, MPIX_Prequest* prequest);
-/* The request must be inactive, and no kernel may use it any more. A request that is freed keeps
- * its Prequest's memory until that is freed, too. */
+/* Frees a Prequest, whose request must be inactive, and which no kernel may use any more. A request
+ * that is freed keeps its Prequest's memory until that is freed, too. */
 int MPIX_Prequest_free(MPIX_Prequest* prequest);
 
-/* The request's own Prequest, which is freed with the request. The first call makes it, for the
- * device whose memory the partitions lie in, or device 0; where MPIX_Prequest_create has made one,
- * it is that. It may be made in mid-round, before a kernel of the round is launched, and while no
- * other thread names the request. Blocks and fails as MPIX_Prequest_create, but for an active
+/* Gives the request's own Prequest, which is freed with the request. The first call makes it, for
+ * the device whose memory the partitions lie in, or device 0; where MPIX_Prequest_create has made
+ * one, it is that. It may be made in mid-round, before a kernel of the round is launched, and while
+ * no other thread names the request. Blocks and fails as MPIX_Prequest_create, but for an active
  * request.
  *
  * MPIX_Prequest_create(preq, request), of the paper, is this call, with `preq` a variable. A macro
@@ -123,7 +125,7 @@ int MPIX_Enqueue_pbuf_prepare_all(MPIX_Queue queue, int count, MPI_Request reque
  * the number of units counts. Both hints must be the same on all ranks.
  *
  * All ranks contribute, but in a broadcast or scatter only the root; also the root of a gather or
- * reduction in place readies its part, and so does a rank that has nobody to send to. The result
+ * reduction in place readies its part, and so does a rank that sends to no other rank. The result
  * arrives on all ranks, or at the root of a gather or reduction, or, of a broadcast, on all but the
  * root. Floating-point sums are the same in each round: of a reduction or allreduce whose ranks
  * share a node, and whose data CPUs reach, in the order of ranks; else, to the last bit, those of
@@ -254,8 +256,8 @@ typedef struct {
  * that the other one's receive from it. The arrays of the steps are copied. MPI_ERR_ARG,
  * MPI_ERR_RANK, MPI_ERR_OP: a step names a piece, rank or operation that there is not. Where a
  * piece is longer or shorter than the one that is expected, the round fails with MPI_ERR_TRUNCATE
- * or MPI_ERR_COUNT; a piece that nobody sends is waited for. Partitions travel together only where
- * a hint says so, or there are more of them than units. */
+ * or MPI_ERR_COUNT; the round waits for a piece that no rank sends. Partitions travel together only
+ * where a hint says so, or there are more of them than units. */
 int MPIX_Pschedule_init(const void* sendbuf, void* recvbuf, int partitions, MPI_Count count,
                         MPI_Datatype datatype, int pieces, int steps, const MPIX_Pstep schedule[],
                         MPI_Comm comm, MPI_Info info, MPI_Request* request);
