@@ -55,8 +55,8 @@ bool IsDeath(ErrorCode error) {
   }
 }
 
-// What the core of a rank says by a direct link. The rest is said by daemons alone: who has ended,
-// receives that are announced by an RTR, pairs.
+// Returns true for a packet that the core of a rank sends by a direct link. Only daemons send the
+// rest: ends of ranks, receives that are announced by an RTR, pairs.
 bool IsOfRanks(PacketKind kind) {
   switch (kind) {
     case PacketKind::kEager:
@@ -280,7 +280,7 @@ std::optional<Arrivals::Trouble> Arrivals::HandleMessage(Job& job, const Packet&
     ++dropped_;
     return std::nullopt;
   }
-  if (pushed) {  // nobody waits for an answer
+  if (pushed) {  // its sender waits for no answer
     return Deliver(job, RtsOf(header, *wire), data, Data::kPushed);
   }
   if (job.ended[header.destination] != ErrorCode::kOk) {
@@ -359,8 +359,8 @@ std::optional<Arrivals::Trouble> Arrivals::HandleMarker(Job& job, const Packet& 
   return Deliver(job, descriptor, {});
 }
 
-// Goes where messages go, and so behind the RTS. By source and request, so that nobody retracts
-// what another rank has announced.
+// The retraction takes the way of messages, and so comes behind the RTS. It is found by source and
+// request, so that no rank retracts an RTS of another one.
 std::optional<Arrivals::Trouble> Arrivals::HandleRetract(Job& job, const Packet& packet) {
   const auto wire = BodyOf<WireSend>(packet.body);
   if (!wire || packet.header.tag < 0 || wire->request == 0) {

@@ -29,13 +29,13 @@ namespace ferry::progress {
 class Arrivals {
  public:
   struct Hooks {
-    // What a rank of another node has under way here ends, before the ranks here hear that it is
-    // gone; if it has died, that tells them.
+    // Ends the operations of a rank of another node here, before the ranks here hear that it is
+    // gone; if it has died, tells them.
     std::function<void(Job&, uint32_t rank, ErrorCode error)> on_ended;
-    // The peer has said its last word of before (kParted).
+    // The peer has sent its last packet from before the two parted (kParted).
     std::function<void(ServedRank&, uint32_t peer)> on_parted;
-    // A node has sent something after a cut: so it takes packets again, too. Comes before that is
-    // looked at.
+    // A node has sent a packet after a cut: so it takes packets again, too. Called before that
+    // packet is handled.
     std::function<void(Job&, uint32_t node)> on_returned;
   };
 
@@ -66,7 +66,7 @@ class Arrivals {
     while (!frame.empty()) {
       const std::optional<Packet> packet = TakePacket(&frame);
       if (!packet) {
-        ++dropped_;  // and all behind it: nobody knows where the next one begins
+        ++dropped_;  // and all behind it: the beginning of the next is unknown
         return;
       }
       if (const auto trouble = OnPacket(*packet, now_ns)) {
@@ -74,9 +74,9 @@ class Arrivals {
       }
     }
   }
-  // A message whose head alone has come (transport::CompletionSink::OnHead): what its frame has
-  // before it, and its own packet, whose body goes on with data. Nothing unless it is an RTS from
-  // whom it says, for a rank that takes it; nothing has been done yet.
+  // A message of which only the head has come (transport::CompletionSink::OnHead): the part of its
+  // frame before it, and its own packet, whose body goes on with data. FindHead returns it only for
+  // an RTS from the rank that it names, for a rank that takes it; nothing has been done yet.
   struct Head {
     std::span<const std::byte> before;
     bool is_pushed = false;
@@ -85,10 +85,10 @@ class Arrivals {
     ServedRank* rank = nullptr;
   };
   std::optional<Head> FindHead(std::span<const std::byte> frame, uint64_t attachment_bytes);
-  // Takes the head. A pushed one is delivered now, *id is the note of it; of any other the data has
-  // to come first.
+  // Takes the head. A pushed message is delivered now, and *id is its note; of any other the data
+  // have to come first.
   std::optional<Trouble> OnHead(const Head& head, IncomingId* id);
-  // What follows from a delivery of something that a rank of another node has sent.
+  // Returns the failure, if any, that follows from a delivery from a rank of another node.
   static std::optional<Trouble> Judge(ServedRank& rank, uint32_t source, Delivery::Result result);
 
   // From now on packets are dropped that only daemons send each other: the other nodes are ranks.
@@ -111,7 +111,8 @@ class Arrivals {
   std::optional<Trouble> HandleRetract(Job& job, const Packet& packet);
   std::optional<Trouble> HandleEnded(Job& job, const Packet& packet);
   void HandleResult(Job& job, const Packet& packet, uint64_t now_ns);
-  // Out of line, so that a message pays for a load and a branch while nobody traces.
+  // Records a delivery. Out of line, so that a message costs only a load and a branch while no
+  // trace is recorded.
   [[gnu::cold, gnu::noinline]] static void TraceDelivery(const Job& job,
                                                          const shm::Descriptor& descriptor);
   enum class Data { kCarried, kPushed };

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kPollBudget = 64;
 constexpr uint32_t kCommandBudget = 32;  // of one rank in one turn
-// For what nobody announces: a rank making room, a stream that failed.
+// Time between looks for changes that are not announced: a rank making room, a stream that failed.
 constexpr uint64_t kRetryNs = 1'000'000;
 constexpr uint64_t kChecksPerTimeout = 8;
 constexpr uint64_t kStaleNs = 20'000;  // what was seen of the network longer ago
@@ -313,9 +313,10 @@ void ProgressCore::OnLanded(uint64_t context, ErrorCode code) {
   landings_.OnLanded(context, Judged(code), now_ns_);
 }
 
-// What the connection has lost is lost: nobody numbers messages. Daemons do without a connection
-// that had nothing to lose: each sees to the other one's life by itself, and the next message
-// connects anew. A rank has no other way to hear that its peer has given up their link.
+// Messages that the connection has lost stay lost: messages have no numbers. Daemons ignore the end
+// of a connection that had nothing to lose: each watches the other one's life by itself, and the
+// next message connects anew. A rank has no other way to hear that its peer has given up their
+// link.
 void ProgressCore::OnPeerLost(transport::PeerId peer, bool lossless) {
   if (lossless && !options_.nodes_are_ranks) {
     return;
@@ -325,7 +326,7 @@ void ProgressCore::OnPeerLost(transport::PeerId peer, bool lossless) {
   }
 }
 
-// Whether a rank lives is for the daemons to say.
+// A rank's core turns a lost node into a lost link: only daemons decide if a rank lives.
 ErrorCode ProgressCore::Judged(ErrorCode code) const {
   return code == ErrorCode::kNodeUnreachable && options_.nodes_are_ranks ? ErrorCode::kLinkDown
                                                                          : code;
@@ -334,7 +335,7 @@ ErrorCode ProgressCore::Judged(ErrorCode code) const {
 void ProgressCore::OnComplete(uint64_t context, ErrorCode ended) {
   const ErrorCode code = Judged(ended);
   if ((context & kPairContext) == kPairContext) {
-    extension_->OnComplete(context, code);  // nobody else has such operations
+    extension_->OnComplete(context, code);  // only the extension has such operations
   } else if ((context & kReadContext) != 0) {
     rndv_gets_.OnReadComplete(context, code, now_ns_);
   } else if ((context & kWriteContext) != 0) {

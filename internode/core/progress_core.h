@@ -1,27 +1,29 @@
-// All that a progress thread does, without the thread: one Turn moves everything that can move.
+// The work of a progress thread, without the thread: one Turn moves everything that can move.
 //
-// Owns the transport, the staging memory, and what is known of jobs, ranks and nodes.
-// Single-threaded: one thread at a time makes every call, which we name the progress thread. Time
-// is passed in. Nothing blocks.
+// A core owns the transport, the staging memory, and the records of jobs, ranks and nodes.
+// Single-threaded: one thread at a time, named the progress thread, makes every call. The caller
+// passes the time. Nothing blocks.
 //
-// What a home gives. The process in which a core runs is its home: ferryd, for many ranks
-// (daemon/progress), or a rank, for itself. It gives
+// A core's home is the process in which it runs: ferryd, for many ranks (daemon/progress), or a
+// rank, for itself. The home gives the core
 // - CoreParts: a transport. ferryd adds copiers, and pairs and rings as an extension; a rank adds
 //   itself as a Home, whose private memory is reached and whose engine is let match at once.
 // - CoreOptions: a rank has no staging (staging_blocks = 0) and pushes (push_max_bytes).
-// - CoreHooks: what is to be done about news. In a rank, ferryd alone tells who is gone: so
-//   on_rank_ended is set there, and the engine is told that the path to that rank is lost.
+// - CoreHooks: functions that the core calls with news. In a rank, ferryd alone says which ranks
+//   are gone: so on_rank_ended is set there, and tells the engine that the path to that rank is
+//   lost.
 // - A job: AddJob with a JobPlan. In a rank each rank is a node of its own: node_of_rank[r] = r,
 //   node = its own, local_size = the true one.
 // - The ranks that it serves: AddSession with their segments and a Seat. In a rank: itself, by
 //   LinkSeat, with ServedSegments that release their mappings at the end.
 // - Regions: AddRegion, before a command or an arrival names one; TryRemoveRegion until it is true.
 // - Ways: AddNode for each node (in a rank: for each direct link, whose NodeRoute::link is the
-//   peer's number and whose life grows). NodeFailed ends one: what is under way by it fails, and
-//   what ranks are told of that lies in their lanes after the next Turn. After a cut the same link
+//   peer's number and whose life grows). NodeFailed ends one: operations under way by it fail, and
+//   the news of that lies in the ranks' lanes after the next Turn. After a cut the same link
 //   may come back in its next life: AddNode until it is not kWouldBlock, then NodeReturned.
-// - Turns: Turn whenever something may have come. 0: nothing was done; go on as long as it pays,
-//   then sleep: PrepareToSleep, wait for Transport::WaitFd and the ranks' bells, no longer than
+// - Turns: Turn whenever something may have come. It returns 0 when it has done nothing: go on as
+//   long as it pays, then sleep: PrepareToSleep, wait for Transport::WaitFd and the ranks' bells,
+//   no longer than
 //   until NextTurnNs, then Wake.
 // - An end: TryRemoveSession until it is true, RemoveJob, and the destructor. A home that ends with
 //   its rank may go without the first two.
@@ -73,33 +75,33 @@ struct CoreOptions {
   PipelineRules pipeline;
   uint64_t operation_timeout_ns = 10'000'000'000;
   uint64_t max_held_bytes = 256 << 20;  // for one rank, as Delivery counts
-  // RTSs up to this have their data sent behind them if their rank says that it may be; 0: none.
+  // The data of an RTS of up to this size are sent behind it if its rank allows that; 0: none are.
   uint64_t push_max_bytes = 0;
-  // Each other node is one rank of the job, and not a daemon: it is believed only what ranks say,
-  // and what it does wrong costs it the link, and nobody else anything.
+  // Each other node is one rank of the job, and not a daemon: only a rank's packets are accepted
+  // from it, and its mistakes cost that rank its link, and other ranks nothing.
   bool nodes_are_ranks = false;
   RegistrationCache::Limits registrations;
   uint64_t registration_piece_bytes = 64 << 20;
-  // A fault on purpose, when a copy between a rank and a stage has ended: calls `go_on`, now or
-  // later, with what it makes of the copy. Empty: none.
+  // Injects a fault when a copy between a rank and a stage has ended: calls `go_on`, now or later,
+  // with the copy or a changed one. Empty: no faults.
   std::function<void(const CopyTask& copied, std::function<void(const CopyTask&)> go_on)>
       copy_fault;
 };
 
-// What a home makes for its core.
+// The objects that a home makes for its core.
 struct CoreParts {
   std::unique_ptr<transport::Transport> transport;
-  // Those who copy between stages and private memory, or device memory that only streams reach, of
-  // ranks whose seat names nobody else. Null: nobody does.
+  // Copiers between stages and private memory, or device memory that only streams reach, of ranks
+  // whose RankCare names no copier. Null: there is none.
   std::shared_ptr<Copier> copies = nullptr;
   std::shared_ptr<Copier> device_copies = nullptr;
   MakeExtension extend = {};  // empty: there is no extension
   Home* home = nullptr;       // outlives the core; null: it reaches and matches nothing
 };
 
-// Who looks after a rank beside its core.
+// The helpers that look after a rank beside its core.
 struct RankCare {
-  AttentionPtr attention = nullptr;          // null: nobody matches while the rank computes
+  AttentionPtr attention = nullptr;          // null: no thread matches while the rank computes
   std::shared_ptr<Copier> copier = nullptr;  // of the job; null: as CoreParts says
   uint32_t nearest_rail = 0;                 // transport::RmaRequest::rail
 };
@@ -115,53 +117,54 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   // Returns how much was done; 0 = nothing to do.
   uint32_t Turn(uint64_t now_ns);
 
-  // Whether messages from other nodes came in the last turn.
+  // Returns true if messages from other nodes came in the last turn.
   bool received() const { return received_; }
-  // Whether devices asked for so much in the last turn that there is more by now.
+  // Returns true if devices made so many requests in the last turn that more are waiting now.
   bool is_asked() const { return extension_ != nullptr && extension_->is_asked(); }
 
   // Before a sleep: tells every rank to ring its doorbell from now on, then looks once more. False:
   // there is something to do. Wake ends it.
   bool PrepareToSleep();
   void Wake();
-  // Whether large messages are, or may soon be, on their way to or from here, or devices use rings.
+  // Returns true if large messages are, or may soon be, on their way to or from this process, or if
+  // devices use rings.
   bool HasTransfers() const;
-  // The bytes of those that move in one piece: no turn sees any of a message until all of it is
-  // there.
+  // Returns the bytes of large messages that move in one piece: no turn sees any byte of such a
+  // message until all of it has arrived.
   uint64_t transfer_bytes() const {
     return extension_ == nullptr ? 0 : extension_->transfer_bytes();
   }
-  // When to turn again even if nothing rings; UINT64_MAX = never.
+  // Returns the time of the next turn that is due even if nothing rings; UINT64_MAX = never.
   uint64_t NextTurnNs(uint64_t now_ns) const;
   const transport::Transport& transport() const { return *transport_; }
 
-  // As in daemon/plane/data_plane.h, where that has them too.
+  // The calls that daemon/plane/data_plane.h has too are documented there.
   Status AddJob(const JobPlan& plan);
   void RemoveJob(const std::string& job_id);
   Status CheckSession(const ServedSegments& session) { return directory_.CheckSession(session); }
-  // After CheckSession.
+  // Starts serving a rank. To be called after CheckSession.
   void AddSession(std::shared_ptr<const ServedSegments> session, const Seat& seat,
                   RankCare care = {});
-  // Its `number` is not 0 and not known yet; the core gives it its identity, but for the
-  // allocation, and its name.
+  // Adds a region of a served rank. Its `number` is not 0 and not in use yet. The core sets its
+  // identity, except for the allocation, and its name.
   Status AddRegion(const std::string& job_id, uint32_t rank, ClaimableRegion memory);
-  // Null: it is not served here.
+  // Returns null for a rank that is not served here.
   ServedRank* FindServed(const std::string& job_id, uint32_t rank) {
     return directory_.FindServed(job_id, rank);
   }
   Status AddNode(const std::string& job_id, uint32_t node, const NodeRoute& route);
   void NodeReturned(const std::string& job_id, uint32_t node);
-  // As transport::Transport says, of the way of that number (NodeRoute::link).
+  // Do what the calls of transport::Transport do, for the link of that number (NodeRoute::link).
   void Connect(uint64_t number, uint64_t now_ns);
   ErrorCode ConnectionTo(uint64_t number, std::string* why);
   void RankEnded(const std::string& job_id, uint32_t rank, ErrorCode error);
   void NodeFailed(uint64_t number, ErrorCode error);
-  // The first two are called in this order, the second until it is true, once.
+  // PartRanks comes first, then AreParted until it has returned true once.
   void PartRanks(const std::string& job_id, uint32_t rank, uint32_t peer);
   bool AreParted(const std::string& job_id, uint32_t rank, uint32_t peer);
   bool AreRejoined(const std::string& job_id, uint32_t rank, uint32_t peer);
   void PoisonJob(const std::string& job_id, ErrorCode error);
-  // The job's worker process is gone, or was given up: the job cannot go on here.
+  // Ends the job on this node, after its worker process has gone or was given up.
   void FailWorker(const std::string& job_id, ErrorCode error, const std::string& text);
   std::vector<NicStatistics> Nics() const;
   // Any thread.
@@ -170,20 +173,21 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   StatusOr<TraceDump> StopTrace();
   RankReport Inspect(const std::string& job_id, uint32_t rank);
   bool Idle() const;
-  // Whether nothing is open between the ranks here and that rank of another node, and nothing for
-  // it waits to be sent.
+  // Returns true if no operation is open between the ranks here and that rank of another node, and
+  // nothing waits to be sent to it.
   bool IsIdleWith(const std::string& job_id, uint32_t peer);
-  // Whether one-sided operations of the ranks here with that one are under way.
+  // Returns true if one-sided operations of the ranks here with that one are under way.
   bool WantsOf(const std::string& job_id, uint32_t peer);
-  // Whether the registrar has something to pin, or to say.
+  // Returns true if the registrar has memory to pin, or results to report.
   bool is_pinning() const { return registrar_.pending() != 0; }
 
-  // Removals take several turns: true once it is done (or there is nothing of that name). Until the
-  // deadline a session's last commands are sent (then, or after that, *says_no_more is set);
-  // afterwards memory that the NIC does not let go of is kept for it.
+  // Removals take several turns: each call returns true once the removal is done (or there is
+  // nothing of that name). Until the deadline a session's last commands are sent (then, or after
+  // that, *says_no_more is set); afterwards memory that the NIC does not release is kept for it.
   bool TryRemoveSession(const std::string& job_id, uint32_t rank, uint64_t deadline_ns,
                         bool* says_no_more);
-  // `unpinned` is let go of, soon after that, when the memory may be used for something else.
+  // The core drops `unpinned`, soon after the removal, when the memory may be used for something
+  // else.
   bool TryRemoveRegion(const std::string& job_id, uint32_t rank, uint32_t region,
                        uint64_t deadline_ns, const std::shared_ptr<UnpinSignal>& unpinned);
 
@@ -203,7 +207,8 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   void OnCopied(const CopyTask& task) override;
   void OnCopiedForGood(const CopyTask& task);
 
-  // Whether the ranks here hear from this core who is gone (CoreHooks::on_rank_ended).
+  // Returns true if this core, and not CoreHooks::on_rank_ended, tells the ranks here which ranks
+  // are gone.
   bool tells_deaths() const { return !hooks_.on_rank_ended; }
   static NicStatistics CountsOf(const transport::Transport& rail);
   uint32_t PollTransport();
@@ -243,13 +248,13 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   bool takes_commands_ = false;  // now
   uint64_t next_check_ns_ = 0;
   uint64_t leaves_told_ns_ = 0;
-  uint64_t next_leaves_ns_ = UINT64_MAX;  // when to tell of ranks that have left
+  uint64_t next_leaves_ns_ = UINT64_MAX;  // time at which to report ranks that have left
 
   uint64_t regions_added_ = 0;
 
   Tracer tracer_;
-  // The transport goes first: until then it may hold memory of the others. The claims go before
-  // what they are on.
+  // The transport is destroyed first: until then it may hold memory of other members. Claims are
+  // destroyed before the objects that they are on.
   Registrations registrations_;
   Directory directory_;
   StagingDepot depot_;

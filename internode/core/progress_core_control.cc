@@ -87,7 +87,7 @@ bool ProgressCore::TryRemoveSession(const std::string& job_id, uint32_t rank, ui
     region.closing = true;
   }
   one_sided_.RetryWaiting(now_ns_);
-  // A worker process may be stopped: nobody here waits for it.
+  // A worker process may be stopped: this thread does not wait for it.
   if (served->operations != 0 &&
       (job->private_stage.copier == nullptr ||
        !job->private_stage.copier->Abandon(served->session->local_index, *this) ||
@@ -218,8 +218,8 @@ Status ProgressCore::AddNode(const std::string& job_id, uint32_t node, const Nod
   return {};
 }
 
-// Whether nothing of before the last cut is left with the job's ranks here: each has acted on it,
-// and what it had written to the daemon until then has been read.
+// Returns true once the job's ranks here have left the last cut behind them: each has acted on it,
+// and the daemon has read all commands that the rank had written until then.
 bool ProgressCore::HaveSettled(const Job& job) {
   return std::all_of(job.served.begin(), job.served.end(), [](ServedRank* rank) {
     return rank == nullptr || rank->ended || HasSettled(*rank);
@@ -254,7 +254,7 @@ void ProgressCore::ReturnNode(Job& job, uint32_t node) {
     if (job.plan.node_of_rank[rank] != node || job.ended[rank] != ErrorCode::kLinkDown) {
       continue;
     }
-    if (job.left[rank]) {  // nobody says so again
+    if (job.left[rank]) {  // its node does not say so again
       MarkDead(job, rank, ErrorCode::kNotFound);
       continue;
     }

@@ -67,8 +67,8 @@ void ProgressCore::TellOfEnd(Job& job, uint32_t rank, ErrorCode error, uint32_t 
   }
 }
 
-// The ranks of a job leave one after the other, and nobody is in a hurry to hear of it: to wake
-// each for every other one would make the end of large jobs long.
+// Announces leaves together. The ranks of a job leave one after the other, and none urgently needs
+// to know: to wake each for every other one would make the end of large jobs long.
 void ProgressCore::AnnounceLeaves() {
   for (const auto& [id, job] : directory_.jobs()) {
     if (std::exchange(job->has_untold_leaves, false)) {
@@ -151,7 +151,7 @@ void ProgressCore::AnnounceDeath(ServedRank& rank) {
 }
 
 // The accuser reads that lane no more. If the proof is gone (something writes there at random), or
-// never was, nobody is ended for it, but the two count as dead to each other: neither waits for
+// never was, no rank is ended for it, but the two count as dead to each other: neither waits for
 // ever.
 void ProgressCore::Execute(ServedRank& accuser, const RankCommands::Verdict& verdict) {
   if (verdict.guilty) {
@@ -215,7 +215,7 @@ void ProgressCore::ReportBrokenLinks() {
     if (!link->broken || link->failure != ErrorCode::kOk) {
       continue;
     }
-    if (link->routes == 0) {  // nobody will judge it: the next job takes another one
+    if (link->routes == 0) {  // no job uses it: the next job takes another link
       FailLink(*link, ErrorCode::kLinkDown);
       is_any_unused = true;
     } else {

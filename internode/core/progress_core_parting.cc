@@ -1,9 +1,9 @@
 // ProgressCore: two ranks that begin anew with each other. See progress_core.h.
 //
 // The ranks have lost a direct link, of which this core knows nothing, and with it perhaps
-// messages. What they have under way with each other by this core fails, too, as after a cut of
-// their nodes; but other ranks do not notice, and the link between the nodes goes on. So packets of
-// before may still come: they are dropped until the other node has said its last one (kParted).
+// messages. Their operations with each other by this core fail, too, as after a cut of their nodes;
+// but other ranks do not notice, and the link between the nodes goes on. So older packets may still
+// come: they are dropped until the other node has sent its last one (kParted).
 #include <utility>
 
 #include "internode/core/progress_core.h"
@@ -69,7 +69,7 @@ bool ProgressCore::AreRejoined(const std::string& job_id, uint32_t rank, uint32_
   ServedRank* served = directory_.FindServed(job_id, rank);
   if (served != nullptr && served->job->IsRank(peer) &&
       served->job->ended[peer] != ErrorCode::kOk) {
-    served->partings.erase(peer);  // nobody says anything more
+    served->partings.erase(peer);  // neither node sends more packets of the two
   }
   return served == nullptr || !served->IsPartedFrom(peer);
 }

@@ -19,13 +19,13 @@ DescriptorKind KindOf(const Descriptor& command) {
   return static_cast<DescriptorKind>(command.kind);
 }
 
-// Whether it is about an RTS that came to the rank.
+// Returns true for a command that ends an RTS that came to the rank.
 bool EndsRts(const Descriptor& command) {
   return KindOf(command) == DescriptorKind::kRndvGet ||
          KindOf(command) == DescriptorKind::kRetracted;
 }
 
-// Whether it may overtake messages.
+// Returns true for a command that may overtake messages.
 bool IsApart(const Descriptor& command) {
   return EndsRts(command) || KindOf(command) == DescriptorKind::kCredit ||
          KindOf(command) == DescriptorKind::kLinkWanted;
@@ -61,7 +61,7 @@ Descriptor RtsOf(const Descriptor& put) {
   return announced;
 }
 
-// Out of line: while nobody traces, a message pays for a load and a branch, and for no registers.
+// Out of line: while no trace is recorded, a message costs a load and a branch, and no registers.
 [[gnu::cold, gnu::noinline]] void TraceEager(const ServedRank& rank, const Descriptor& command,
                                              ErrorCode code) {
   TraceRecord record =
@@ -252,8 +252,8 @@ std::optional<std::string> RankCommands::Judge(const ServedRank& rank,
 
 RankCommands::Step RankCommands::Forward(ServedRank& rank, const Descriptor& command,
                                          uint64_t now_ns) {
-  // What was written before the rank noticed that it is parted from its peer; OneSided looks
-  // itself.
+  // Stale: written before the rank noticed that it is parted from its peer. OneSided checks its own
+  // commands.
   const bool is_stale =
       rank.IsPartedFrom(command.destination) && KindOf(command) != DescriptorKind::kOneSided;
   ErrorCode code = is_stale ? ErrorCode::kLinkDown : ErrorCode::kOk;
@@ -333,8 +333,8 @@ ErrorCode RankCommands::SendRts(ServedRank& rank, const Descriptor& command, uin
   // As the receiver's engine has to count it, whether it is pushed or not.
   header.flags = command.flags & shm::kFlagPushed;
   if (announced.state != SentRts::State::kHeap) {
-    // Without a state: the message must still match in its turn, so it goes on as an RTS that
-    // nobody can fetch.
+    // Without a state: the message must still match in its turn, so it goes on as an RTS whose data
+    // cannot be fetched.
     header.flags |= shm::kFlagSourcePrivate;
   }
   if (pushes_.MayPush(command, announced)) {

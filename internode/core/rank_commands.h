@@ -1,7 +1,7 @@
 // Reads a rank's commands from its lane to the daemon: copies each descriptor once, checks it
 // against what only the daemon can write, and carries it out.
 //
-// Messages leave in their order: behind one that is held, all others wait. A command that is no
+// Messages leave in their order: all others wait behind one that is held. A command that is no
 // message (a rendezvous get, an RTS or credit given back) does not wait: the peer whose answer the
 // held message needs may itself be waiting for that command.
 //
@@ -42,10 +42,10 @@ class RankCommands {
         one_sided_(one_sided),
         hooks_(hooks) {}
 
-  // The result of a look into the lane that a rank complains of.
+  // The result of a look into a lane that a rank has complained about.
   struct Verdict {
     ServedRank* accused = nullptr;
-    bool guilty = false;  // it lies there still: the accused is to end; else the two are to part
+    bool guilty = false;  // it still lies there: end the accused; else part the two
     std::string text;
   };
 
@@ -59,7 +59,7 @@ class RankCommands {
   Outcome Drain(ServedRank& rank, uint32_t budget, uint64_t now_ns);
 
  private:
-  // Whether a command is through.
+  // The result of one attempt to carry out a command: done, or held until a later turn.
   enum class Step { kDone, kHeld };
 
   void LookAhead(ServedRank& rank, uint64_t now_ns, Outcome* outcome);

@@ -83,7 +83,7 @@ shm::Location OneSided::PlaceHere(const ServedRank& rank, const shm::Descriptor&
 
 namespace {
 
-// What the other daemon gets of a command.
+// Returns the part of a command that the other daemon gets.
 WireOneSided WireOf(const shm::Descriptor& command, const OneSidedCommand& words) {
   WireOneSided wire{};
   wire.operation = words.operation;
@@ -132,7 +132,7 @@ void OneSided::Await(ServedRank& rank, const shm::Descriptor& command, uint64_t 
   rank.one_sided.awaited.push_back(std::move(awaited));
 }
 
-// Whether the other daemon may be asked for one more.
+// Returns true if the other daemon may be sent one more operation.
 bool OneSided::MayAsk(ServedRank& rank, const shm::Descriptor& command) {
   const OneSidedCommand words = WordsOf(command);
   if (IsLongOperation(words.operation)) {
@@ -302,7 +302,7 @@ void OneSided::OnResult(ServedRank& rank, uint32_t peer, const WireResult& resul
   }
 }
 
-// The end of an RTS that nobody takes up any more, or that has come whole.
+// Ends an RTS that will not be fetched any more, or whose data have come whole.
 void OneSided::EndRts(Job& job, const PacketHeader& header, const WireRts& announced,
                       ErrorCode error, uint64_t now_ns) {
   const WireResult result{announced.send_request, announced.send_generation,
@@ -408,7 +408,7 @@ void OneSided::FailBetween(ServedRank& rank, uint32_t peer, ErrorCode error) {
   });
 }
 
-// Nobody waits for them any more.
+// Drops held operations whose ranks no longer wait for them.
 void OneSided::DropHeld(const std::function<bool(const Held&)>& is_over) {
   std::erase_if(held_, [&](const Held& held) {
     const bool is_dropped = is_over(held);

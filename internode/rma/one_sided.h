@@ -1,23 +1,23 @@
-// One-sided operations between nodes (client/api/one_sided.h): the daemon of the rank that wants
-// one passes it on, the daemon of the rank whose memory it is carries it out. By a direct link the
-// ranks' own cores do the same; what is said of daemons here holds for them.
+// One-sided operations between nodes (client/api/one_sided.h): the daemon of the origin rank sends
+// the operation, the daemon of the rank whose memory it is carries it out. By a direct link the
+// ranks' own cores do so; the comments about daemons here hold for them.
 //
 // Each rank's operations with one peer are numbered as they leave, travel in one stream and are
 // carried out in its order, at once: so those that leave together share a packet, a single number
 // says which of them are over, and the peer's daemon answers many with one packet. Only those whose
 // result is wanted, and those that fail, have answers of their own.
 //
-// The bytes of a long put or get are announced by the daemon that has them, with which they go
-// along if they are not many, or else fetched by the other one, as a large message is
-// (rndv_staged.h, rndv_get.h), from and to memory of every kind. So it has no number, but an
-// answer; and a put's end is told as that of a send.
+// The daemon that has the bytes of a long put or get announces them. They go along with the RTS if
+// they are not many; else the other daemon fetches them, as it does a large message (rndv_staged.h,
+// rndv_get.h), from and to memory of every kind. So a long operation has no number, but an answer;
+// and the end of a long put is reported as that of a send.
 //
-// Operations that a rank's rings of devices ask for (daemon/device_rings/rings.h) have numbers of
-// their own, in a stream of their own: those of the lane are the rank's.
+// Operations from a rank's rings of devices (daemon/device_rings/rings.h) have numbers of their
+// own, in a stream of their own, apart from those of the rank's lane.
 //
-// The peer's daemon believes nothing but what it knows of the region: whether there is one, its
-// bounds, whether CPUs may write to it. Atomic operations are those of its CPU, so they agree with
-// those that the ranks of its node make by themselves; accumulates, too (shm/accumulate.h).
+// The peer's daemon relies on its own record of the region only: its existence, its bounds, the
+// right of CPUs to write to it. Atomic operations are those of its CPU, so they agree with those
+// that the ranks of its node make by themselves; accumulates, too (shm/accumulate.h).
 //
 // Calling thread: the progress thread. Does not block; allocates for a rank's first operation only.
 #pragma once
@@ -47,39 +47,38 @@ namespace ferry::progress {
 
 class OneSided final : public RingCalls {
  public:
-  // All outlive this.
+  // All arguments outlive this object.
   OneSided(Outbound& outbound, RndvGets& rndv_gets, StagedSends& staged_sends,
            Registrations& registrations, const PrivateMemory& private_memory);
 
   // ---- At the rank that wants it
-  // Whether it may be about a rank of this node: an accumulate, which the rank leaves to ferryd
-  // where no CPU changes the elements at once.
+  // Returns true for a command that may name a rank of this node: an accumulate, which a rank
+  // leaves to ferryd where no CPU operation changes the elements atomically.
   static bool MayStayHere(const ServedRank& rank, const shm::Descriptor& command);
-  // An error text when no correct rank writes such a command. The destination is a rank of another
-  // node, unless it may stay here.
+  // Returns an error text for a command that no correct rank writes. The destination must be a rank
+  // of another node, unless the command may stay here.
   static std::optional<std::string> Check(const ServedRank& rank, const shm::Descriptor& command);
   static bool IsLongPut(const shm::Descriptor& command);
-  // Of a long operation: where the bytes lie in the rank's memory, or are to lie.
+  // Returns the location of a long operation's bytes, read or to be written, in this rank's memory.
   static shm::Location PlaceHere(const ServedRank& rank, const shm::Descriptor& command);
-  // Pass a checked command on. False: it cannot leave yet; try again.
+  // Send a checked command. False: it cannot leave yet; try again.
   bool Start(ServedRank& rank, const shm::Descriptor& command, uint64_t now_ns);
-  // With the RTS of its bytes, which may go along; `flags` as of kRemoteRts.
+  // Sends a long put with the RTS of its bytes, which may go along; `flags` as of kRemoteRts.
   bool StartLongPut(ServedRank& rank, const shm::Descriptor& command, uint8_t flags,
                     const WireRts& announced, const transport::Attachment& data, uint64_t now_ns);
-  // It cannot be: ends it with that error. Returns true, as a command that is through.
+  // Ends an impossible command with that error. Returns true: the command is done.
   bool Refuse(ServedRank& rank, const shm::Descriptor& command, ErrorCode error);
-  // The peer's daemon says how far it has come, how a long operation has ended, or where the bytes
-  // of a long get are, which may be along.
-  // False: no daemon sends such a packet.
+  // Take the peer daemon's reports: the operations that are over, the end of a long operation, or
+  // the RTS of a long get's bytes, which may be along. False: no daemon sends such a packet.
   bool OnDone(const Job& job, const PacketHeader& header, const WireOneSidedDone& done,
               std::span<const std::byte> data);
   void OnResult(ServedRank& rank, uint32_t peer, const WireResult& result);
   void OnRts(Job& job, const PacketHeader& header, const WireOneSidedRts& announced,
              std::span<const std::byte> data, uint64_t now_ns);
-  // Ends what is under way with a peer that is gone, or cut off.
+  // End the operations with a peer that is gone, or cut off.
   void FailWith(const Job& job, uint32_t peer, ErrorCode error);
   void FailBetween(ServedRank& rank, uint32_t peer, ErrorCode error);
-  // Whether nothing that the rank wants of that peer is under way.
+  // Returns true if the rank has no operation with that peer under way.
   static bool IsIdleWith(const ServedRank& rank, uint32_t peer);
 
   // ---- The same for its rings: documented there
@@ -92,32 +91,33 @@ class OneSided final : public RingCalls {
   // ---- Where the memory is
   // Carries the operations of a kOneSided out. False: no daemon sends such a packet.
   bool OnPacket(Job& job, const Packet& packet, uint64_t now_ns);
-  // Tells the daemons of the ranks whose operations were carried out in this turn.
+  // Reports this turn's finished operations to the daemons of their ranks.
   void Report(uint64_t now_ns);
-  // Go on with long gets whose memory was being registered: after a change of the registrations; or
-  // in any case, as is due when deadlines are checked, and after a region is about to go.
+  // Go on with long gets whose memory was being registered: Advance after a change of the
+  // registrations; RetryWaiting in any case, which is due when deadlines are checked, and after a
+  // region is about to go.
   void Advance(uint64_t now_ns);
   void RetryWaiting(uint64_t now_ns);
   bool is_waiting() const { return !waiting_.empty(); }
-  // Carries out what waits for elements that somebody else changes, if those are free by now: at
-  // each turn.
+  // Carries out held operations if the elements that they change are no longer locked by another
+  // process. Called in each turn.
   void RetryHeld(uint64_t now_ns) {
     if (!held_.empty()) [[unlikely]] {
       CarryOutHeld(now_ns);
     }
   }
   bool holds_some() const { return !held_.empty(); }
-  // Whether that one has not been told yet how far its operations are.
+  // Returns true if finished operations of that peer have not been reported to it yet.
   bool OwesNews(const Job* job, uint32_t peer) const {
     return std::any_of(untold_.begin(), untold_.end(), [&](const Untold& untold) {
       return untold.job == job && untold.source == peer;
     });
   }
-  // The job is about to go.
+  // Drops the state of a job that is about to go.
   void Drop(const Job* job);
 
  private:
-  // The last operation of `source` on memory of `here` that nobody was told of.
+  // The last finished operation of `source` on memory of `here` that has not been reported yet.
   struct Untold {
     Job* job;
     uint32_t here;
@@ -134,8 +134,8 @@ class OneSided final : public RingCalls {
     CountedUse use;  // of NodeUse::rts_lent
   };
 
-  // Operations of `header.source`, of one packet, that wait until nobody else changes elements that
-  // the first of them is about; or that came behind such.
+  // Operations of `header.source`, of one packet, that wait until no other process changes elements
+  // that the first of them changes; or that came behind such.
   struct Held {
     Job* job;
     PacketHeader header;
@@ -166,7 +166,7 @@ class OneSided final : public RingCalls {
                       bool is_write, std::byte** bytes) const;
   ErrorCode FindWord(ServedRank& rank, uint32_t region_id, uint64_t offset, uint64_t width,
                      std::byte** word) const;
-  // Takes the lock of elements in that region, if they have one. False: somebody else has it.
+  // Takes the lock of elements in that region, if they have one. False: another process has it.
   bool LockElements(const ServedRank& rank, uint32_t region_id,
                     std::unique_lock<shm::ElementLock>* lock) const;
   bool IsBehindHeld(const Job& job, const PacketHeader& header) const;

@@ -27,7 +27,7 @@ void SetOperation(const WireOneSided& wire, uint64_t size_bytes, PacketHeader* h
   header->size_bytes = size_bytes;
 }
 
-// What lies behind one that is not long, in its packet.
+// Returns the number of bytes that follow a short operation in its packet.
 size_t DataBytes(const WireOneSided& wire) {
   return HasData(wire.operation, static_cast<int32_t>(wire.signal_region)) &&
                  !IsDataInline(wire.signal, wire.size_bytes)
@@ -35,7 +35,7 @@ size_t DataBytes(const WireOneSided& wire) {
              : 0;
 }
 
-// The same, or what lies in its words.
+// Returns an operation's data: `behind`, or the bytes in its words.
 std::span<const std::byte> DataOf(const WireOneSided& wire, std::span<const std::byte> behind) {
   return HasData(wire.operation, static_cast<int32_t>(wire.signal_region)) && behind.empty() &&
                  wire.signal == 0
@@ -101,7 +101,7 @@ ErrorCode OneSided::FindBytes(ServedRank& rank, uint32_t region_id, uint64_t off
   return code == ErrorCode::kOk && memory.bytes == nullptr ? ErrorCode::kUnsupported : code;
 }
 
-// The same for a word. What the program exposes may begin anywhere.
+// Finds a word as FindBytes finds bytes. Memory that the program exposes may begin at any address.
 ErrorCode OneSided::FindWord(ServedRank& rank, uint32_t region_id, uint64_t offset, uint64_t width,
                              std::byte** word) const {
   const ErrorCode code = FindBytes(rank, region_id, offset, width, /*is_write=*/true, word);
@@ -182,7 +182,7 @@ bool OneSided::CarryOutPacket(Job& job, const Packet& packet, uint64_t now_ns) {
   }
   PacketHeader header = packet.header;  // of one operation after the other
   std::span<const std::byte> rest = packet.body;
-  uint64_t untold = 0;  // the last one of which nobody was told
+  uint64_t untold = 0;  // the last one that was not reported
   bool is_sound = !rest.empty();
   while (is_sound && !rest.empty()) {
     const auto wire = HeadOf<WireOneSided>(rest);
@@ -280,7 +280,8 @@ void OneSided::NoteUntold(Job& job, const PacketHeader& header, uint64_t number)
   untold_.push_back({&job, header.destination, header.source, header.stream, number});
 }
 
-// All is looked at before anything is changed. kWouldBlock: somebody else changes elements there.
+// Checks everything before it changes anything. kWouldBlock: another process changes elements
+// there.
 ErrorCode OneSided::CarryOut(Job& job, const PacketHeader& header, const WireOneSided& wire,
                              std::span<const std::byte> data, uint64_t now_ns, uint64_t* value,
                              std::span<const std::byte>* found) {
@@ -423,12 +424,12 @@ ErrorCode OneSided::CarryOutLong(ServedRank& rank, const PacketHeader& header,
   return ErrorCode::kOk;
 }
 
-// Announces the bytes of a long get. False: their memory is being registered. What cannot be
-// announced is answered with its error.
+// Announces the bytes of a long get. False: their memory is being registered. A get whose bytes
+// cannot be announced is answered with the error.
 bool OneSided::Lend(Waiting& get, uint64_t now_ns) {
   const PacketHeader& header = get.header;
   if (get.job->ended[header.source] != ErrorCode::kOk) {
-    return true;  // nobody would take it back
+    return true;  // the RTS would never be returned
   }
   ServedRank* const rank = get.job->served[header.destination];
   Memory memory;
@@ -556,7 +557,7 @@ void OneSided::TellOfLong(Job& job, const PacketHeader& header, const WireOneSid
   outbound_.Post(job, PacketKind::kSendDone, header.destination, header.source, result, now_ns);
 }
 
-// What a node cannot take yet is told together with what comes until then.
+// A report that a node cannot take yet goes together with the later ones.
 void OneSided::Report(uint64_t now_ns) {
   std::erase_if(untold_, [&](const Untold& untold) {
     if (Outbound::IsCrowded(*untold.job, untold.source)) {

@@ -13,11 +13,11 @@ namespace {
 
 using shm::OneSidedOperation;
 
-// What the short gets of a rank's rings may wait for at one peer, whose daemon keeps what the link
-// cannot take.
+// The most bytes that the short gets of a rank's rings may await from one peer, whose daemon keeps
+// the bytes that the link cannot take.
 constexpr uint64_t kMostGetBytes = uint64_t{shm::kAnswers} * shm::kCellBytes;
 
-// What an operation makes the other daemon say, beside that it is over.
+// Returns the bytes of the answer to an operation, apart from the report that it is over.
 uint64_t AnswerBytes(bool wants_answer, uint64_t get_bytes) {
   return wants_answer || get_bytes != 0 ? kAnswerBytes + get_bytes : 0;
 }
@@ -245,8 +245,8 @@ ErrorCode OneSided::BeginLongGet(ServedRank& rank, const RingCall& call, uint64_
 
 // ---- Ends ---------------------------------------------------------------------------------------
 
-// What is asked with an answer, and fails, has one: so of those before it none that waits for an
-// answer can be over.
+// An operation with an answer gets one even if it fails: so no earlier operation that still waits
+// for its answer can be over.
 void OneSided::OnRingDone(ServedRank& rank, uint32_t peer, const WireOneSidedDone& done,
                           std::span<const std::byte> data) {
   const auto found = rank.one_sided.ring_streams.find(peer);

@@ -1,5 +1,5 @@
-// What the words of a one-sided operation say by themselves, from a rank or from another daemon
-// (shm/layout/one_sided_layout.h). Plain computing: any thread.
+// Checks of the words of a one-sided operation, from a rank or from another daemon
+// (shm/layout/one_sided_layout.h). Pure functions: any thread.
 #pragma once
 
 #include <cstdint>
@@ -26,13 +26,13 @@ inline bool IsAccumulate(uint8_t operation) {
   return static_cast<shm::OneSidedOperation>(operation) == shm::OneSidedOperation::kAccumulate;
 }
 
-// Whether it has data with it, of those that are not long. `tag`: as of AreWordsSound.
+// Returns true if a short operation carries data. `tag`: as of AreWordsSound.
 inline bool HasData(uint8_t operation, int32_t tag) {
   return operation == static_cast<uint8_t>(shm::OneSidedOperation::kPut) ||
          (IsAccumulate(operation) && shm::Accumulation::TakesOperands(static_cast<uint32_t>(tag)));
 }
 
-// Which then lie in its words.
+// Returns true if the data of a short put lie in its words.
 inline bool IsDataInline(uint8_t signal, uint64_t size_bytes) {
   return signal == 0 && size_bytes <= shm::kInlinePutBytes;
 }
@@ -44,8 +44,8 @@ inline bool IsAccumulateSound(uint8_t signal, uint64_t size_bytes, int32_t tag) 
          size_bytes / what->element_bytes() <= shm::kMostAccumulated;
 }
 
-// What can be wrong with the words of an operation wherever they come from. `tag`: the region of
-// the signal, or Accumulation::packed().
+// Checks the words of an operation for all errors that do not depend on their origin. `tag`: the
+// region of the signal, or Accumulation::packed().
 inline bool AreWordsSound(uint8_t operation, uint8_t signal, uint8_t width, uint64_t size_bytes,
                           int32_t tag) {
   const auto kind = static_cast<shm::OneSidedOperation>(operation);
