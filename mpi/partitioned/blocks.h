@@ -1,8 +1,8 @@
-// Memory in the rank's heap that the other sides of partitioned messages reach: blocks of words,
-// and room where data land. Small ones are cut out of slabs, since the daemon hears of each
-// allocation.
+// Blocks in the rank's heap that the other sides of partitioned messages reach: blocks of words,
+// and room where data land. Small blocks are cut out of slabs, since each allocation is registered
+// with the daemon.
 //
-// Calling thread: any. Take blocks on the daemon when it needs another slab.
+// Calling thread: any. TakeBlock blocks on the daemon when it needs another slab.
 #pragma once
 
 #include <cstddef>
@@ -18,10 +18,12 @@ struct Block {
   shm::Location where{};
 };
 
-// All zero, for words, or as it is, for data. MPI_ERR_NO_MEM: the heap has no room.
+// Takes a block: zeroed, for words, or with any contents, for data. MPI_ERR_NO_MEM: the heap has no
+// room.
 enum class Contents { kWords, kData };
 Result<Block> TakeBlock(uint64_t size_bytes, Contents contents);
-// Nobody uses it any more. Does nothing to none.
+// Gives back a block that neither side uses any more, and clears *block. Does nothing if
+// block->data is null.
 void GiveBlock(Block* block);
 
 }  // namespace ferry::mpi

@@ -21,10 +21,10 @@ using collective::Schedule;
 
 namespace {
 
-// What kernels have readied of a unit beside the host is looked at so often.
+// How often the host looks for partitions that kernels have readied beside it.
 constexpr uint64_t kFlushEveryNs = 50'000;
 
-// Whether the schedule of one serves the other, of the same collective.
+// Returns true if one schedule serves both problems, which are of one collective.
 bool HaveOneSchedule(const Problem& a, const Problem& b) {
   return a.block_bytes == b.block_bytes && a.has_blocks == b.has_blocks &&
          a.send_blocks == b.send_blocks && a.receive_blocks == b.receive_blocks;
@@ -264,8 +264,8 @@ void PartitionedCollective::StartLocked(uint32_t index) {
   if (unit.part.reducer != nullptr) {
     binding.reducer = unit.part.reducer.get();
   }
-  // What this rank cannot do, the others are told of. Once it has given up a round, messages of
-  // that may come, and must not be taken for those of a later one.
+  // A failure of this rank is sent to the others. Once this rank has given up a round, late
+  // messages of that round may come, and must not be taken for those of a later one.
   RunFailure before = given_up_;
   if (!unit.is_whole) {
     before = {.code = ErrorCode::kOutOfMemory};
@@ -273,7 +273,7 @@ void PartitionedCollective::StartLocked(uint32_t index) {
   channel_.StartUnit(unit.run.get(), binding, Channel::UnitNumber(first_number_, index), before);
 }
 
-// It is known how units go.
+// Called once it is known how units go.
 void PartitionedCollective::SettleLocked() {
   if (!node_->is_used()) {
     node_ = nullptr;
@@ -287,7 +287,7 @@ void PartitionedCollective::SettleLocked() {
   }
 }
 
-// After one or several have begun.
+// Called after one or several units have begun.
 void PartitionedCollective::CarryOn() {
   bool any_ended = false;
   bool is_busy = false;
@@ -516,7 +516,7 @@ Failure PartitionedCollective::PrepareUnless(const std::atomic<bool>* is_cancell
   if (!is_prepared(this)) {
     const std::lock_guard lock(mutex_);
     is_barrier_left_ = true;
-    return FailureOf(front_end->poison());  // ok: nobody waits for it any more
+    return FailureOf(front_end->poison());  // ok: the wait was cancelled
   }
   RunFailure failure;
   {

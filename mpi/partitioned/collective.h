@@ -1,16 +1,16 @@
 // Requests of partitioned collectives (ferry/mpi/ferry_mpi/mpix_partitioned.h): each unit of
 // partitions is a persistent collective of its own, on its part of the data, which this rank starts
-// when it has readied all partitions of the unit. After Temucin and others (ExaMPI 2024): each user
-// partition goes through the collective's schedule alone.
+// when it has readied all partitions of the unit. This follows Temucin and others (ExaMPI 2024),
+// where each user partition goes through the collective's schedule alone.
 //
-// Where ranks share a node, units go by their own memory (node_units.h), and all else by messages
-// and schedules.
+// If all ranks share a node, they carry units out in their own memory (node_units.h); otherwise
+// units go by messages and schedules.
 //
-// Units progress by whoever waits, tests or asks for a partition, and by the thread that carries
-// nonblocking collectives on (mpi/coll/helper.h). Kernels mark partitions, and look for
-// arrivals, in words that they share with the host (prequest.h): their units begin when one of
-// those looks. Calling thread: see request.h and request/partitioned.h. MPI_Pready takes no lock
-// until it completes a unit.
+// A thread that waits, tests or asks for a partition makes the units progress, and so does the
+// thread that carries on nonblocking collectives (mpi/coll/helper.h). Kernels mark partitions, and
+// look for arrivals, in words that they share with the host (prequest.h): their units begin when
+// one of those threads reads the words. Calling thread: see request.h and request/partitioned.h.
+// MPI_Pready takes no lock until it completes a unit.
 #pragma once
 
 #include <atomic>
@@ -37,12 +37,12 @@
 
 namespace ferry::mpi {
 
-// One unit, understood.
+// One unit of a collective, with its arguments checked.
 struct UnitOfCollective {
   std::unique_ptr<CollectiveOperation> operation;
-  // Of a schedule that the program describes; null: the one that all ranks choose for the problem.
+  // The schedule, if the program describes one; null: all ranks choose one for the problem.
   std::shared_ptr<const collective::Schedule> schedule;
-  std::unique_ptr<collective::Reducer> reducer;  // of such a schedule, if it reduces
+  std::unique_ptr<collective::Reducer> reducer;  // for the program's schedule, if it reduces
   // All ranks have blocks of one size, and exchange them with all others.
   bool is_even = true;
 };
@@ -52,14 +52,15 @@ class PartitionedCollective final : public Request,
                                     public PrequestSource,
                                     public Watched {
  public:
-  // How many of a channel's unit numbers it takes: its units', the barrier's, and those of the
+  // How many of a channel's unit numbers a collective takes: for its units, the barrier, and the
   // setup.
   static uint32_t NumbersFor(const Units& units) { return units.count() + 1 + NodeUnits::kNumbers; }
   // `readies`: this rank contributes partitions. MPI_ERR_OTHER: the communicator's numbers are used
   // up. MPI_ERR_NO_MEM.
   static Result<Ref<PartitionedCollective>> Make(Comm& comm, const Units& units, bool readies,
                                                  std::vector<UnitOfCollective> parts);
-  // `first_number`: the first of those that Make has taken of the channel. `block`: WordBytes.
+  // Called by Make. `first_number`: the first of the channel's numbers that Make has taken. `block`
+  // has WordBytes(units) bytes.
   PartitionedCollective(Comm& comm, const Units& units, bool readies,
                         std::vector<UnitOfCollective> parts, uint32_t first_number,
                         const Block& block);
@@ -67,7 +68,7 @@ class PartitionedCollective final : public Request,
 
   bool IsDone() override;
   void AwaitUntil(bool (*done)(void*), void* argument) override;
-  // Kernels, and ranks of the node, change words: WaitFor does not hear of it.
+  // Kernels, and ranks of the node, change words without waking WaitFor.
   bool is_watched() const override {
     return has_prequest_.load(std::memory_order_relaxed) ||
            has_node_.load(std::memory_order_relaxed);
@@ -89,7 +90,7 @@ class PartitionedCollective final : public Request,
   }
   Failure Ready(int first, int last) override;
   Failure HasArrived(int partition, bool* has_arrived) override;
-  // All ranks call it in the same round, or none.
+  // Either all ranks call it in a round, or none does.
   Failure PrepareUnless(const std::atomic<bool>* is_cancelled) override;
 
   PrequestSource* prequest_source() override { return this; }
@@ -99,7 +100,7 @@ class PartitionedCollective final : public Request,
   void LookAfterKernels() override;
   const void* memory() const override;
 
-  // The library's thread looks at what kernels have marked, and carries the setup on.
+  // The library's thread looks for partitions that kernels have marked, and carries on the setup.
   bool IsBusy() override;
   bool IsLookedAfter() override { return false; }
   bool IsAnnounced() const override { return false; }
@@ -110,10 +111,11 @@ class PartitionedCollective final : public Request,
   struct alignas(64) Unit {
     UnitOfCollective part;
     std::unique_ptr<collective::CollectiveRun> run;  // by messages
-    bool is_whole = true;                            // this rank has what it contributes
-    collective::RunFailure outcome;                  // on the node
+    bool is_whole = true;                            // this rank has its whole contribution
+    collective::RunFailure outcome;                  // of a unit that NodeUnits carried out
   };
-  // What it waits for from other ranks comes by messages, of which the library's thread hears.
+  // The part of the collective that waits for messages of other ranks: the library's thread is told
+  // of those, so it need not look again and again.
   class Messages final : public Watched {
    public:
     explicit Messages(PartitionedCollective* self) : self_(*self) {}
@@ -129,8 +131,8 @@ class PartitionedCollective final : public Request,
     PartitionedCollective& self_;
     uint32_t seen_looks_ = 0;
   };
-  // Those of `under_way` that are done go over to `ended`: for Channel::Advance, which asks under
-  // the lock that runs change under.
+  // Moves the units of `under_way` that are done to `ended`. For Channel::Advance, which calls
+  // is_done under the lock under which runs change.
   struct Looking {
     std::vector<Unit*>* under_way;
     std::vector<Unit*>* ended;
@@ -144,7 +146,7 @@ class PartitionedCollective final : public Request,
   uint64_t round() const { return round_.load(std::memory_order_relaxed); }
   void MakeRuns();
   void GiveBackNumbers();
-  // Of words that kernels reach: as a sender's, then those of arrivals.
+  // The size of the words that kernels reach: those of a sender's block, then those of arrivals.
   static uint64_t WordBytes(const Units& units) {
     return SenderBlockBytes(units.count()) + units.count() * sizeof(uint64_t);
   }
@@ -173,7 +175,7 @@ class PartitionedCollective final : public Request,
   const uint32_t first_number_;
   Block block_;
   const SenderWords words_;     // `taken`: the unit has begun
-  const ArrivalWords arrived_;  // what the unit gives lies at its place
+  const ArrivalWords arrived_;  // the unit's result lies in its place
   std::vector<Unit> all_;
   std::unique_ptr<collective::CollectiveRun> barrier_;  // of Prepare
   uint32_t barrier_number_ = 0;
@@ -189,14 +191,14 @@ class PartitionedCollective final : public Request,
   // Changes under mutex_; while the request is active only from null.
   std::shared_ptr<Prequest> prequest_;
   std::mutex mutex_;                 // guards what follows; the channel's comes after it
-  bool has_set_up_ = false;          // it was asked whether units go by node_
-  collective::RunFailure given_up_;  // then: why this rank waits for no message any more
+  bool has_set_up_ = false;          // it is known whether units go by node_
+  collective::RunFailure given_up_;  // valid then: why this rank waits for no message any more
   std::unique_ptr<NodeUnits> node_;  // null: units go by messages
-  uint32_t begun_units_ = 0;         // by kernels: those before have begun
+  uint32_t begun_units_ = 0;         // kernels' units: those before this have begun
   uint64_t next_flush_ns_ = 0;
   std::vector<Unit*> under_way_;
   std::vector<Unit*> just_ended_;
-  std::vector<Unit*> held_;  // have ended well, and their results wait for the others
+  std::vector<Unit*> held_;  // units that have succeeded; their results wait for the others
   uint64_t prepared_round_ = 0;
   bool is_barrier_left_ = false;
   bool has_numbers_ = true;

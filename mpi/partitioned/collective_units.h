@@ -10,15 +10,17 @@
 
 namespace ferry::mpi {
 
-// What a unit costs, a schedule with messages of its own, is little beside the copying of so much.
+// The least bytes of a unit, by default. Each unit has a schedule with messages of its own, whose
+// cost is small beside copying this much.
 inline constexpr uint64_t kUnitBytesOfCollectives = uint64_t{16} << 10;
 inline constexpr uint64_t kUnitsOfCollectives = 64;
-// More are not made, as far as kPartitionsPerUnit allows, whatever the hints say: each takes a
-// number of the communicator's.
+// The most units of a collective, as far as kPartitionsPerUnit allows, whatever the hints say: each
+// unit takes a number of the communicator's.
 inline constexpr uint64_t kMostUnitsOfCollectives = 4096;
 
-// Cuts by size, as `limits` say, or, where they say nothing, by default: units of `least_bytes`.
-// All ranks cut alike, for the sizes and the hints that decide it are the same on all.
+// Cuts the partitions into units as `limits` say, or, where they say nothing, into units of at
+// least `least_bytes`. All ranks cut in the same way, since the sizes and hints that decide it are
+// equal on all.
 Units CutCollective(int partitions, uint64_t partition_bytes, uint64_t least_bytes,
                     const UnitLimits& limits);
 

@@ -1,6 +1,6 @@
-// Memory for kernels' words, in which a device is quick.
+// Blocks for the words of kernels, in memory that the device accesses fast.
 //
-// Calling thread: any. Take blocks on the daemon when the device needs another slab.
+// Calling thread: any. TakeDeviceBlock blocks on the daemon when the device needs another slab.
 #pragma once
 
 #include <cstddef>
@@ -16,10 +16,11 @@ struct DeviceBlock {
   bool is_by_stream = false;  // CPUs do not access it
 };
 
-// Not zeroed. Where emulated devices' kernels may not touch device memory (option host_link_guard)
-// it is host memory. MPI_ERR_NO_MEM.
+// Takes a block, not zeroed. It is host memory where kernels of emulated devices may not touch
+// device memory (option host_link_guard). MPI_ERR_NO_MEM.
 Result<DeviceBlock> TakeDeviceBlock(uint64_t size_bytes, int device);
-// Nobody uses it any more. Does nothing to none.
+// Gives back a block that neither kernels nor hosts use any more, and clears *block. Does nothing
+// if block->data is null.
 void GiveDeviceBlock(DeviceBlock* block);
 
 }  // namespace ferry::mpi

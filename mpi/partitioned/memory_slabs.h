@@ -1,7 +1,7 @@
-// Pieces of memory of one kind, cut out of slabs: the daemon hears of each allocation, and a device
-// gives whole pages.
+// MemorySlabs: pieces of memory of one kind, cut out of slabs, since each allocation is registered
+// with the daemon, and a device gives whole pages.
 //
-// Calling thread: any. Take blocks on the daemon when it needs another slab.
+// Calling thread: any. Take blocks on the daemon when another slab is needed.
 #pragma once
 
 #include <cstddef>

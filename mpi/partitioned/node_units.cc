@@ -70,7 +70,7 @@ bool NodeUnits::MayServe(const Comm& comm, Channel& channel, uint32_t units,
   return CollectiveTable().LeavesToBoard(ProblemOfAll(channel, first.problem));
 }
 
-// The same on all ranks, whatever each knows of blocks.
+// The size of the blocks; all ranks get one value, whichever blocks each of them knows.
 uint64_t NodeUnits::BlockBytesOf(const Problem& problem) {
   if (problem.has_blocks && !problem.receive_blocks.empty()) {
     return problem.receive_blocks[0].size_bytes;
@@ -443,7 +443,7 @@ void NodeUnits::Fail(uint32_t unit, uint64_t round) const {
   }
 }
 
-// For ranks that have not heard of it yet. Before Fail.
+// Notes a rank's death for ranks that do not know of it yet. Call it before Fail.
 void NodeUnits::NoteDeath(int rank, ErrorCode how) const {
   shm::StoreRelease(head().dead,
                     static_cast<uint64_t>(rank + 1) << 32 | static_cast<uint32_t>(how));
@@ -456,7 +456,7 @@ RunFailure NodeUnits::WhyOthersFailed() const {
                                 .peer = static_cast<int>(dead >> 32) - 1};
 }
 
-// Whether a rank has died, as far as is known.
+// Returns true if a rank is known to have died.
 bool NodeUnits::HasDied() {
   if (dead_ < 0 && looks_++ % kLooksBetweenQuestions == 0) {
     dead_ = channel_.FindDead(&how_);
@@ -464,8 +464,8 @@ bool NodeUnits::HasDied() {
   return dead_ >= 0;
 }
 
-// One has died. Whether none that lives is at work in this one's memory: they see that the unit has
-// failed before they begin.
+// Called after a rank has died. Returns true if no living rank is at work in this one's memory:
+// they see that the unit has failed before they begin.
 bool NodeUnits::IsLeftBehind(uint32_t unit, uint64_t round, RunFailure* failure) const {
   NoteDeath(dead_, how_);
   // Pairs with CarryOut.

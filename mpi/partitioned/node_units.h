@@ -1,18 +1,22 @@
-// Units of a partitioned collective whose ranks share a node, carried out in the ranks' own memory.
+// NodeUnits: units of a partitioned collective whose ranks share a node, carried out in the ranks'
+// own memory.
 //
-// Once every rank has readied a unit, all that it needs lies there, and all results may be stored.
-// Whoever readies it last sees that, and carries it out for all: combines the contributions in the
-// order of ranks, and stores the results where they belong. Ranks that look meanwhile take a share:
-// a unit is cut into chunks, which are claimed one by one. So no rank has to come by for another
-// one's result, and ranks may ready their units in any order. Not of alltoall and reduce_scatter in
-// place, whose results lie where others still read.
+// Once every rank has readied a unit, all contributions are in memory, and all results may be
+// stored. The rank that readies the unit last sees that, and carries it out for all: combines the
+// contributions in the order of ranks, and stores the results where they belong. Ranks that look
+// meanwhile take a share: a unit is cut into chunks, which are claimed one by one. So no rank has
+// to call the library for another one's result, and ranks may ready their units in any order.
+// Alltoall and reduce_scatter in place do not go this way, since their results would overwrite
+// contributions that other ranks still read.
 //
 // The ranks share a block of words in the first one's heap. Counters of a unit only grow, by the
-// same in each round, as those of units.h do. They make it together, at the first start, by two
-// allgathers; until then nobody knows whether units go this way, and they wait.
+// same in each round, as those of units.h do. The ranks make the block together, at the first
+// start, by two allgathers. Until these are over no rank knows whether units go this way, so all
+// units wait.
 //
-// Failure. Whoever cannot do its part says so in the unit, and counts on: the others see it in the
-// end. Where a rank has died the others end the unit once none of them is at work in their memory.
+// Failure. A rank that cannot do its part marks the unit as failed, and still adds to its counters,
+// so that the others see the failure at the end. After the death of a rank the others end the unit
+// once no living rank is at work in their memory.
 //
 // Calling thread: one at a time. Nothing blocks but copies, while they copy; BeginSetup and Step
 // may block on the daemon.
@@ -37,68 +41,71 @@ namespace ferry::mpi {
 
 class NodeUnits {
  public:
-  // How many numbers of the channel's it takes.
+  // How many of the channel's numbers it takes.
   static constexpr uint32_t kNumbers = 2;
-  // Whether units like `first` may go this way; the same on all ranks.
+  // Returns true if units like `first` may go this way. All ranks get one answer.
   static bool MayServe(const Comm& comm, Channel& channel, uint32_t units,
                        const CollectiveOperation& first);
-  // `first_number` of kNumbers: those of the allgathers. The channel and the operations outlive it.
+  // `first_number`: the first of kNumbers, which the allgathers use. The channel and the operations
+  // outlive this.
   NodeUnits(Channel* channel, uint32_t first_number, std::vector<CollectiveOperation*> operations);
   ~NodeUnits();
   NodeUnits(const NodeUnits&) = delete;
   NodeUnits& operator=(const NodeUnits&) = delete;
 
-  // At the first start.
+  // True before the first start, which calls BeginSetup.
   bool is_new() const { return state_ == State::kNew; }
   void BeginSetup();
-  // Returns whether it is known how units go; then is_used says it. The same on all ranks.
+  // Goes on with the setup. Returns true once it is over; then is_used says whether units go this
+  // way. All ranks get one answer.
   bool Step();
   bool is_used() const { return state_ == State::kUsed; }
 
-  // This rank has readied the unit in this round. `can`: it has what it needs for that.
+  // Begins a unit that this rank has readied in this round. `can`: the rank has its whole
+  // contribution.
   void Begin(uint32_t unit, uint64_t round, bool can);
-  // Does what there is to do. Returns whether the unit is over, and how.
+  // Carries the unit on. Returns true if the unit is over; *failure says how it ended.
   bool Advance(uint32_t unit, uint64_t round, collective::RunFailure* failure);
 
  private:
   enum class State { kNew, kMeets, kReports, kUsed, kUnused };
-  // What ranks tell each other.
+  // The data of one rank in the allgathers of the setup.
   struct Card {
     uint64_t is_ready = 0;
-    uint64_t has_private = 0;  // some of its buffers are reached by the kernel's copies only
-    uint64_t mark = 0;         // the same on ranks whose calls belong together
-    shm::Location block{};     // the first one's
+    uint64_t has_private = 0;  // the kernel must copy to and from some of its buffers
+    uint64_t mark = 0;         // equal on ranks whose calls belong together
+    shm::Location block{};     // the words, in the first rank's heap
   };
   struct Cards {
     Card own;
     std::vector<Card> all;
   };
-  // Where blocks of one size, or the only one, lie in equal distances.
+  // A row of blocks of one size at equal distances, or a single block.
   struct Row {
     shm::Location first{};
     uint64_t stride_bytes = 0;
     uint64_t is_there = 0;  // 0: there is none
   };
-  // A rank's part of a unit: what it contributes (for each rank, or the same for all), and where
-  // its result goes (of each rank, or one).
+  // A rank's buffers of a unit: its contribution (one block for each rank, or one for all), and the
+  // place of its result (one block of each rank, or one in all).
   struct Buffers {
     Row contribution;
     Row result;
   };
   struct alignas(64) UnitWords {
-    uint64_t readied;  // by each rank, when it has readied the unit
-    uint64_t claimed;  // by whoever carries a chunk out
-    uint64_t done;     // likewise, after it
-    uint64_t failed;   // the last round in which somebody could not do its part
+    uint64_t readied;  // each rank adds to it when it has readied the unit
+    uint64_t claimed;  // a rank adds to it before it carries a chunk out
+    uint64_t done;     // and to this one after it
+    uint64_t failed;   // the last round in which a rank could not do its part
   };
   struct alignas(64) RankWords {
-    uint64_t works;  // 1: it may be reading and writing others' memory
+    uint64_t works;  // 1: the rank may be reading and writing other ranks' memory
   };
   // Then come RankWords, UnitWords, and the Buffers of all ranks for one unit after the other.
   struct alignas(64) Head {
     uint64_t left;  // ranks that do not use the block any more
     uint64_t
-        dead;  // a rank that has died, from 1 on, above 32 bits of how; 0: none, as far as known
+        dead;  // a dead rank, from 1 on, above the 32 bits of its error; 0: no dead rank is known
   };
   struct Memory {
     std::byte* mapped = nullptr;  // in this process; null: the kernel copies
@@ -108,8 +115,8 @@ class NodeUnits {
     Memory contribution;
     Memory result;
   };
-  // What is done at once: bytes of a block, from one rank or of all combined, for one rank or all
-  // that get results.
+  // The work of one chunk: bytes of a block, of one rank or combined from all (`from` is kAll), for
+  // one rank or all that get results (`to` is kAll).
   static constexpr int kAll = -1;
   struct Part {
     uint32_t unit;
@@ -118,12 +125,12 @@ class NodeUnits {
     uint64_t at;
     uint64_t bytes;
   };
-  // The same memory, in this process.
+  // A Row of this rank, by its addresses in this process.
   struct OwnRow {
     std::byte* first = nullptr;
     uint64_t stride_bytes = 0;
     bool is_there = false;
-    bool is_even = true;  // false: it is none
+    bool is_even = true;  // false: the distances are not equal, so it is no row
   };
 
   int self() const { return channel_.self(); }
@@ -134,7 +141,7 @@ class NodeUnits {
   RankWords& RankAt(int rank) const;
   UnitWords& UnitAt(uint32_t unit) const;
   Buffers& BuffersOf(uint32_t unit, int rank) const;
-  // Of what is kept for each rank of each unit.
+  // The index in arrays with one entry for each rank of each unit.
   size_t IndexOf(uint32_t unit, int rank) const {
     return size_t{unit} * static_cast<size_t>(size()) + static_cast<size_t>(rank);
   }
@@ -190,7 +197,7 @@ class NodeUnits {
   std::byte* shared_ = nullptr;        // either
   std::vector<Reached> memory_;
   std::vector<bool> is_open_;  // by unit: all its memory was found
-  // For operands, a chunk each.
+  // Two buffers for operands, of a chunk each.
   std::array<std::unique_ptr<std::byte[]>, 2> rooms_;
   uint32_t looks_ = 0;
   int dead_ = -1;  // a rank that has died

@@ -1,4 +1,4 @@
-// What a unit consists of, and how its parts move.
+// NodeUnits: the parts of a unit, and how they move.
 #include <algorithm>
 
 #include "mpi/base/connection.h"
@@ -10,7 +10,7 @@ namespace {
 
 using collective::Collective;
 
-// So that operands stay in the second-level cache, and ranks that look find a share.
+// So small that operands stay in the second-level cache, and that ranks which look find a share.
 constexpr uint64_t kChunkBytes = uint64_t{32} << 10;
 
 }  // namespace
@@ -27,7 +27,7 @@ uint64_t NodeUnits::ChunksOfBlock(uint32_t unit) const {
   return std::max<uint64_t>((BlockBytesOf(problem(unit)) + bytes - 1) / bytes, 1);
 }
 
-// How many blocks move in a unit, each for itself.
+// How many blocks of a unit move independently.
 uint64_t NodeUnits::Blocks() const {
   const auto ranks = static_cast<uint64_t>(size());
   switch (problem(0).collective) {
@@ -96,7 +96,7 @@ uint64_t NodeUnits::ResultAt(const Part& part, int rank) const {
   return (stride == 0 ? 0 : stride * static_cast<uint64_t>(part.from)) + part.at;
 }
 
-// What the rank contributes: copied into `room`, if this process does not reach it.
+// Finds the rank's contribution; copies it into `room` if this process has not mapped it.
 ErrorCode NodeUnits::Find(const Part& part, int rank, std::byte* room,
                           const std::byte** found) const {
   const Memory& memory = MemoryOf(part.unit, rank).contribution;
@@ -109,8 +109,8 @@ ErrorCode NodeUnits::Find(const Part& part, int rank, std::byte* room,
   return memory.data.CopyFrom(at, room, part.bytes, false);
 }
 
-// Where the result of a reduction had best be made: where it belongs, at one rank, as far as this
-// process reaches it. A contribution may lie there, of which the last step is the last use.
+// The memory in which a reduction is made: the result's place at one rank, if this process has
+// mapped that. A contribution may lie there; only the last step, which overwrites it, uses it.
 std::byte* NodeUnits::TargetOf(const Part& part) const {
   const int rank = IsReceiver(part, self()) ? self() : part.to;
   std::byte* const mapped = rank == kAll ? nullptr : MemoryOf(part.unit, rank).result.mapped;

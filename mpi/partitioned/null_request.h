@@ -1,5 +1,5 @@
-// A partitioned send to, or receive from, MPI_PROC_NULL: complete at each start. What its kernels
-// ready goes nowhere.
+// A partitioned send to, or receive from, MPI_PROC_NULL: complete at each start. Partitions that
+// its kernels ready go nowhere.
 //
 // Calling thread: see request.h and partitioned.h.
 #pragma once
@@ -54,8 +54,8 @@ class NullPartitioned final : public Request, public Partitioned, public Preques
   const int partitions_;
   std::atomic<bool> is_active_{false};
   std::shared_ptr<Prequest> prequest_;
-  Block words_;         // that its Prequest names, as others do
-  uint64_t round_ = 0;  // of a send, for them
+  Block words_;         // the words that its Prequest names, as for other requests
+  uint64_t round_ = 0;  // of a send, for its kernels
 };
 
 }  // namespace ferry::mpi

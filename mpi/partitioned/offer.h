@@ -1,5 +1,6 @@
-// The one message of a pair: what the sender tells the receiver, on a context of the communicator's
-// own for it, with the program's tag. So the order of messages and receives pairs the inits.
+// Offer: the one message by which a partitioned send and a partitioned receive are paired. The
+// sender sends it with the program's tag, on a context that the communicator has for offers. So the
+// inits pair in the order of their calls, as messages and receives do.
 //
 // Layout only.
 #pragma once
@@ -22,9 +23,9 @@ struct Offer {
   uint64_t partition_bytes = 0;
   shm::Location block{};     // the SenderBlock
   shm::Location data{};      // the sender's buffer
-  uint64_t is_readable = 0;  // ranks of the node may take what is ready from there
+  uint64_t is_readable = 0;  // ranks of the node may take ready parts from `data`
 
-  // Whether it is one that a sender makes.
+  // Returns true if the values are possible in a sender's offer.
   bool IsSound() const {
     return magic == kMagic && partitions != 0 && partitions <= INT32_MAX && per_unit != 0 &&
            per_unit <= kPartitionsPerUnit && pieces != 0 && pieces <= kPartitionsPerUnit &&

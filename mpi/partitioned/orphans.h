@@ -1,5 +1,5 @@
-// Sides of partitioned messages that the program has freed, until the other side has let go of
-// them, too (side.h).
+// Orphans: sides of partitioned messages that the program has freed, but that the other side may
+// still use (side.h).
 //
 // Calling thread: any. Nothing blocks.
 #pragma once
@@ -8,11 +8,11 @@ namespace ferry::mpi {
 
 class Side;
 
-// Takes it over.
+// Takes the side over, and frees it later.
 void AddOrphan(Side* side);
-// Ends those that nobody counts on any more.
+// Frees the orphans that the other side does not use any more.
 void EndOrphans();
-// At the end of MPI, for one thread: ends all of them.
+// Frees all orphans. Called by one thread, at the end of MPI.
 void DropOrphans();
 
 }  // namespace ferry::mpi

@@ -45,8 +45,8 @@ void Prequest::EndWaits(ErrorCode error) {
   shm::StoreRelease(state().error, static_cast<uint64_t>(error));
 }
 
-// A kernel that sees too late that nobody waits any more leaves its unit to the library's thread,
-// which looks after all sends to other nodes.
+// A kernel that sees too late that the thread's wait is over leaves its unit to the library's
+// thread, which looks after all sends to other nodes.
 void Prequest::SetAttended(uint64_t round) {
   if (leaves_to_waiting_) {
     shm::StoreRelaxed(state().attended, round);  // ferry_partitioned_way
@@ -85,21 +85,21 @@ Failure Prequest::TakeNoted() {
 
 // ---- Units that stay incomplete -----------------------------------------------------------------
 
-// False: they could not be copied; the next look may have more luck.
+// False: the counters could not be copied; the next look tries again.
 bool Prequest::LookAtCounters() {
   return !memory_.is_by_stream ||
          front_end->memory->Copy(looked_.data(), counters(), looked_.size() * sizeof(uint64_t))
              .ok();
 }
 
-// After a claim of an earlier look.
+// Reads a unit's counter. A claim of an earlier look comes before that.
 uint64_t Prequest::CounterOf(uint32_t unit) const {
   return memory_.is_by_stream ? looked_[unit]
                               : shm::Load(counters()[unit], std::memory_order_seq_cst);
 }
 
-// Whether the kernel leaves the unit, which the host has claimed, to it. `counter` was read after
-// that.
+// Returns true if the kernel leaves the unit, which the host has claimed, to the host. `counter`
+// was read after the claim.
 bool Prequest::IsOwn(uint32_t index, uint64_t round, uint64_t counter, Flushed* known) const {
   known->is_own = known->is_own ||
                   BitsIn(counter, round, plan_.units.FullOf(index)) != plan_.units.FullOf(index) ||
@@ -107,7 +107,7 @@ bool Prequest::IsOwn(uint32_t index, uint64_t round, uint64_t counter, Flushed* 
   return known->is_own;
 }
 
-// The host has readied these itself.
+// Notes a program's error: a kernel has readied partitions that the host had readied.
 void Prequest::NoteAgain(uint32_t unit, uint64_t bits) {
   const uint64_t partition =
       uint64_t{unit} * plan_.units.per_unit + static_cast<uint32_t>(std::countr_zero(bits));

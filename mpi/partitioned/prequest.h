@@ -1,25 +1,28 @@
-// Prequests: what kernels use in place of a partitioned request (MPIX_Prequest_create,
+// Prequests: the objects that kernels use in place of partitioned requests (MPIX_Prequest_create,
 // ferry/device/partitioned.h, which has their layout).
 //
 // A Prequest lies in memory of its device, cut out of a slab, and its *state* in host memory that
-// the device reaches: there kernels note errors and how far ferryd's copies are, and the host tells
-// waits that they end. What is constant is copied once; each MPI_Start stores the round's number.
+// the device reaches: there kernels note errors and the progress of ferryd's copies, and the host
+// ends the waits of kernels. Constant values are copied once; each MPI_Start stores the round's
+// number.
 //
-// Who moves a unit that kernels have completed is settled once (`way`): the kernel itself, where it
-// reaches the receiver's memory; ferryd, whom it asks by a ring that all Prequests of the device
-// share; or the hosts, as for what they ready. But what ferryd would put is left to a thread that
-// waits for the round (SetAttended), unless the program wants it otherwise: that thread has nothing
-// else to do, and takes a direct link where there is one.
+// `way` says which of three moves a unit that kernels have completed; it is chosen once: the kernel
+// itself, where it reaches the receiver's memory; ferryd, which the kernel asks by a ring that all
+// Prequests of the device share; or the hosts, as for partitions that they ready themselves. But a
+// unit that ferryd would put is left to a thread that waits for the round (SetAttended), unless the
+// program wants it otherwise: that thread has nothing else to do, and takes a direct link where
+// there is one.
 //
-// Units of which kernels have readied some partitions only are looked after by the host (Flush): it
-// claims those that do not change, and puts what the counters say into the words that all hosts
-// know. Kernel and host settle without atomic operations between them who does that:
+// The host looks after units of which kernels have readied some partitions only (Flush): it claims
+// those that do not change, and copies the counters' values into the words that both hosts read.
+// Kernel and host agree, without atomic operations between them, on which of the two does that:
 //   - the host stores its claim, then looks at the counter; the kernel adds to the counter, then
 //     looks for a claim. So if the host sees a counter that is not full, the kernel will see the
 //     claim, and leaves the unit to the host;
-//   - if the host sees a full one, either may be the case: the kernel says so if it has left it.
+// - if the host sees a full counter, either may be the case: the kernel says so if it has left the
+// unit to the host.
 //
-// Calling thread: as request.h says of the request; those that several threads may call say so.
+// Calling thread: as request.h says of the request; functions that several threads may call say so.
 #pragma once
 
 #include <atomic>
@@ -40,10 +43,10 @@
 
 namespace ferry::mpi {
 
-// What a request that is matched tells of itself.
+// The description of a matched request from which a Prequest is made.
 struct PrequestPlan {
   bool is_send = true;         // kernels ready its partitions
-  bool is_collective = false;  // hosts move them, and those that arrive are of the same units
+  bool is_collective = false;  // hosts move its units, and arrivals are counted in the same units
   Units units;                 // the sender's
   uint32_t partitions = 1;     // of this side
   uint64_t round = 0;          // the last one
@@ -53,7 +56,7 @@ struct PrequestPlan {
 
   // Of a send:
   std::byte* source = nullptr;
-  bool is_packed = false;  // by the host, first
+  bool is_packed = false;  // the host packs the data first
   SenderWords words;
   shm::Location destination{};
   std::byte* destination_mapped = nullptr;  // local, and in memory that can be mapped
@@ -69,13 +72,13 @@ struct PrequestPlan {
 struct PrequestWishes {
   enum class Copy : uint8_t { kAuto, kKernel, kHost, kDaemon };
   Copy copy = Copy::kAuto;
-  std::optional<uint64_t> kernel_max_bytes;  // else as is best for the device
+  std::optional<uint64_t> kernel_max_bytes;  // nullopt: the best value for the device
 };
 
 class Prequest {
  public:
-  // MPI_ERR_UNSUPPORTED_OPERATION: it cannot be, and why; MPI_ERR_NO_MEM. Blocks on the daemon at
-  // the first one of a device, or with a peer.
+  // Makes a Prequest on the device. Blocks on the daemon at the first one of a device, or with a
+  // peer. MPI_ERR_UNSUPPORTED_OPERATION, with the reason; MPI_ERR_NO_MEM.
   static Result<std::shared_ptr<Prequest>> Make(const PrequestPlan& plan,
                                                 const PrequestWishes& wishes, int device);
   ~Prequest();
@@ -83,57 +86,60 @@ class Prequest {
   Prequest& operator=(const Prequest&) = delete;
 
   int device() const { return device_; }
-  // Where kernels find it.
+  // The address by which kernels name it.
   MPIX_Prequest address() const {
     return static_cast<MPIX_Prequest>(static_cast<void*>(memory_.data));
   }
-  // Whether its kernels need the cores that threads of the host spin on.
+  // Returns true if its kernels run on CPUs, and so need the cores on which threads of the host
+  // spin.
   bool is_on_cpus() const { return on_cpus_; }
-  // Whether kernels may leave something of a send to hosts, once the receiver has begun the round.
+  // Returns true if kernels may leave units of a send to hosts, once the receiver has begun the
+  // round.
   bool LeavesToHost() const {
     return way_ != FERRY_PARTITIONED_BY_KERNEL || !has_atomics_ || plan_.units.per_unit != 1;
   }
 
-  // How often the program has been given it, and has not freed it. Any thread.
+  // Counts how often the program has got this Prequest and not freed it. Any thread.
   void AddUse() { uses_.fetch_add(1, std::memory_order_relaxed); }
-  // Whether it was the last.
+  // Returns true if this was the last use.
   bool DropUse() { return uses_.fetch_sub(1, std::memory_order_acq_rel) == 1; }
-  // It is its request's own, for the request's life.
+  // Keeps the Prequest, which belongs to its request, for the request's life.
   void Keep() { is_kept_.store(true, std::memory_order_relaxed); }
   bool is_freed() const {
     return uses_.load(std::memory_order_acquire) == 0 && !is_kept_.load(std::memory_order_relaxed);
   }
 
-  // A round begins, and ends. Errors: the device's memory could not be written.
+  // Called when a round begins, and when it ends. Errors: the device's memory could not be written.
   Failure Begin(uint64_t round);
   void End() { is_active_.store(false, std::memory_order_release); }
   bool is_active() const { return is_active_.load(std::memory_order_acquire); }
 
-  // ---- Of a send. Any thread, but for Flush and AreAsked, one at a time ----
-  // The host has readied some by itself.
+  // ---- Of a send. Any thread, but for Flush and AreAsked, one at a time ---- The host has readied
+  // some partitions itself, in this round.
   void NoteReadiedByHost() { host_readied_.store(true, std::memory_order_relaxed); }
-  // Whether it has, in this round.
+  // Returns true if the host has readied some partitions itself, in this round.
   bool is_readied_by_host() const { return host_readied_.load(std::memory_order_relaxed); }
-  // Whether kernels have made a mistake that TakeNoted has not told.
+  // Returns true if kernels have made a mistake that TakeNoted has not reported yet.
   bool HasNoted() const;
   Failure TakeNoted();
-  // Marks what kernels have readied of units that stay incomplete, from `first` on: what two calls
-  // with some time between them have found. Does not block, but for a copy from the device.
+  // Marks partitions that kernels have readied in units that stay incomplete, from `first` on, once
+  // two calls with some time between them have found them. Blocks only for a copy from the device.
   void Flush(uint64_t round, uint32_t first);
-  // A thread waits for this round from now on, and moves what kernels ready; 0: none does.
+  // Tells kernels that a thread waits for this round from now on, and moves the units that they
+  // ready; 0: none does.
   void SetAttended(uint64_t round);
-  // Once everything was taken: whether all that ferryd was asked for in this round is over. A
-  // failure of it is a failure of the round.
+  // Returns true if all that kernels have asked ferryd for in this round is over; *failure then
+  // says whether some of it has failed, and so the round. Call it once all units were taken.
   bool AreAsked(uint64_t round, Failure* failure);
-  // At any time: what of it has failed so far.
+  // Returns the first failure of ferryd's operations of this round so far. Call it at any time.
   Failure FindRefused(uint64_t round) const;
 
-  // ---- Of what arrives. Any thread ----
-  // Waits of kernels end with this (FERRY_ERR_...), until the next round.
+  // ---- Of what arrives. Any thread ---- Ends the waits of kernels with this error
+  // (FERRY_ERR_...), until the next round.
   void EndWaits(ErrorCode error);
 
  private:
-  // Of a unit, what Flush knows in a round.
+  // What Flush knows of a unit in a round.
   struct Flushed {
     uint64_t round = 0;
     uint64_t counter = 0;  // at the last look
@@ -189,21 +195,24 @@ class Prequest {
   std::vector<Flushed> flushed_;
   uint64_t round_ = 0;  // the last one
   uint64_t asked_round_ = 0;
-  uint32_t asked_units_ = 0;  // those before are over, in that round
+  uint32_t asked_units_ = 0;  // units before this one are over, in that round
 };
 
 // A partitioned request of which kernels can have a Prequest.
 class PrequestSource {
  public:
-  // Blocks until the other side's init. MPI_ERR_REQUEST and others: there is nothing to describe.
+  // Fills in *plan. Blocks until the other side's init. MPI_ERR_REQUEST and others: the request
+  // cannot be described.
   virtual Failure Describe(PrequestPlan* plan) = 0;
-  // That of it which the program has not freed; null: none.
+  // The request's Prequest that the program has not freed; null: none.
   virtual std::shared_ptr<Prequest> prequest() = 0;
-  // While it is not active, or one that has begun the round which is under way.
+  // Sets the Prequest. Call it while the request is not active, or with a Prequest that has begun
+  // the round which is under way.
   virtual void set_prequest(std::shared_ptr<Prequest> prequest) = 0;
-  // In mid-round, once it has got one: as if it had had that at the start.
+  // Called after set_prequest in mid-round: does what the start of the round would have done with a
+  // Prequest.
   virtual void LookAfterKernels() {}
-  // Some of the memory of its partitions; null: there is none.
+  // An address in the memory of the request's partitions; null: it has none.
   virtual const void* memory() const { return nullptr; }
 
  protected:

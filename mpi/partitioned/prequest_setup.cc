@@ -26,13 +26,14 @@ static_assert(sizeof(ferry_partitioned_state) == 256 && sizeof(ferry_partitioned
 static_assert(sizeof(ferry_partitioned_words) == sizeof(UnitWords) &&
               offsetof(ferry_partitioned_words, taken) == offsetof(UnitWords, taken));
 
-// Kernels on CPUs copy so much of a message: of more, both sides' hosts copy parts at once, beside
-// the kernel.
+// The most bytes of a message that kernels on CPUs copy: of a longer one the hosts of both sides
+// copy parts at the same time, beside the kernel.
 constexpr uint64_t kMaxOnCpus = 512 << 10;
 
 Failure Unsupported(std::string text) { return {MPI_ERR_UNSUPPORTED_OPERATION, std::move(text)}; }
 
-// What kernels of a device can do, asked for once: the driver takes its time.
+// The abilities of a device's kernels. They are looked up once, since the driver takes long to tell
+// them.
 struct Powers {
   bool host_words;
   bool host_atomics;
@@ -77,12 +78,12 @@ Result<Powers> CheckDevice(int device) {
   return powers;
 }
 
-// Whether CPUs do not reach one of the two.
+// Returns true if CPUs do not reach one of the two.
 bool IsByStream(const shm::Location& from, const shm::Location& to) {
   return ((from.flags | to.flags) & shm::kLocationByStream) != 0;
 }
 
-// Lets kernels of the device reach what lies at `mapped`, at `where` of a region of `peer`.
+// Lets kernels of the device access the memory at `mapped`, which is `where` in a region of `peer`.
 Failure LetReach(int device, uint32_t peer, const shm::Location& where, const std::byte* mapped,
                  bool is_by_stream) {
   // Only the backend knows what kernels reach of the own memory.

@@ -69,7 +69,7 @@ class Members {
   std::vector<Ref<Request>> all_;
 };
 
-// Whether a call is to be made: whoever enqueues it decides, once it knows.
+// Decides whether an enqueued call is made: the thread that enqueues it says so once it knows.
 class Decision {
  public:
   void Make(bool go) {
@@ -86,7 +86,7 @@ class Decision {
   std::atomic<int> state_{kOpen};
 };
 
-// Waits until the request is done, or nobody waits for that any more.
+// Waits until the request is complete, or the wait is cancelled; then ends a complete request.
 Failure AwaitAndEnd(Request& request, const std::atomic<bool>& is_cancelled) {
   CancellableWait wait{[](void* argument) { return static_cast<Request*>(argument)->IsDone(); },
                        &request, &is_cancelled};

@@ -118,8 +118,8 @@ void PartitionedReceive::AnswerLocked() {
           sender_.Open(peer_, is_local_, offer_.block, SenderBlockBytes(units_.count()));
       !opened.ok()) {
     failure = std::move(opened);
-    // What cannot be mapped is reached as memory of another node is, so that the sender hears of
-    // it.
+    // A block that cannot be mapped is written by one-sided operations, like one of another node,
+    // so that the sender hears of the failure.
     (void)sender_.Open(peer_, false, offer_.block, SenderBlockBytes(units_.count()));
   } else if (is_local_) {
     sender_words_ = SenderWords(sender_.mapped(), units_);
@@ -150,7 +150,7 @@ void PartitionedReceive::AnswerLocked() {
   (void)ClearLocked();
 }
 
-// Whether the sender can put data there.
+// Returns true if the sender can put data into this memory.
 bool PartitionedReceive::IsReachable(const shm::Location& where) const {
   if (total_bytes() == 0 || !payload_.is_dense()) {
     return total_bytes() == 0;
@@ -199,8 +199,8 @@ Failure PartitionedReceive::MakeRoomLocked(ReceiverAnswer* answer) {
   return {};
 }
 
-// What has landed is out of the way once it is in its place: so the next round may come before the
-// program begins it.
+// Clears a round for the sender. The landing is free again once its data are in their place, so the
+// next round's data may come before the program begins that round.
 bool PartitionedReceive::ClearLocked() {
   if (block_.data == nullptr || has_failed()) {
     return false;
@@ -234,13 +234,13 @@ void PartitionedReceive::TellSender() {
 void PartitionedReceive::TellOfRest(bool rests) {
   if (is_local_ && is_matched_.load(std::memory_order_acquire) && sender_.is_open()) {
     sender_.Store(offsetof(SenderBlock, receiver_rests), rests ? 1 : 0);
-    // What was readied before the sender could see that is found by a look at all units.
+    // Units that were readied before the sender could see that are found by a look at all units.
     next_look_ns_.store(0, std::memory_order_relaxed);
   }
 }
 
 void PartitionedReceive::TellOfWait(bool waits) {
-  // Of less it would take nothing before the sender has moved it.
+  // The sender moves smaller units before the receiver could take them.
   if (waits && is_matched_.load(std::memory_order_acquire) && can_take_ &&
       units_.unit_bytes() >= kLeastAttended) {
     shm::StoreRelaxed(sender_words_.block().attending, round());
@@ -274,7 +274,7 @@ Failure PartitionedReceive::CheckPartner() {
   }
   std::lock_guard lock(mutex_);
   (void)MatchLocked();
-  // What it has sent before may have landed already.
+  // Data that the sender sent before its end may have landed already.
   const bool is_over = HasSenderEnded() && arrived_.FirstMissing(0, round() + 1) != units_.count();
   return is_over ? EndedFailure() : Failure();
 }
@@ -297,7 +297,7 @@ void PartitionedReceive::BeginRound() {
     round_.store(round() + 1, std::memory_order_relaxed);
     is_active_.store(true, std::memory_order_release);
     is_watched = !MatchLocked() || prequest_ != nullptr;
-    if (ClearLocked()) {  // what the sender has readied before waits for that
+    if (ClearLocked()) {  // parts that the sender has readied before wait for that
       next_look_ns_.store(0, std::memory_order_relaxed);
       (void)TakeReadyLocked();
     } else if (landing_.data != nullptr) {

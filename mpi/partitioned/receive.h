@@ -1,10 +1,10 @@
 // The receiving side of a partitioned message (MPI_Precv_init).
 //
-// A receive is posted for the sender's offer (offer.h). Once it is there, in whatever call, the
-// receiver answers where data go and which rounds it has begun. Data then arrive without it; but
-// where it can read a local sender's buffer, it takes what is ready from there while it waits or
-// asks. Where data cannot go to the program's buffer directly, they *land* in memory of the
-// library's, and are copied to their place in those calls.
+// A receive is posted for the sender's offer (offer.h). Once the offer is there, the receiver's
+// next call answers with the place for the data and the rounds that it has begun. Data then arrive
+// without its help; but where it can read a local sender's buffer, it takes ready parts from there
+// while it waits or asks. Where data cannot go to the program's buffer directly, they *land* in
+// memory of the library's, and are copied to their place in those calls.
 //
 // Calling thread: see request.h and partitioned.h.
 #pragma once
@@ -26,7 +26,7 @@ namespace ferry::mpi {
 
 class PartitionedReceive final : public Side {
  public:
-  // Errors of a receive.
+  // Makes the request, and posts the receive for the offer. Errors as of a receive.
   static Result<Ref<Request>> Make(const SideArguments& arguments);
 
   bool IsDone() override;
@@ -39,12 +39,13 @@ class PartitionedReceive final : public Side {
   Failure HasArrived(int partition, bool* has_arrived) override;
   Failure PrepareUnless(const std::atomic<bool>* is_cancelled) override;
 
-  // The library's thread answers the offer while the program does something else, and looks after
-  // what kernels wait for.
+  // The library's thread answers the offer while the program does something else, and completes
+  // receives for which kernels wait.
   bool IsBusy() override;
   Progress AdvanceAll() override;
 
-  // Answers the sender if it has come. False: it has not, or another thread is about it.
+  // Answers the sender's offer if it has come. False: it has not, or another thread is answering
+  // it.
   bool TryMatch();
   bool IsAwaited() override { return !is_matched_.load(std::memory_order_acquire); }
 
@@ -62,21 +63,21 @@ class PartitionedReceive final : public Side {
  private:
   explicit PartitionedReceive(const SideArguments& arguments) : Side(arguments) {}
   Failure Post();
-  // Whether the sender's offer is there by now.
+  // Returns true if the sender's offer is there by now.
   bool IsMatched();
   bool MatchLocked();
   void AnswerLocked();
   Failure MakeRoomLocked(ReceiverAnswer* answer);
   bool IsReachable(const shm::Location& where) const;
   bool HasSenderEnded() const;
-  // Once it is matched.
+  // Valid once the receive is matched.
   bool IsLonger() const { return static_cast<uint64_t>(total_bytes()) > units_.total_bytes(); }
   Units::Needed NeededFor(int partition) const;
-  // Once block_ is there.
+  // Valid once block_ is set.
   const ReceiverBlock& words() const {
     return *static_cast<const ReceiverBlock*>(static_cast<const void*>(block_.data));
   }
-  bool ClearLocked();  // whether there was something to tell
+  bool ClearLocked();  // true: there was something to tell
   void TellSender();
   // receive_moves.cc
   bool AdvanceLocked();
@@ -92,7 +93,8 @@ class PartitionedReceive final : public Side {
   Failure Place(uint64_t offset, uint64_t size_bytes, const std::byte* from) const;
   void Break(Failure failure);
 
-  // Under mutex_ until it is matched; what follows then is set once, before is_matched_.
+  // offer_ and posted_ change under mutex_ until the receive is matched; the members below are then
+  // set once, before is_matched_.
   Offer offer_;
   client::RequestHandle posted_ = 0;
   std::atomic<bool> is_matched_{false};
@@ -102,24 +104,24 @@ class PartitionedReceive final : public Side {
   Block block_;
   Block landing_;
   ArrivalWords arrived_;
-  std::unique_ptr<uint64_t[]> copied_;  // landing: `arrived` up to what is in its place
-  ArrivalWords visible_;                // what the program sees: arrived_, or copied_
+  std::unique_ptr<uint64_t[]> copied_;  // with a landing: arrivals that are in their place
+  ArrivalWords visible_;                // the words that the program sees: arrived_, or copied_
   bool can_take_ = false;
-  PeerData source_;  // then
+  PeerData source_;  // valid if can_take_
   Share share_;      // likewise
 
   std::atomic<bool> is_complete_{false};  // in this round
-  // The unit that the last look missed, and its word then.
+  // The first unit that was incomplete at the last look, and its word then.
   std::atomic<uint32_t> missed_unit_{0};
   std::atomic<uint64_t> missed_word_{0};
-  std::atomic<uint64_t> seen_left_{0};     // the sender's last LeftUnit that it has seen
-  std::atomic<uint64_t> next_look_ns_{0};  // at all units
+  std::atomic<uint64_t> seen_left_{0};     // the sender's LeftUnit at the last look
+  std::atomic<uint64_t> next_look_ns_{0};  // when all units are looked at again
 
   // Under mutex_.
-  uint64_t cleared_ = 0;        // as the sender was told
-  uint64_t took_ = 0;           // parts, in this round; as the sender was told
-  uint32_t taken_units_ = 0;    // units before have been taken, in this round
-  uint32_t visible_units_ = 0;  // likewise: are in their place
+  uint64_t cleared_ = 0;        // the last value of SenderBlock::cleared
+  uint64_t took_ = 0;           // parts taken in this round, as in SenderBlock::took
+  uint32_t taken_units_ = 0;    // units before this one have been taken, in this round
+  uint32_t visible_units_ = 0;  // units before this one are in their place
   std::vector<uint64_t> seen_;  // words of units that were not complete at the last look
   bool has_told_end_ = false;
 };

@@ -1,4 +1,4 @@
-// PartitionedReceive: what it takes from the sender, and what carries a round on to its end.
+// PartitionedReceive: taking parts from the sender, and carrying a round on to its end.
 #include <algorithm>
 #include <bit>
 #include <cstddef>
@@ -13,8 +13,9 @@
 namespace ferry::mpi {
 namespace {
 
-// It looks so often at the sender's words, which that is adding to; at once where the sender has
-// left it something. What is no full unit is taken if it has not changed between two looks.
+// How often the receiver looks at the sender's words, to which the sender is adding; it looks at
+// once where the sender has left it a unit. Parts of a unit that is not full are taken if the unit
+// has not changed between two looks.
 constexpr uint64_t kLookEveryNs = 2'000;
 
 }  // namespace
@@ -89,7 +90,7 @@ bool PartitionedReceive::AdvanceLocked() {
   return has_failed();
 }
 
-// Looks at what has arrived. Whether that is all.
+// Looks for parts that have arrived. Returns true if all have.
 bool PartitionedReceive::ArriveLocked() {
   CopyOutLocked();
   visible_units_ = visible_.FirstMissing(visible_units_, round());
@@ -108,7 +109,7 @@ bool PartitionedReceive::ArriveLocked() {
 
 // ---- Taking -------------------------------------------------------------------------------------
 
-// Whether there was something.
+// Takes all ready parts. Returns true if there were some.
 bool PartitionedReceive::TakeReadyLocked() {
   if (!can_take_ || cleared_ < round() || taken_units_ == units_.count()) {
     return false;
@@ -131,8 +132,8 @@ bool PartitionedReceive::TakeReadyLocked() {
   return has_taken;
 }
 
-// Of the units before `end`. `takes_stale`: also of those that are not full, what has not changed
-// since the last look. Whether there was something.
+// Takes parts of the units before `end`. `takes_stale`: also those of units that are not full and
+// have not changed since the last look. Returns true if it has taken some.
 bool PartitionedReceive::TakeOnceLocked(uint32_t end, bool takes_stale) {
   const uint64_t took = took_;
   for (uint32_t unit = taken_units_; unit < end;) {

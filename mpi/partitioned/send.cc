@@ -14,18 +14,20 @@
 namespace ferry::mpi {
 namespace {
 
-// The least that is worth being moved at once; local, of long messages, up to a sixteenth.
+// The fewest bytes that are worth being moved at once; for long messages to a local receiver, up to
+// a sixteenth of the message.
 constexpr uint64_t kLocalBytes = 16 << 10;
 constexpr uint64_t kMostLocalBytes = 64 << 10;
 constexpr uint64_t kRemoteBytes = 256 << 10;
-// The least pieces of large partitions.
+// The smallest pieces of large partitions.
 constexpr uint64_t kLocalPieceBytes = 64 << 10;
 constexpr uint64_t kRemotePieceBytes = 128 << 10;
 
 }  // namespace
 
-// What nobody can take from this side leaves at once. Memory that only streams reach is copied by
-// the driver, to which each copy is work: there pieces would cost more than they bring.
+// Cuts the send into units. Partitions that a local receiver cannot take from the buffer have the
+// smallest units, and leave at once. Memory that only streams reach is copied by the driver, to
+// which each copy is work: there pieces would cost more than they bring.
 Units PartitionedSend::Cut(const SideArguments& arguments, const UnitLimits& limits) const {
   Units units{
       .partitions = partitions_,
@@ -59,7 +61,7 @@ PartitionedSend::~PartitionedSend() {
   }
 }
 
-// Whether the receiver can take what is ready from the buffer.
+// Returns true if the receiver can take ready parts from the buffer.
 bool PartitionedSend::CanBeRead() const {
   if (!is_local_ || !payload_.is_dense() || is_own_) {
     return is_own_ && payload_.is_dense();
@@ -118,7 +120,7 @@ Failure PartitionedSend::SendOffer() {
              : FailureOf(front_end->messages->StartSend(message, &offer_handle_));
 }
 
-// The message waits where its lane is full.
+// Returns true once the offer has left: it waits while its lane is full.
 bool PartitionedSend::IsOfferGone() {
   client::Completion completion;
   if (offer_handle_ != 0 && front_end->messages->TestNow(offer_handle_, &completion)) {
@@ -127,8 +129,8 @@ bool PartitionedSend::IsOfferGone() {
   return offer_handle_ == 0;
 }
 
-// The offer of a send that nobody has received may wait for its receive for ever, where it has
-// found no place in the lane.
+// Cancels an offer that has found no place in the lane: without a matching receive it would wait
+// there for ever.
 void PartitionedSend::GiveUp() {
   std::lock_guard lock(mutex_);
   if (!IsOfferGone()) {
@@ -140,7 +142,7 @@ void PartitionedSend::GiveUp() {
 
 bool PartitionedSend::TryLeaveLocked() {
   SenderBlock& block = words_.block();
-  shm::StoreRelease(block.sender_ended, 1);  // for a receiver of the node that comes yet
+  shm::StoreRelease(block.sender_ended, 1);  // for a receiver of the node that calls its init later
   const bool is_gone = front_end->peers->PeerState(peer_) != ErrorCode::kOk;
   // The library names the offer; a thread may write to the receiver yet.
   if (!IsOfferGone() || acting_.load(std::memory_order_acquire) != 0) {
@@ -160,7 +162,7 @@ bool PartitionedSend::TryLeaveLocked() {
   if (context_ != nullptr) {
     (void)front_end->one_sided->Quiet(context_, nullptr);
   }
-  // What another node has sent may still come.
+  // Stores from another node may still come.
   if (!is_gone || is_local_) {
     GiveBlock(&block_);
   }

@@ -1,9 +1,9 @@
 // The sending side of a partitioned message (MPI_Psend_init).
 //
 // Ready marks partitions by one atomic exchange for each unit, or by a store where the thread is
-// alone in the library and does not complete the unit; who completes one whose round the receiver
-// has cleared moves it at once. The rest is moved by the receiver, if it is local and can read the
-// buffer, and by this side's other calls, or the library's thread, where it cannot.
+// alone in the library and does not complete the unit; a thread that completes a unit whose round
+// the receiver has cleared moves it at once. The receiver moves the rest, if it is local and can
+// read the buffer; otherwise this side's other calls, or the library's thread, move it.
 //
 // Calling thread: see request.h and partitioned.h.
 #pragma once
@@ -40,7 +40,7 @@ class PartitionedSend final : public Side {
   Failure HasArrived(int partition, bool* has_arrived) override;
   Failure PrepareUnless(const std::atomic<bool>* is_cancelled) override;
 
-  // The library's thread carries it on: data of which the receiver cannot take.
+  // The library's thread moves the data that the receiver cannot take.
   bool IsBusy() override;
   Progress AdvanceAll() override;
 
@@ -83,7 +83,8 @@ class PartitionedSend final : public Side {
   const std::byte* SourceAt(uint64_t offset, uint64_t size_bytes);
   bool IsSourceByStream() const { return is_by_stream_ && packed_ == nullptr; }
   void BreakBy(ErrorCode error);
-  // The receiver has said that it takes nothing, readable or not.
+  // Returns true if the receiver has said that it takes nothing, whether or not it can read the
+  // buffer.
   bool IsLeftAlone() const {
     return is_settled_.load(std::memory_order_acquire) && answer_.can_take == 0;
   }
@@ -123,7 +124,7 @@ class PartitionedSend final : public Side {
 
   std::atomic<uint64_t> left_{0};  // PartsOfRound: how many were left to the receiver
   std::atomic<bool> needs_quiet_{
-      false};  // remote: something of this round is read until the context is quiet
+      false};  // remote: puts of this round read the buffer until the context is quiet
 
   // Under mutex_. Units before these have been readied, taken, and have arrived, in this round.
   uint32_t readied_units_ = 0;
@@ -136,8 +137,8 @@ class PartitionedSend final : public Side {
   bool has_told_end_ = false;
 
   // Threads in Ready that have made a unit full, or are about to: while there are any the request
-  // stays, even if others have seen the unit, ended the round and freed it. Remote: they may be
-  // about to put what they have taken, too. On a line of its own.
+  // stays, even if others have seen the unit, ended the round and freed it. For a remote receiver
+  // they may also be about to put parts that they have taken. On a line of its own.
   alignas(64) std::atomic<uint32_t> acting_{0};
 };
 

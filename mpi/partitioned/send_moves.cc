@@ -11,16 +11,18 @@
 namespace ferry::mpi {
 namespace {
 
-// A unit that is copied sooner than a receiver that attends sees it is not left to it.
+// A smaller unit is not left to an attending receiver: copying it takes less time than the receiver
+// needs to see it.
 constexpr uint64_t kLeastLeft = 8 << 10;
-// Where so little is copied, an atomic addition in the receiver's memory would take longer.
+// Where so few bytes are copied, an atomic addition in the receiver's memory would take longer.
 constexpr uint64_t kQuickBytes = 4 << 10;
-// Between nodes: what goes in one message of its own.
+// Between nodes: the longest put that goes in one message of its own.
 constexpr uint64_t kShortPut = 8 << 10;
-// What the receiver cannot take by itself, and is not a full unit, is moved once it has not changed
-// for so long.
+// The sender moves parts of a unit that is not full, and that the receiver cannot take by itself,
+// once the unit has not changed for this time.
 constexpr uint64_t kStaleNs = 10'000;
-// The same of what kernels have readied; to know that may take a copy from the device.
+// That time for parts that kernels have readied, since a look at those may need a copy from the
+// device.
 constexpr uint64_t kStaleOfKernelsNs = 50'000;
 
 }  // namespace
@@ -98,7 +100,7 @@ void PartitionedSend::MoveBits(uint32_t unit, uint64_t bits, uint64_t round) {
   if (bits == 0) {
     return;
   }
-  // What lands at another node is copied from there while other pieces are on their way.
+  // The remote receiver copies pieces out of its landing while other pieces are on their way.
   const bool is_piece_by_piece = !is_local_ && units_.pieces != 1 && answer_.is_landing != 0;
   while (bits != 0) {
     const Units::Run run = Units::TakeRun(&bits, is_piece_by_piece ? 1 : kPartitionsPerUnit);
@@ -116,7 +118,7 @@ void PartitionedSend::BreakBy(ErrorCode error) {
                      : std::move(failure));
 }
 
-// Packed, if need be. Null: it could not be, and that is noted.
+// The source of the data, packed if need be. Null: packing has failed, and the failure is noted.
 const std::byte* PartitionedSend::SourceAt(uint64_t offset, uint64_t size_bytes) {
   if (packed_ == nullptr) [[likely]] {
     return static_cast<const std::byte*>(payload_.data()) + offset;
@@ -229,8 +231,8 @@ bool PartitionedSend::AdvanceLocked() {
   return is_done_ = has_failed();
 }
 
-// What kernels have readied of units that stay incomplete, and what ferryd cannot move: it never
-// arrives, and the other side has to hear of it.
+// Marks partitions that kernels have readied in units that stay incomplete. Breaks the message if
+// ferryd cannot move a unit: that never arrives, and the other side has to hear of it.
 void PartitionedSend::FlushLocked(uint64_t this_round) {
   const uint64_t now_ns = MonotonicNs();
   if (now_ns >= next_flush_ns_) {
@@ -242,7 +244,7 @@ void PartitionedSend::FlushLocked(uint64_t this_round) {
   }
 }
 
-// A receiver whose kernels wait may have no host that takes what is ready.
+// Moves ready units. A receiver whose kernels wait may have no host thread that takes them.
 void PartitionedSend::MoveReadyLocked(uint64_t this_round) {
   const bool may_take = answer_.can_take == 0 || prequest_ != nullptr;
   const uint64_t now_ns = may_take ? MonotonicNs() : 0;
@@ -270,7 +272,7 @@ void PartitionedSend::MoveReadyLocked(uint64_t this_round) {
   }
 }
 
-// What has not changed since the last look.
+// Moves ready parts of a unit that has not changed since the last look.
 void PartitionedSend::MoveStale(uint32_t unit, uint64_t this_round) {
   const uint64_t ready = shm::LoadAcquire(words_.of(unit).ready);
   if (std::exchange(seen_[unit], ready) != ready) {
@@ -279,8 +281,9 @@ void PartitionedSend::MoveStale(uint32_t unit, uint64_t this_round) {
   MoveBits(unit, words_.Take(unit, this_round, false), this_round);
 }
 
-// Local: all has arrived; the receiver moves some of it. Remote: all was put, and the puts are
-// over; the context is quiet, too, while a thread is about to put what it has taken.
+// Returns true if the round is over. Local: all parts have arrived, of which the receiver moves
+// some. Remote: all parts were put, and the puts are over. A quiet context is not enough, since a
+// thread may be about to put parts that it has taken.
 bool PartitionedSend::IsOverLocked(uint64_t this_round) {
   if (is_local_) {
     arrived_units_ = arrived_.FirstMissing(arrived_units_, this_round);
@@ -303,7 +306,7 @@ bool PartitionedSend::IsOverLocked(uint64_t this_round) {
   return true;
 }
 
-// What kernels have asked ferryd for.
+// Returns true if all that kernels have asked ferryd for is over.
 bool PartitionedSend::AreAskedLocked(uint64_t this_round) {
   Failure failure;
   if (prequest_ != nullptr && !prequest_->AreAsked(this_round, &failure)) {

@@ -127,8 +127,8 @@ void Side::AwaitUntil(bool (*done)(void*), void* argument) {
   }
 }
 
-// What comes between the last look and the sleep is told: whoever brings it looks whether this side
-// rests after that.
+// An event between the last look and the sleep ends the sleep: the side that causes it looks
+// afterwards whether this side rests.
 void Side::WaitUntil(bool (*done)(void*), void* argument) {
   using From = client::WordWait::From;
   const bool has_kernels = WaitsForCpuKernels();

@@ -1,9 +1,8 @@
-// What the two sides of a partitioned message have alike: a persistent request, its rounds and
-// failures, how it waits, and what becomes of it once the program has freed it.
+// Side: the common part of the two sides of a partitioned message: a persistent request, its rounds
+// and failures, its waits, and its end once the program has freed it.
 //
-// A side that is freed before the other one is may still be written to, by the other side, and has
-// to tell it that it is gone. So it stays, as an *orphan*, until the two have told each other
-// (orphans.h).
+// The other side may still write to a side that is freed first, and has to be told of its end. So
+// the freed side stays, as an *orphan*, until the two have told each other (orphans.h).
 //
 // Calling thread: see request.h and partitioned.h.
 #pragma once
@@ -37,7 +36,7 @@ struct SideArguments {
 class Side : public Request, public Partitioned, public PrequestSource, public Watched {
  public:
   void AwaitUntil(bool (*done)(void*), void* argument) override;
-  // Waits for words, as no other request does.
+  // True: unlike other requests it waits for words in shared memory.
   bool is_watched() const override { return true; }
   bool is_persistent() const override { return true; }
   bool is_active() const override { return is_active_.load(std::memory_order_acquire); }
@@ -53,11 +52,12 @@ class Side : public Request, public Partitioned, public PrequestSource, public W
   Failure Cancel() override;
   int32_t awaited_peer() const override { return static_cast<int32_t>(peer_); }
   Comm* comm() const override { return comm_.get(); }
-  // The program's looks are none for the library's thread; what nobody is told of is looked at.
+  // False for both: the program's own calls do not replace those of the library's thread, and no
+  // event announces changes of the words, so that the thread has to look.
   bool IsLookedAfter() override { return false; }
   bool IsAnnounced() const override { return false; }
   void Abandon() override {}
-  // The other side hears of it at once, whoever else has a part in this one for a while.
+  // Tells the other side of the end at once, even if other references keep this side for a while.
   void Unpublish(MPI_Request handle) override;
 
   // The round that is under way, or was the last one; 0: none has begun.
@@ -66,60 +66,65 @@ class Side : public Request, public Partitioned, public PrequestSource, public W
   bool is_local() const { return is_local_; }
   const Payload& payload() const { return payload_; }
 
-  // For one that is freed: does what there is to do. True: nobody else counts on it any more.
+  // Carries on the end of a side that is freed. True: the other side does not use it any more.
   bool TryLeave();
-  // Whether the library or a thread still names it, so that it stays even at the end of MPI.
+  // Returns true if the library or a thread still uses it, so that it stays even at the end of MPI.
   virtual bool IsNamed() { return false; }
-  // Whether that has to be asked again soon, since the other side may be waiting for it.
+  // Returns true if TryLeave has to be called again soon, since the other side may be waiting for
+  // it.
   virtual bool IsAwaited() = 0;
 
  protected:
   explicit Side(const SideArguments& arguments);
 
-  // Becomes an orphan.
+  // Makes the side an orphan.
   void Destroy() override;
-  // TryLeave, until it is true for the first time; under mutex_.
+  // TryLeave calls it, under mutex_, until it returns true for the first time.
   virtual bool TryLeaveLocked() = 0;
 
   // Begins the next round: round_, then is_active_.
   virtual void BeginRound() = 0;
-  // Why no round can begin.
+  // Fails if no round can begin, with the reason.
   virtual Failure CheckPartner() = 0;
-  // Local: whether either side reaches the other's private memory. Both know the same.
+  // For a local peer: returns true if each side can copy to and from the other's private memory.
+  // Both sides get one answer.
   bool ReachEachOther() const;
-  // Tells the other side, if it is known and local, whether this one sleeps: then it is to be
+  // Tells the other side, if it is known and local, whether this one sleeps, so that it has to be
   // woken.
   virtual void TellOfRest(bool rests) = 0;
-  // It has got a Prequest, or has none any more.
+  // Called when the side has got a Prequest, or has none any more.
   virtual void TellOfPrequest() {}
-  // A thread begins to wait for it, or ceases to.
+  // Called when a thread begins to wait for the side, and when it ends its wait.
   virtual void TellOfWait(bool /*waits*/) {}
-  // Whether it waits for kernels that run on the CPUs of this node.
+  // Returns true if the side waits for kernels that run on the CPUs of this node.
   virtual bool WaitsForCpuKernels() const { return HasCpuKernels(); }
   bool HasCpuKernels() const {
     return has_prequest_.load(std::memory_order_relaxed) && prequest_ != nullptr &&
            prequest_->is_on_cpus();
   }
-  // Whether something may have come since the last look, for all that two loads can tell.
+  // Returns false if nothing has come since the last look; costs two loads.
   virtual bool HasNews() { return true; }
 
-  // The first failure counts; the request is of no use any more. `error`: for waits of kernels.
+  // Notes the first failure: the request cannot be used any more. `error` ends the waits of
+  // kernels.
   void SetFailure(Failure failure, ErrorCode error = ErrorCode::kInvalidRequest);
-  // Waits until done(argument), which the other side's init brings about. Its death is a failure.
+  // Waits until done(argument) is true, which the other side's init causes. Fails if that rank
+  // dies.
   Failure AwaitPartner(bool (*done)(void*), void* argument);
   bool has_failed() const { return has_failed_.load(std::memory_order_acquire); }
-  // Ok: it has not failed.
+  // Ok: the request has not failed.
   Failure failure() const;
-  // The same after a wait, which the rank's poison ends, too.
+  // The failure after a wait: also that of the rank's poison, which ends waits, too.
   Failure RoundFailure();
-  // For one that misses something: notes the failure if the other side is not there any more.
-  // `has_ended`: it has freed its request. What came before that is looked at once more, so only
-  // the second call notes it.
+  // Called by a side that still misses data: notes a failure if the other side has gone.
+  // `has_ended`: it has freed its request. Only the second such call notes the failure, so that the
+  // caller looks once more for data that came before the end.
   void LookForEnd(bool has_ended);
 
   static Failure EndedFailure();
 
-  // After the round is over, by whatever thread: a thread of this rank may rest until then.
+  // Called by the thread that has found the round over: wakes a thread of this rank that may rest
+  // until then.
   void TellOwnThread();
 
   int64_t total_bytes() const { return payload_.size_bytes(); }
@@ -136,7 +141,7 @@ class Side : public Request, public Partitioned, public PrequestSource, public W
   const uint32_t partitions_;
   const Payload payload_;  // of all partitions
   const bool is_by_stream_;
-  std::mutex mutex_;  // guards what the two kinds say
+  std::mutex mutex_;  // guards the members that the two derived classes name
   // Changes under mutex_; while the request is active only from null, before has_prequest_.
   std::shared_ptr<Prequest> prequest_;
   std::atomic<bool> has_prequest_{false};  // for the library's thread

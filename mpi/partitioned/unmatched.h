@@ -1,6 +1,6 @@
-// Receives whose sender has not made its init yet, where there are devices: a sender that makes a
-// Prequest waits for the answer of the receiver, which the program may have no other call for. So
-// the library's thread gives it.
+// Receives whose sender has not called its init yet, where there are devices. A sender that makes a
+// Prequest waits for the receiver's answer, and the receiver's program may make no call that gives
+// it. So the library's thread gives it.
 //
 // Calling thread: any. Nothing blocks, but for the start of that thread.
 #pragma once
@@ -9,11 +9,11 @@ namespace ferry::mpi {
 
 class PartitionedReceive;
 
-// Looks after it until it is matched, or forgotten.
+// Watches the receive until it is matched, or forgotten.
 void WatchUnmatched(PartitionedReceive* receive);
-// It is freed. Does nothing for one that is not watched.
+// Stops watching a receive that is freed. Does nothing if it is not watched.
 void ForgetUnmatched(PartitionedReceive* receive);
-// Answers all whose sender has come.
+// Answers the offers of all watched receives whose sender has come.
 void AnswerUnmatched();
 
 }  // namespace ferry::mpi

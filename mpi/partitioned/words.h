@@ -1,10 +1,11 @@
-// How the words of the shared blocks (shared_words.h) are used: who readies partitions, who takes
-// them, and how that fits with the receiver's word that data may be moved.
+// SenderWords and ArrivalWords: how partitions are readied and taken by the words of the shared
+// blocks (shared_words.h), and how that fits with the receiver's word `cleared`, which allows data
+// to be moved.
 //
-// A part is moved once: by whoever takes its bit, and that only in a round that the receiver has
-// cleared. The sender adds to `ready` and then looks at `cleared`; the receiver raises
-// `cleared` and then looks at `ready`; all four in one order that both agree on. So at least one of
-// the two sees what the other has done, and takes the partition.
+// A part is moved once: by the thread that takes its bit, and only in a round that the receiver has
+// cleared. The sender adds to `ready` and then looks at `cleared`; the receiver raises `cleared`
+// and then looks at `ready`; all four in one order that both agree on. So at least one of the two
+// sees what the other has done, and takes the partition.
 //
 // Calling thread: any, of any process that maps the block. Nothing blocks.
 #pragma once
@@ -23,19 +24,19 @@ namespace ferry::mpi {
 
 // How two sides that copy share the work. The receiver begins with the first parts and the sender
 // with the last ones, each with large copies of its half: so in each round it mostly copies the
-// same data, and finds them in its core's caches. Who is through with its half helps the other one,
-// and leaves it half of what it finds there.
+// same data, and finds them in its core's caches. A side that has copied its half helps the other
+// one, and leaves it half of the parts that are ready there.
 class Share {
  public:
-  Share() = default;  // all that there is
+  Share() = default;  // takes all ready parts
   Share(const Units& units, bool is_last)
       : units_(units),
         is_last_(is_last),
         least_(PartsOf(kLeastCopied)),
         most_(std::max(PartsOf(units.bytes_at_once()), least_)) {}
 
-  // Of a unit's parts that are there to be taken. `is_alone`: nothing else is, so some of it is
-  // left to the other side, too.
+  // Chooses this side's share of a unit's parts that can be taken. `is_alone`: no other unit can be
+  // taken, so the share leaves some parts to the other side.
   uint64_t In(uint32_t unit, uint64_t bits, bool is_alone) const {
     if (most_ == 0 || units_.PartsIn(unit) <= least_) {
       return bits;
@@ -45,12 +46,12 @@ class Share {
     const uint32_t count = own != 0 && !is_alone ? most_ : std::clamp(half, least_, most_);
     return RunOf(own != 0 ? own : bits, count).bits();
   }
-  // Whether some of the unit lies in this side's half.
+  // Returns true if some parts of the unit lie in this side's half.
   bool IsOwn(uint32_t unit) const { return most_ == 0 || OwnOf(unit) != 0; }
   bool is_last() const { return is_last_; }
 
  private:
-  // Less is not worth a copy of its own.
+  // Fewer bytes are not worth a copy of their own.
   static constexpr uint64_t kLeastCopied = 64 << 10;
 
   uint32_t PartsOf(uint64_t bytes) const {
@@ -92,14 +93,15 @@ class SenderWords {
   }
 
   // Marks partitions of the unit. Those that were marked before stay as they are. `acting`, if not
-  // null: has one more before the unit can be seen to be full with that, and still has it if
-  // is_full is returned. Where it is not, the block may be gone at once: the round may have ended.
+  // null, is incremented before other threads can see that these partitions make the unit full, and
+  // stays so if is_full is returned. Otherwise the block may be gone at once, since the round may
+  // have ended.
   struct Marked {
-    uint64_t again;  // these were
-    bool is_full;    // with these all of them are
+    uint64_t again;  // bits that were marked before
+    bool is_full;    // these bits have made the unit full
   };
-  // Exchanges, not an addition: so what is wrong in the program disturbs nothing, and a caller
-  // knows before others do that it makes the unit full.
+  // It exchanges the word rather than add to it: so a program's error does not disturb the word,
+  // and a caller knows before other threads do that it makes the unit full.
   Marked Mark(uint32_t unit, uint64_t bits, uint64_t round,
               std::atomic<uint32_t>* acting = nullptr) const {
     UnitWords& words = of(unit);
@@ -123,8 +125,8 @@ class SenderWords {
       }
     }
   }
-  // The same by a thread beside which nobody marks or acts: only what makes the unit full costs
-  // more than a store.
+  // Mark for a thread that is the only one to mark or act: only the call that makes the unit full
+  // costs more than a store.
   Marked MarkAlone(uint32_t unit, uint64_t bits, uint64_t round,
                    std::atomic<uint32_t>* acting) const {
     UnitWords& words = of(unit);
@@ -133,7 +135,7 @@ class SenderWords {
     const uint64_t before = BitsIn(seen, round, full);
     const uint64_t fresh = bits & ~before;
     const Marked marked{bits & before, fresh != 0 && before + fresh == full};
-    // Pairs as Mark does.
+    // Pairs as in Mark.
     if (marked.is_full) {
       acting->store(acting->load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
       (void)shm::Exchange(words.ready, seen + fresh, std::memory_order_seq_cst);
@@ -142,20 +144,20 @@ class SenderWords {
     }
     return marked;
   }
-  // Whether data of this round may be moved.
+  // Returns true if the receiver allows data of this round to be moved.
   bool IsCleared(uint64_t round) const {
     return shm::Load(block_->cleared, std::memory_order_seq_cst) >= round;
   }
 
-  // Takes what is ready and not taken by others, or its share of it; 0: nothing, also once the
-  // round is over. The caller moves it. The round has been cleared.
+  // Takes parts that are ready and not taken yet, or this side's share of them. Returns their bits,
+  // which the caller moves; 0: none, also once the round is over. Call it only in a cleared round.
   uint64_t Take(uint32_t unit, uint64_t round, bool only_full, const Share& share = {},
                 bool is_alone = false) const {
     UnitWords& words = of(unit);
     const uint64_t full = units_.FullOf(unit);
     uint64_t taken = shm::LoadAcquire(words.taken);
     while (BitsIn(taken, round, full) < full) {
-      // Pairs with Mark. Of a later round only if `taken` has changed, too.
+      // Pairs with Mark. The bits are of a later round only if `taken` has changed, too.
       const uint64_t ready =
           BitsIn(shm::Load(words.ready, std::memory_order_seq_cst), round, full) & full;
       const uint64_t all = ready & ~BitsIn(taken, round, full);
@@ -178,7 +180,8 @@ class SenderWords {
   bool IsReady(uint32_t unit, uint64_t round) const {
     return ReadyBits(unit, round) == units_.FullOf(unit);
   }
-  // Whether the unit that a side would look at after this one has been taken, or there is none.
+  // Returns true if parts of the unit at which a side would look next have been taken, or there is
+  // no such unit.
   bool IsNextTaken(uint32_t unit, uint64_t round, const Share& share) const {
     if (share.is_last()) {
       return unit == 0 || TakenBits(unit - 1, round) != 0;
@@ -196,7 +199,7 @@ class SenderWords {
   uint64_t stride_ = 0;
 };
 
-// The words of arrivals, of a receiver's block or in the like of it.
+// The words of arrivals, in a receiver's block or in an array of the same form.
 class ArrivalWords {
  public:
   ArrivalWords() = default;
@@ -204,14 +207,14 @@ class ArrivalWords {
 
   bool is_there() const { return words_ != nullptr; }
   uint64_t& of(uint32_t unit) const { return words_[unit]; }
-  // The data are there. Before the caller looks whether the receiver rests.
+  // Marks parts whose data are there. Call it before looking whether the receiver rests.
   void Add(uint32_t unit, uint64_t bits) const {
     // Pairs with Bits of the receiver's threads: publishes the data.
     (void)shm::FetchAdd(words_[unit], bits, std::memory_order_seq_cst);
   }
-  // The same of all of the unit's parts at once, by the only one who moves any of them in this
-  // round. Does not wait for the line: the caller may look too early whether the receiver rests, so
-  // that this rests its time out, which is rare.
+  // Marks all parts of the unit as arrived. The calling thread must be the only mover of the unit
+  // in this round. Does not wait for the cache line: the caller may look too early whether the
+  // receiver rests, so that the receiver rests its time out, which is rare.
   void Fill(uint32_t unit, uint64_t round) const {
     shm::StoreRelease(words_[unit], BaseOf(round + 1, units_.FullOf(unit)));  // Pairs likewise.
   }
@@ -221,7 +224,7 @@ class ArrivalWords {
   bool IsFull(uint32_t unit, uint64_t round) const {
     return Bits(unit, round) == units_.FullOf(unit);
   }
-  // Whether these parts are there, in a round of which the words tell.
+  // Returns true if these parts have arrived in `round`, which is the words' current round.
   bool Have(const Units::Needed& needed, uint64_t round) const {
     const uint32_t last_unit = units_.UnitOfPart(needed.last);
     for (uint32_t unit = units_.UnitOfPart(needed.first); unit <= last_unit; ++unit) {

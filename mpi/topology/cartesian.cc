@@ -136,7 +136,7 @@ std::vector<int> Divisors(int value) {
   return divisors;
 }
 
-// Whether base^exponent >= bound.
+// Returns true if base^exponent >= bound.
 bool PowerReaches(int64_t base, int exponent, int64_t bound) {
   int64_t power = 1;
   for (int i = 0; i < exponent && power < bound; ++i) {

@@ -24,7 +24,7 @@ std::string NamedDirectory(const CtlArguments& arguments, const config::Options&
   return by_flag || by_variable || !is_usual ? options.run_directory : "";
 }
 
-// Whether nobody serves there, or not for this user.
+// Returns true if no daemon serves there, or none that serves this user.
 bool IsForOthers(const Status& status) {
   return status.code() == ErrorCode::kNoDaemon || status.code() == ErrorCode::kPermissionDenied;
 }

@@ -1,9 +1,9 @@
 // The commands of ferryctl about daemons: those that look at them (questions.cc), and those that
 // change what one does, which are for its administrators (orders.cc). In a daemon that serves all
-// users an ordinary user sees only his own jobs.
+// users an ordinary user sees only the user's own jobs.
 //
 // Main thread. Each blocks for as long as daemons take to answer, Top and Watch until their end,
-// and Drain until no job runs. Errors: those of choice.h, and the daemon's.
+// and Drain until no job runs. Errors: those of choice.h, and those of the daemon.
 #pragma once
 
 #include "common/status.h"
@@ -23,13 +23,13 @@ Status Links(const CtlArguments& arguments);
 Status Gpus(const CtlArguments& arguments);
 // Explains a rank, all ranks of a job, or every rank that waits.
 Status Why(const CtlArguments& arguments);
-// Shows rates between one look and the next, until the count is reached or somebody ends it.
+// Shows the rates between one look and the next, until the count is reached or the user ends it.
 Status Top(const CtlArguments& arguments);
-// For administrators.
+// Prints the daemon's status at each interval, until the daemon ends. For administrators.
 Status Watch(const CtlArguments& arguments);
 
-// Connects to the daemon that choice.h chooses. kPermissionDenied says what an ordinary user may do
-// instead.
+// Connects to the daemon that choice.h chooses. kPermissionDenied, with a text that says what an
+// ordinary user may do instead.
 StatusOr<AdminClient> ConnectAsAdministrator(const CtlArguments& arguments);
 
 Status Drain(const CtlArguments& arguments);
@@ -37,7 +37,7 @@ Status Shutdown(const CtlArguments& arguments);
 // The daemon sends the trace and this program writes it, with the caller's rights.
 Status Trace(const CtlArguments& arguments);
 Status Faults(const CtlArguments& arguments);
-// Takes direct links of a job, or of one rank of it, back.
+// Takes back the direct links of a job, or of one rank of it.
 Status TakeLinks(const CtlArguments& arguments);
 
 }  // namespace ferry::tools

@@ -44,7 +44,7 @@ Status Doctor(const CtlArguments& arguments) {
                              : Status(ErrorCode::kSystem, "doctor found problems: see above");
 }
 
-// Asks no daemon. For as long as somebody may measure.
+// Serves memory to the other node's measurement, until it is interrupted. Asks no daemon.
 Status ServeTune(const config::Options& options, const CtlArguments& arguments) {
   const StatusOr<std::unique_ptr<MemoryServer>> server = Serve(options, arguments.tune);
   FERRY_RETURN_IF_ERROR(server.status());
@@ -63,7 +63,7 @@ void SayHowToKeep(const char* what) {
   std::fprintf(stderr, "ferryctl: no file was written; --output FILE writes %s\n", what);
 }
 
-// What tuning by jobs has found, as JSON, as the contents of a file, and in words.
+// The results of tuning by jobs, as JSON, as the contents of a file, and in words.
 struct Found {
   ordered_json json;
   std::string file;

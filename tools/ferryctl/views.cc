@@ -239,7 +239,7 @@ View WaitingView(const control::WhyReply& reply, const Terminal& terminal) {
   std::string troubles;
   for (const control::RankWait* rank : ranks) {
     view.json["ranks"].push_back(RankJson(*rank));
-    const bool joins = rank->state() == "joins";  // nobody knows since when
+    const bool joins = rank->state() == "joins";  // the time of its start is unknown
     table.AddRow({rank->job_id() + "." + std::to_string(rank->rank()),
                   rank->pid() == 0 ? "" : std::to_string(rank->pid()),
                   joins ? "" : DurationText(rank->waits_ms()), std::to_string(rank->unfinished()),

@@ -1,4 +1,5 @@
-// What ferryctl shows, as JSON and as text for people. Views are pure; any thread.
+// Views: the output of ferryctl, as JSON and as text for people. Views are pure functions; any
+// thread.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -16,13 +17,13 @@ namespace ferry::tools {
 // One line for each daemon: what it serves, or why it does not answer.
 View ListView(const std::vector<MetDaemon>& daemons, const Terminal& terminal = {});
 
-// For one rank, all that is known; for several (`all` was asked), a line each.
+// For one rank, all that the daemon knows of it; for several (`all`), a line each.
 View WhyView(const std::string& job_id, bool all, const control::WhyReply& reply,
              const Terminal& terminal = {});
-// Ranks of any jobs that wait, the longest first.
+// The ranks of all jobs that wait, the longest wait first.
 View WaitingView(const control::WhyReply& reply, const Terminal& terminal = {});
 
-// A line per finding, and under it what to do.
+// One line for each finding, and below it the advice.
 View DoctorView(const std::vector<Finding>& findings, const Terminal& terminal = {});
 
 // ---- Printing: main thread ----

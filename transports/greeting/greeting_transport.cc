@@ -15,7 +15,7 @@ namespace {
 
 static_assert(kGreetingOverheadBytes == sizeof(Envelope));
 
-// What the transport had no slot for is tried again so soon.
+// The pause before a message for which the transport had no slot is tried again.
 constexpr uint64_t kRetryNs = 1'000'000;
 constexpr uint64_t kLongestProbePauses = 64;
 
