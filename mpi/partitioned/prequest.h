@@ -139,7 +139,7 @@ class Prequest {
   void EndWaits(ErrorCode error);
 
  private:
-  // What Flush knows of a unit in a round.
+  // The record that Flush keeps of a unit in a round.
   struct Flushed {
     uint64_t round = 0;
     uint64_t counter = 0;  // at the last look
