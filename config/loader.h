@@ -9,8 +9,8 @@
 namespace ferry::config {
 
 // Reads command-line flags, --name=value or --name value, with - and _ alike in names: all
-// `arguments` (without the program's name) into `options`; what is no flag is an error. Any thread;
-// nothing blocks. Errors: kConfiguration, naming the flag.
+// `arguments` (without the program's name) into `options`; an argument that is no flag is an error.
+// Any thread; nothing blocks. Errors: kConfiguration, naming the flag.
 Status ApplyFlags(std::span<const char* const> arguments, Options* options);
 
 // Defaults, then the TOML file that --config_file or FERRY_CONFIG_FILE names (none otherwise), then

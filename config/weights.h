@@ -1,5 +1,5 @@
-// The text of an option that weighs ranks, or users: "RANK:WEIGHT,...", such as "0:4,7:2". Empty:
-// none.
+// Reads the text of an option that gives ranks, or users, weights: "RANK:WEIGHT,...", such as
+// "0:4,7:2". Empty: no weights.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace ferry::config {
 
-// The weights by number. `whose` ("rank", "uid") is what the numbers name. kConfiguration says
-// which part is wrong, and why.
+// Returns the weights by number. `whose` says what the numbers name: "rank" or "uid".
+// kConfiguration says which part of the text is wrong, and why.
 StatusOr<std::map<uint32_t, uint32_t>> ParseWeights(const std::string& text,
                                                     const std::string& whose);
 

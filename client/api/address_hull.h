@@ -1,5 +1,5 @@
-// A range of addresses that holds all of some kind of memory, and whatever lies in between: one
-// look at it tells that most other memory is none of that kind.
+// AddressHull: the range of addresses around all memory of one kind, gaps included. One comparison
+// tells for most other memory that it is not of that kind.
 //
 // It only grows. Calling thread: Contains from any; Add one at a time. Nothing blocks.
 #pragma once
@@ -17,7 +17,8 @@ class AddressHull {
            address < end_.load(std::memory_order_relaxed);
   }
   bool is_empty() const { return end_.load(std::memory_order_relaxed) == 0; }
-  // Before anybody is told of that memory: so who has its address finds it here.
+  // Call it before the memory's address is given to any caller, so that each thread with the
+  // address finds it here.
   void Add(const void* base, uint64_t size_bytes) {
     const auto begin = reinterpret_cast<uintptr_t>(base);
     if (begin < begin_.load(std::memory_order_relaxed)) {
@@ -29,7 +30,8 @@ class AddressHull {
   }
 
  private:
-  // Two words, each of which goes one way only: what was inside stays inside at every moment.
+  // begin_ only falls and end_ only grows, so an address that was inside stays inside at every
+  // moment.
   std::atomic<uintptr_t> begin_{UINTPTR_MAX};
   std::atomic<uintptr_t> end_{0};
 };

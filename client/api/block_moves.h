@@ -1,6 +1,6 @@
 // Moves of many blocks that CPUs may not reach.
 //
-// Calling thread: any. They block until they are done.
+// Calling thread: any. MoveBlocks blocks until all blocks are moved.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,9 @@
 namespace ferry::client {
 
 // Moves blocks into packed host memory, or out of it. `by_stream`: only streams reach the blocks;
-// then one step of their device moves all of them, if it has a kernel for that, else one step each.
-// `copies` has Copy and CopyStrided: a FrontEnd, or gpu::CopyStreams, whose errors it returns.
+// then one step of their device moves all of them, if the device has a kernel for that, else one
+// step moves each block. `copies` has Copy and CopyStrided: a FrontEnd, or gpu::CopyStreams, whose
+// errors it returns.
 template <typename Copies>
 Status MoveBlocks(Copies& copies, const gpu::StridedCopy& move, bool by_stream) {
   auto* block = static_cast<std::byte*>(move.blocks);
@@ -34,7 +35,7 @@ Status MoveBlocks(Copies& copies, const gpu::StridedCopy& move, bool by_stream) 
   }
   const uint64_t step = move.stride_bytes < 0 ? 0 - static_cast<uint64_t>(move.stride_bytes)
                                               : static_cast<uint64_t>(move.stride_bytes);
-  // Where blocks are written that overlap, the last one counts.
+  // Blocks that overlap are written one after the other, since the last one counts.
   if (by_stream && (move.is_pack || step >= move.block_bytes)) {
     Status copied = copies.CopyStrided(move);
     if (copied.code() != ErrorCode::kUnsupported) {

@@ -1,6 +1,6 @@
-// Ranges that were handed out and came back, to be handed out again: few, since the allocator above
-// keeps what it has. Where there are too many to note, some are forgotten: they cost addresses, not
-// memory.
+// FreeRanges: ranges of the heap that the allocator gave back, to be handed out again. There are
+// few, since the allocator keeps most of its memory. Where there are too many to note, some are
+// forgotten, which costs addresses, not memory.
 //
 // Calling thread: one at a time.
 #pragma once
@@ -16,9 +16,10 @@ class FreeRanges {
 
   constexpr FreeRanges() = default;
 
-  // The lowest aligned place with room, or kNone. `alignment` is a power of two.
+  // Takes the lowest aligned place with room. Returns its offset, or kNone. `alignment` is a power
+  // of two.
   uint64_t Take(uint64_t size_bytes, uint64_t alignment);
-  // It may touch others, which it is joined to, but overlaps none.
+  // Adds a range. It is joined with ranges that it touches, and overlaps none.
   void Add(uint64_t offset, uint64_t size_bytes);
 
  private:

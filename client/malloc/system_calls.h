@@ -1,5 +1,5 @@
-// The C library's functions themselves: inside libferry_malloc.so the linker sends calls of mmap,
-// munmap and madvise to the heap (--wrap), and has the functions under other names.
+// The C library's mmap, munmap and madvise. Inside libferry_malloc.so the linker redirects calls of
+// those names to the heap (--wrap), and provides the C library's functions under other names.
 #pragma once
 
 #include <sys/types.h>

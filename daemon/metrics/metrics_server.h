@@ -1,8 +1,9 @@
 // Serves the metrics page to Prometheus over HTTP, at /metrics.
 //
 // Off unless an address is configured. One thread serves all connections, and calls `sample` for
-// each scrape; it sleeps between them. A connection has 5 s for its request; of those that have not
-// sent theirs, the oldest gives way where there are many (16 of an address, 64 in all).
+// each scrape; it sleeps between them. A connection has 5 s for its request; where too many
+// connections have not sent theirs (16 of one address, 64 in all), the server closes the oldest of
+// them.
 #pragma once
 
 #include <prometheus/metric_family.h>
@@ -18,8 +19,8 @@
 namespace ferry::daemon {
 
 // The metrics of ferryd as Prometheus knows them: names, units, types and help
-// (https://prometheus.io/docs/practices/naming). Pure; any thread. Labels are bounded by what is
-// there at the moment: jobs of this node, the 8 paths, peer nodes.
+// (https://prometheus.io/docs/practices/naming). Pure; any thread. Labels are bounded by the
+// present jobs of this node, the 8 paths, and the peer nodes.
 std::vector<prometheus::MetricFamily> MetricFamilies(const MetricsSample& sample);
 
 struct MetricsOptions {

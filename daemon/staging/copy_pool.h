@@ -1,5 +1,5 @@
-// Copies by threads of this process, for the jobs of the daemon's own user: the host-side stages of
-// the pipelines between nodes.
+// CopyPool: copies by threads of this process, for the jobs of the daemon's own user: the host-side
+// stages of the pipelines between nodes.
 //
 // Calling thread: one owner (the progress thread) for all members; `notify` is called by the
 // workers. Submit and Collect take a lock for a few instructions; the copies run outside it.
@@ -20,10 +20,10 @@ namespace ferry::daemon {
 
 class CopyPool final : public progress::Copier {
  public:
-  // `notify` (any thread; must not block) says that Collect will find something. Without workers
-  // Submit copies by itself.
+  // The workers call `notify` (any thread; must not block) when Collect will find something.
+  // Without workers Submit itself copies.
   CopyPool(uint32_t workers, std::function<void()> notify);
-  // Finishes what is being copied, drops what waits.
+  // Finishes the copies under way, and drops those that wait.
   ~CopyPool() override;
   CopyPool(const CopyPool&) = delete;
   CopyPool& operator=(const CopyPool&) = delete;

@@ -1,8 +1,8 @@
 // The memory that ferryd and one worker process share: the ranks to look after, and the copies to
 // carry out.
 //
-// Everything here can be written by the job's user. The worker believes ferryd; ferryd believes
-// nothing: it keeps its own positions, reads a word once, and checks what it read.
+// Everything here can be written by the job's user. The worker trusts ferryd; ferryd trusts nothing
+// here: it keeps its own positions, reads each word once, and checks the value that it has read.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@ namespace ferry::daemon {
 
 // ferryd -> worker: one copy between staging memory and a rank's private or device memory.
 struct CopyCommand {
-  uint64_t id;              // comes back in the result
+  uint64_t id;              // the result has the same id
   uint64_t remote_address;  // in the rank's process, or in `region`
   uint64_t offset;          // in the staging memory
   uint64_t size_bytes;
   uint32_t direction;  // CopyTask::Direction
   uint32_t lane;       // local index of the rank
   uint32_t region;     // of device memory that the worker has imported; 0: private memory
-  uint32_t pool;       // whose staging memory
+  uint32_t pool;       // the number of the staging memory
   uint64_t reserved[2];
 };
 FERRY_ASSERT_LAYOUT(CopyCommand, 64);
@@ -41,7 +41,7 @@ struct alignas(64) WantedWord {
 };
 FERRY_ASSERT_LAYOUT(WantedWord, 64);
 
-// Where the ranks are: the worker's copy of the job's plan.
+// Where a rank of the job is: the worker's copy of the job's plan.
 struct RankPlace {
   uint32_t node;
   uint32_t lane;
@@ -51,14 +51,15 @@ struct RankPlace {
 // never more than `capacity` copies under way, neither can be full.
 struct alignas(4096) WorkerControlLayout {
   // The worker writes.
-  uint32_t sleeping;  // 1: it sleeps in poll, or is about to; ferryd takes it to 0 and wakes it
+  uint32_t sleeping;  // 1: the worker sleeps in poll, or is about to; ferryd sets it to 0 and wakes
+                      // the worker
   uint32_t reserved0;
-  uint64_t turns;         // grows while it runs
+  uint64_t turns;         // grows while the worker runs
   uint64_t results_tail;  // results written since the start
   uint64_t reserved1[13];
   // ferryd writes.
   alignas(128) uint64_t commands_tail;  // commands written since the start
-  uint64_t messages;                    // sent over the socket since the start
+  uint64_t messages;                    // messages sent over the socket since the start
   uint64_t reserved2[14];
   WantedWord wanted[shm::kMaxLanes];  // by local index; see Attention
   RankPlace places[shm::kMaxRanks];   // by rank; written before the worker starts

@@ -1,8 +1,8 @@
-// Chooses the worker of each job: the thread of the daemon for ranks of its own user, a process for
-// those of others (option worker_mode).
+// Chooses the worker of each job: the daemon's thread for ranks of its own user, a process for
+// ranks of other users (option worker_mode).
 //
-// The first rank of a job decides for whom the job is served on this node; ranks of other users are
-// refused.
+// The first rank of a job decides for which user the job is served on this node; ranks of other
+// users are refused.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@
 
 namespace ferry::daemon {
 
-// `ring_daemon` (any thread) wakes the progress thread: a rank's lane to it has something.
+// `ring_daemon` (any thread) wakes the progress thread when a rank's lane to it has descriptors.
 // kNotFound: worker_mode is process, and there is no ferry-worker.
 StatusOr<std::unique_ptr<WorkerClient>> CreateJobWorkers(const config::Options& options,
                                                          std::function<void()> ring_daemon,

@@ -12,7 +12,8 @@ namespace ferry::daemon {
 
 inline constexpr uint64_t kWorkerMagic = 0x5245'4b52'4f57'4646ULL;
 inline constexpr int kWorkerSocket = 3;  // the worker's end
-// The exit status of a worker that could not be confined, before the program or by itself.
+// The exit status of a worker that could not be confined, be it before it became the program or by
+// itself.
 inline constexpr int kExitNoIsolation = 123;
 
 enum class WorkerMessageKind : uint32_t {
@@ -27,10 +28,10 @@ enum class WorkerMessageKind : uint32_t {
   kWake = 7,        // nothing: ends a sleep
   kDevice = 8,      // rank, region, size_bytes, allocation_id, device, handle + [descriptor, if the
                     // vendor's handle has one]: device memory to be imported; kEndRegion ends it
-  kLent = 9,        // as kRegion: one that is only read
+  kLent = 9,        // as kRegion, for a region that is only read
   // From the worker.
-  kReady = 16,    // its layout_version; the first one
-  kReach = 17,    // rank, code: whether its private memory can be read (kOk)
+  kReady = 16,    // layout_version; the worker's first message
+  kReach = 17,    // rank, code: kOk if its private memory can be read
   kTrouble = 18,  // rank, code: its segments or regions cannot be used
   kImport = 19,   // rank, region, code, text: how kDevice has ended
 };

@@ -1,6 +1,6 @@
 // The program ferry-worker: the progress worker of one job, as the job's user.
 //
-// It believes what ferryd tells it and nothing else is at stake: whatever it can do, its user can
+// It trusts ferryd's messages. That endangers nothing: the program can do only what its user can
 // do. It ends when ferryd hangs up.
 //
 // Main thread only; the program has no others but those of GPU backends and their drivers.
@@ -13,8 +13,8 @@
 
 namespace ferry::daemon {
 
-// Serves until ferryd hangs up (ok), or something is wrong for good. `socket`: the end that ferryd
-// gave us. `gpus`: for device memory.
+// Serves the job until ferryd hangs up (ok), or a failure ends the worker for good. `socket`: the
+// end that ferryd gave this process. `gpus`: for device memory.
 Status RunWorkerProgram(int socket, std::shared_ptr<gpu::GpuSource> gpus);
 
 }  // namespace ferry::daemon

@@ -1,8 +1,7 @@
 // The part of the binary interface of NVIDIA's CUDA driver (libcuda) that Ferry uses, declared here
 // since CUDA's headers are not available where Ferry is built. Names and numbers follow cuda.h of
-// CUDA 11.7
-// to 13.0, which agree on all of this; tests/gpu_backends/cuda_abi_test.cc compares them where a
-// toolkit is installed.
+// CUDA 11.7 to 13.0, which agree on all of this; tests/gpu_backends/cuda_abi_test.cc compares them
+// where a toolkit is installed.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +37,7 @@ inline constexpr CudaError kCudaErrorSystemDriverMismatch = 803;
 inline constexpr CudaError kCudaErrorCompatNotSupportedOnDevice = 804;
 inline constexpr CudaError kCudaErrorUnknown = 999;
 
-// cuDriverGetVersion's: major * 1000 + minor * 10.
+// The number that cuDriverGetVersion returns: major * 1000 + minor * 10.
 inline constexpr int kCudaVersionMajor = 1000;
 inline constexpr int kCudaVersionMinor = 10;
 

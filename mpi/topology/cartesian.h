@@ -1,5 +1,5 @@
-// Where processes lie in a Cartesian grid. MPI 5.0, section 8.5: row-major order, the last
-// dimension runs fastest.
+// Cartesian: the places of processes in a Cartesian grid. MPI 5.0, section 8.5: row-major order,
+// the last dimension runs fastest.
 //
 // Pure and immutable; any thread; does not block. Failures name the argument and its value.
 #pragma once
@@ -19,14 +19,15 @@ class Cartesian {
     int source;
     int destination;
   };
-  // The part that one process comes to be in when a grid is cut: all with one colour make a grid.
+  // The part of a cut grid to which a process belongs: all processes with one colour make a grid.
   struct Part {
     int color;
     int key;
   };
 
-  // A grid of these extents for at most `process_limit` processes. No dimension at all is a grid of
-  // one process. MPI_ERR_DIMS for an extent below 1, or when the grid is larger than that.
+  // Makes a grid of these extents for at most `process_limit` processes. No dimension at all is a
+  // grid of one process. MPI_ERR_DIMS for an extent below 1, or when the grid has more places than
+  // `process_limit`.
   static Failure Make(std::span<const int> dims, std::span<const int> periods, int process_limit,
                       Cartesian* result);
 
@@ -35,15 +36,17 @@ class Cartesian {
   const std::vector<int>& dims() const { return dims_; }
   const std::vector<bool>& periodic() const { return periodic_; }
 
-  // `coords` has dimensions() elements. Periodic ones are wrapped; MPI_ERR_ARG for another one
-  // outside the grid.
+  // `coords` has dimensions() elements. Coordinates of periodic dimensions are wrapped; MPI_ERR_ARG
+  // for any other coordinate outside the grid.
   Failure RankAt(std::span<const int> coords, int* rank) const;
   // `rank` must be in 0 .. size() - 1. Writes as many coordinates as `coords` has room for.
   void CoordsOf(int rank, std::span<int> coords) const;
-  // From `rank` along `direction` (0 .. dimensions() - 1) by `displacement`, which may be negative.
+  // Shifts from `rank` along `direction` (0 .. dimensions() - 1) by `displacement`, which may be
+  // negative.
   Shifted Shift(int rank, int direction, int64_t displacement) const;
 
-  // `keep` has dimensions() elements.
+  // PartOf returns the part of `rank`, and Cut the grid of each part, if the dimensions that `keep`
+  // names are kept. `keep` has dimensions() elements.
   Part PartOf(int rank, std::span<const int> keep) const;
   Cartesian Cut(std::span<const int> keep) const;
 
@@ -59,9 +62,9 @@ class Cartesian {
 
 // ---- MPI_Dims_create (section 8.5.2): extents of a grid for so many processes -------------------
 
-// `count` factors of `product` (at least 1), largest first, as close to each other as there are:
-// the difference between the largest and the smallest is least, and among those the largest, then
-// the second one, and so on. `count` is at least 1.
+// Returns `count` factors of `product` (at least 1), largest first, as close to each other as
+// possible: with the least difference between the largest and the smallest, then the least largest
+// one, then the least second one, and so on. `count` is at least 1.
 std::vector<int> BalancedFactors(int product, int count);
 
 // Gives the extents that are 0 values whose product with the others is `process_count`.
@@ -71,12 +74,12 @@ Failure CreateDims(int process_count, std::span<int> dims);
 
 // ---- Which process gets which place, so that neighbours share nodes (section 8.5.1, `reorder`) --
 
-// By place of the grid: the process. `node_of`: of at least as many processes as the grid has
-// places; the first ones get a place.
+// Returns the process of each place of the grid. `node_of`: the nodes of at least as many processes
+// as the grid has places; the first processes get a place.
 //
-// If all nodes have equally many of them, the grid is cut into blocks of that size, one for each
-// node, in the shape with the fewest neighbours on different nodes. If that is no better, or nodes
-// differ, processes stay in their order.
+// If all nodes have equally many of these processes, the grid is cut into blocks of that size, one
+// for each node, in the shape with the fewest neighbours on different nodes. If that is no better,
+// or nodes differ, processes stay in their order.
 std::vector<int> PlaceByNodes(const Cartesian& grid, const std::vector<int>& node_of);
 
 // How many times a process has a neighbour on another node.

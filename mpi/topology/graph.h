@@ -1,6 +1,6 @@
-// Process graphs: the whole one that every process knows (MPI_Graph_create) and the distributed
-// one of which each process knows its own edges (MPI_Dist_graph_create). MPI 5.0, sections 8.5.3
-// and 8.5.4.
+// Process graphs: the graph that every process knows as a whole (MPI_Graph_create), and the
+// distributed graph of which each process knows its own edges (MPI_Dist_graph_create). MPI 5.0,
+// sections 8.5.3 and 8.5.4.
 //
 // Pure and immutable; any thread; does not block. Failures name the argument and its value.
 #pragma once
@@ -14,10 +14,10 @@ namespace ferry::mpi {
 
 class Graph {
  public:
-  // `index` has one element for each node, the number of edges of it and those before it; `edges`
-  // the neighbours of all nodes in turn (at least as many as index says). MPI_ERR_TOPOLOGY for
-  // descending or negative values of `index` and for neighbours that are no node. Loops, repeated
-  // edges and edges of one direction are fine.
+  // Makes a graph. `index` has one element for each node, the number of edges of it and those
+  // before it; `edges` the neighbours of all nodes in turn (at least as many as index says).
+  // MPI_ERR_TOPOLOGY for descending or negative values of `index` and for neighbours that are no
+  // node. Loops, repeated edges and edges of one direction are fine.
   static Failure Make(std::span<const int> index, std::span<const int> edges, Graph* result);
 
   int node_count() const { return static_cast<int>(index_.size()); }
@@ -40,21 +40,22 @@ struct Neighbourhood {
   bool weighted = false;
 };
 
-// An edge as any process may contribute it. Weight 1 if the graph has no weights.
+// An edge, which any process may contribute. The weight is 1 if the graph has no weights.
 struct GraphEdge {
   int source;
   int destination;
   int weight;
 };
 
-// The arguments of MPI_Dist_graph_create as a list: `degrees[i]` edges leave `sources[i]`, for
-// `destinations` in turn. `weights` is empty or has one for each of them. MPI_ERR_ARG for a
-// negative degree or weight; MPI_ERR_RANK for nodes outside 0 .. process_count - 1.
+// Turns the arguments of MPI_Dist_graph_create into a list of edges: `degrees[i]` edges leave
+// `sources[i]`, for `destinations` in turn. `weights` is empty or has one for each of them.
+// MPI_ERR_ARG for a negative degree or weight; MPI_ERR_RANK for nodes outside 0 .. process_count -
+// 1.
 Failure ListEdges(int process_count, std::span<const int> sources, std::span<const int> degrees,
                   std::span<const int> destinations, std::span<const int> weights,
                   std::vector<GraphEdge>* edges);
-// The neighbours of MPI_Dist_graph_create_adjacent; `name` is the argument's. MPI_ERR_RANK for one
-// outside 0 .. process_count - 1, MPI_ERR_ARG for a negative weight.
+// Checks the neighbours of MPI_Dist_graph_create_adjacent; `name` is the argument's name.
+// MPI_ERR_RANK for one outside 0 .. process_count - 1, MPI_ERR_ARG for a negative weight.
 Failure CheckNeighbours(int process_count, std::span<const int> neighbours,
                         std::span<const int> weights, const char* name);
 

@@ -14,12 +14,12 @@ namespace ferry::mpi {
 // In a distributed graph each process keeps its own neighbourhood.
 using Topology = std::variant<Cartesian, Graph, Neighbourhood>;
 
-// Its kind as MPI_Topo_test says it: MPI_CART, MPI_GRAPH or MPI_DIST_GRAPH.
+// The topology's kind, as MPI_Topo_test returns it: MPI_CART, MPI_GRAPH or MPI_DIST_GRAPH.
 int KindOf(const Topology& topology);
 
 // The ranks that the neighbourhood collectives of `rank`, the caller's, receive from and send to,
-// in the order of their blocks (MPI 5.0, section 8.6). MPI_PROC_NULL stands for a neighbour that is
-// not there.
+// in the order of their blocks (MPI 5.0, section 8.6). MPI_PROC_NULL stands for a missing
+// neighbour.
 struct Neighbours {
   std::vector<int> sources;
   std::vector<int> destinations;

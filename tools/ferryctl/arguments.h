@@ -16,7 +16,7 @@ namespace ferry::tools {
 struct CtlArguments {
   bool json = false;
   std::vector<std::string> options;  // of ferryd: "--name=value"
-  std::string job;                   // the job that is asked about
+  std::string job;                   // the job that the command is about
   std::string rank;                  // JOB.RANK, or JOB
 
   // For drain and shutdown.

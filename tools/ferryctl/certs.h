@@ -14,7 +14,7 @@ namespace ferry::tools {
 struct CertsPlan {
   std::string directory;           // made if it is not there
   std::vector<std::string> nodes;  // NAME[,ADDRESS...]; none: this host, reached over loopback
-  uint64_t days = 365;             // for which the nodes' certificates are valid
+  uint64_t days = 365;             // how long the nodes' certificates are valid
 };
 
 struct NodeFiles {
@@ -25,7 +25,7 @@ struct NodeFiles {
 };
 
 struct CertsResult {
-  bool new_authority = false;  // or the one that was there
+  bool new_authority = false;  // false: the authority that was there was used
   std::string authority;       // absolute path of its certificate; its key is ca.key beside it
   std::vector<NodeFiles> nodes;
 };

@@ -18,16 +18,17 @@ namespace ferry::tools {
 
 inline constexpr uint64_t kAnswerTimeoutMs = 3000;
 
-// A directory that is served, and the daemon there, or why it does not answer.
+// A run directory with a daemon, and the connection to that daemon, or why it does not answer.
 struct MetDaemon {
   DaemonDirectory place;
   StatusOr<Observer> observer;
 };
 
-// Every daemon of this user, or only the named one, with its error if none serves it.
+// Connects to every daemon of this user, or only to the named one, with its error if none serves
+// there.
 StatusOr<std::vector<MetDaemon>> MeetDaemons(const CtlArguments& arguments);
 
-// The daemons to look at; never empty.
+// The daemons that the command asks; never empty.
 StatusOr<std::vector<Observer>> ChooseDaemons(const CtlArguments& arguments);
 // The daemons that have the job that `name`, JOB or JOB.RANK, is about; if none has, all that
 // answer. Never empty.

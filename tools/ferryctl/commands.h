@@ -1,6 +1,6 @@
-// The commands of ferryctl about daemons: those that look at them (questions.cc), and those that
-// change what one does, which are for its administrators (orders.cc). In a daemon that serves all
-// users an ordinary user sees only the user's own jobs.
+// The commands of ferryctl about daemons: those that ask daemons (questions.cc), and those that
+// change a daemon's state, which are for its administrators (orders.cc). In a daemon that serves
+// all users an ordinary user sees only the user's own jobs.
 //
 // Main thread. Each blocks for as long as daemons take to answer, Top and Watch until their end,
 // and Drain until no job runs. Errors: those of choice.h, and those of the daemon.

@@ -1,4 +1,4 @@
-// The effective options and where each comes from.
+// Reports the effective options, and where the value of each comes from.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// How users name a rank: JOB.RANK, as `ferryctl sessions` shows it.
+// RankName: a rank as users name it, JOB.RANK, which `ferryctl sessions` shows.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct RankName {
   uint32_t rank = 0;
 };
 
-// kInvalidArgument when `text` is not of that form. Any thread.
+// Reads a rank's name. kInvalidArgument when `text` is not of that form. Any thread.
 StatusOr<RankName> ParseRankName(std::string_view text);
 
 }  // namespace ferry::tools

@@ -33,7 +33,8 @@ Terminal StandardOutput();
 
 // Prints at once, so that a reader can follow.
 void Print(const std::string& text);
-// On one line if `indent` is negative. Replaces invalid UTF-8, since names may hold any bytes.
+// Prints a JSON value; on one line if `indent` is negative. Replaces invalid UTF-8, since names may
+// hold any bytes.
 void PrintJson(const nlohmann::ordered_json& value, int indent = 2);
 
 }  // namespace ferry::tools
