@@ -47,7 +47,7 @@ Status BadValue(const Option& option, std::string_view text, std::string_view wh
 
 Status Conflict(std::string message) { return {ErrorCode::kConfiguration, std::move(message)}; }
 
-// All or none: half of TLS would be none.
+// Checks that all three files are set, or none: TLS with some of them would protect nothing.
 Status CheckTlsFiles(const Options& options) {
   const std::pair<const char*, const std::string&> files[] = {
       {"tls_ca_file", options.tls_ca_file},

@@ -66,7 +66,7 @@ const char* TypeText(const toml::node& node) {
   return "nothing";
 }
 
-// Nothing when an assertion of the parser failed.
+// Parses the text. Returns nullopt if an assertion of the parser failed.
 std::optional<toml::parse_result> Parse(std::string_view text, const std::string& path) {
   try {
     return toml::parse(text, path);

@@ -90,13 +90,14 @@ inline constexpr uint32_t kFrontEndVersion = 28;
 // and for another version. libferry exports it.
 extern "C" ferry::client::FrontEnd* ferry_front_end(uint32_t version);
 
-// How front ends share the connection: each of them joins it once, and leaves it once.
+// Front ends share the process's connection: each of them joins it once, and leaves it once.
 //
-// The first to join makes it, unless the program has called ferry_init; a process that belongs to
-// no job makes one of itself alone, over the node's daemon or one of its own. Several threads may
-// call from then on if any of those that joined has asked for that (`required` is FERRY_THREAD_*).
-// The last to leave ends a connection that a front end has made; before that, all ranks meet. Both
-// return what ferry_init and ferry_finalize do. Both block. Main thread.
+// The first front end to join makes the connection, unless the program has called ferry_init; a
+// process that belongs to no job makes a job of itself alone, over the node's daemon or a daemon of
+// its own. Several threads may call from then on if any front end that joined has asked for that
+// (`required` is FERRY_THREAD_*). The last to leave ends a connection that a front end has made;
+// before that, all ranks meet. Both functions return what ferry_init and ferry_finalize return.
+// Both block. Main thread.
 extern "C" int ferry_front_end_join(int required);
 extern "C" int ferry_front_end_leave(void);
 

@@ -22,7 +22,7 @@ using QueueHandle = uint64_t;
 // The handle of a send that completed at once and needed no request. Index 0 names no slot.
 inline constexpr RequestHandle kCompletedSend = uint64_t{1} << 32;
 
-// As the peer or the tag of a receive or a probe: any.
+// The peer or the tag of a receive or a probe that matches any.
 inline constexpr int32_t kAny = -1;
 
 // How a receive looks to `ferryctl why`, which would take it for the program's own otherwise.

@@ -30,8 +30,8 @@ class Messaging {
   ErrorCode Receive(const Message& message, Completion* completion) {
     return ReceiveUntil(message, UINT64_MAX, completion, nullptr);
   }
-  // As Receive, until `end_ns` (MonotonicNs). Soon after that it returns kWouldBlock, and the
-  // receive continues as *handle.
+  // Like Receive, but only until `end_ns` (MonotonicNs). Soon after that it returns kWouldBlock,
+  // and the receive continues as *handle.
   virtual ErrorCode ReceiveUntil(const Message& message, uint64_t end_ns, Completion* completion,
                                  RequestHandle* handle) = 0;
   // Makes a persistent request without starting it.
@@ -43,10 +43,10 @@ class Messaging {
   virtual bool Cancel(RequestHandle handle) = 0;
   // Looks for an unexpected message; kWouldBlock when there is none and `block` is false.
   virtual ErrorCode Probe(const Message& pattern, bool block, Completion* found) = 0;
-  // As Probe, and takes the message out of the queue, so that no other receive or probe matches it;
-  // receives it into memory of its size. The caller waits for `receive->handle`, then frees
-  // `receive->buffer` with std::free, also after an error. The buffer is null before the call, and
-  // for an empty message.
+  // Like Probe, but also takes the message out of the queue, so that no other receive or probe
+  // matches it, and receives it into memory of its size. The caller waits for `receive->handle`,
+  // then frees `receive->buffer` with std::free, also after an error. The buffer is null before the
+  // call, and for an empty message.
   struct MatchedReceive {
     RequestHandle handle = 0;
     void* buffer = nullptr;
@@ -58,7 +58,7 @@ class Messaging {
   // as complete.
   virtual bool Test(RequestHandle handle, Completion* completion) = 0;
   virtual void Wait(RequestHandle handle, Completion* completion) = 0;  // blocks
-  // As Test, without making progress: reports what is known by now.
+  // Like Test, but makes no progress: reports what is known by now.
   bool TestNow(RequestHandle handle, Completion* completion) {
     return IsComplete(handle) && Test(handle, completion);
   }

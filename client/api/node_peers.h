@@ -29,7 +29,7 @@ class NodePeers {
   // for several threads. Call it while no other call is under way. While it is allowed, messages
   // cost a few nanoseconds more.
   virtual void SetThreads(bool allowed) = 0;
-  // One round of progress. True: there was something to do.
+  // Makes one round of progress. True: there was something to do.
   virtual bool Poll() = 0;
   // Makes progress until `done(argument)` returns true, which it calls after each change; sleeps
   // when nothing happens for a while. Also returns once the rank is poisoned, and soon after
@@ -81,9 +81,9 @@ class NodePeers {
   // Makes that rank's WaitFor call `done` again, if it sleeps there. First store what `done` reads
   // (shm/wake.h).
   virtual void WakePeer(uint32_t rank) = 0;
-  // For a wait for memory that others change: makes progress, then sleeps until something comes for
-  // this rank, or an operation from another node, or a signal, has changed its memory since this
-  // thread's last Rest, but not longer than that. Plain stores end no Rest. Blocks.
+  // Rests in a wait for a change of this rank's memory: makes progress, then sleeps until a message
+  // comes for this rank, or an operation from another node, or a signal, has changed its memory
+  // since this thread's last Rest, but at most `longest_ns`. Plain stores end no Rest. Blocks.
   virtual void Rest(uint64_t longest_ns) = 0;
   // Returns the code with a sentence that says what went wrong and what to do.
   virtual Status Explain(ErrorCode error) const = 0;

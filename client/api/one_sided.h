@@ -10,7 +10,7 @@
 // operation, and the operation is over when the call returns. Only accumulates of elements that no
 // CPU changes at once go to ferryd. In memory of other nodes an operation goes through the daemons:
 // it leaves in a lane, is carried out by the daemon there, and counted here. Operations of one rank
-// with another are carried out in the order of the calls; All atomic operations on one word are
+// with another are carried out in the order of the calls. All atomic operations on one word are
 // atomic with each other, wherever they come from, since a CPU of the word's node makes them. The
 // bytes of long puts and gets, and of those in memory that only streams reach, are fetched from
 // where they lie; only Fence and Quiet order them.

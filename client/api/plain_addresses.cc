@@ -18,8 +18,8 @@ struct Stack {
   uintptr_t end = 0;  // 0: not looked up yet; begin == end: unknown
 };
 
-// Of the default model: with initial-exec, gold gives the relocation of a variable that only this
-// file sees the wrong symbol, and the variable the place of another one.
+// This thread_local has the default model: with initial-exec, gold gives the relocation of a
+// variable that only this file sees the wrong symbol, and the variable the place of another one.
 constinit thread_local Stack stack;
 
 [[gnu::noinline]] void FindStack() {

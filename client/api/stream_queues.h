@@ -20,8 +20,9 @@ namespace ferry::client {
 
 class StreamQueues {
  public:
-  // As the functions of those names in ferry/stream.h. `match` is a request that completes once all
-  // of `requests` are matched, or one of them cannot be.
+  // BeginMatch, IsMatched and the functions of queues are like ferry_imatchall, ferry_is_matched
+  // and the functions of queues in ferry/stream.h. `match` is a request that completes once all of
+  // `requests` are matched, or one of them cannot be.
   virtual Status BeginMatch(std::span<const RequestHandle> requests, RequestHandle* match) = 0;
   virtual Status IsMatched(RequestHandle request, bool* matched) = 0;
   // Returns true while the request belongs to a queue; then nothing else may be done with it.
@@ -54,7 +55,8 @@ class StreamQueues {
   // Carries on with that start as far as possible without waiting. Call it again, one thread at a
   // time, until it returns true: the start is over, and *error says how it ended.
   virtual bool AdvanceProgram(RequestHandle program, ErrorCode* error) = 0;
-  // As ferry_ring_create and ferry_ring_destroy (ferry/device_ring.h), which say more.
+  // MakeRing and FreeRing are like ferry_ring_create and ferry_ring_destroy (ferry/device_ring.h),
+  // which say more.
   struct DeviceRing {
     uint64_t handle = 0;  // 0: none
     void* address = nullptr;

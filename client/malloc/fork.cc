@@ -15,18 +15,19 @@
 namespace ferry::malloc_heap {
 namespace {
 
-// For a child that does nothing for its copy: it was stopped, or has died unseen. Looks of the
-// parent, which does not look while it is stopped itself.
+// How long the parent waits for a child that makes no progress with its copy: it was stopped, or
+// has died unseen. The time is counted in the parent's looks, since it does not look while it is
+// stopped itself.
 constexpr int kPatienceMs = 10'000;
 constexpr int kLookMs = 100;
 constexpr int kLookWithoutPipeMs = 1;
-// The child tells of each piece.
+// The child reports its progress after each piece of this size.
 constexpr size_t kPieceBytes = 16 << 20;
 
 enum CopyOutcome : uint32_t {
   kCopying = 0,
   kCopied = 1,
-  kGivenUp = 2,  // the parent has gone on: what was copied may be of different moments
+  kGivenUp = 2,  // the parent has gone on: the copied data may be of different moments
 };
 
 [[noreturn]] void Die(const char* why) {

@@ -38,7 +38,7 @@ uint64_t LimitOf(__rlimit_resource resource) {
                                                                              : limit.rlim_cur;
 }
 
-// All that this machine has: a file is no longer than that unless all of it was asked for.
+// The memory of this machine: the file is no longer than that unless all of it was asked for.
 uint64_t MachineBytes() {
   struct sysinfo machine {};
   return sysinfo(&machine) != 0
@@ -63,9 +63,9 @@ constinit Heap heap;
 
 // ---- Beginning ----------------------------------------------------------------------------------
 
-// At the allocator's first mapping, with the lock held. Its fork handlers are registered later than
-// these, so of the handlers before a fork ours is the last, and the allocator is quiet then; and of
-// those after it ours is the first.
+// Called at the allocator's first mapping, with the lock held. The allocator registers its fork
+// handlers later than these, so before a fork this handler runs last, when the allocator is quiet,
+// and after it these handlers run first.
 void Heap::Start() {
   state_ = State::kNone;
   if (pthread_atfork([] { heap.BeforeFork(); }, [] { heap.AfterForkInParent(); },
@@ -155,7 +155,7 @@ bool Heap::GrowFile(uint64_t top) {
   return true;
 }
 
-// Has [base, base + top) be there.
+// Makes [base, base + top) usable: extends the file and the mapping if need be.
 bool Heap::Grow(uint64_t top) {
   if (top <= mapped_bytes_) {
     return true;

@@ -77,7 +77,7 @@ class Heap {
   int error_ = 0;
   FreeRanges free_;
 
-  // From BeforeFork to the handler after it.
+  // Used during a fork: from BeforeFork to the handler after it.
   bool forking_ = false;
   pid_t parent_ = 0;
   int pipe_[2] = {-1, -1};  // its hang-up, or a byte: the child has its copy, or died

@@ -31,7 +31,7 @@ const char* malloc_conf = "dss:disabled,oversize_threshold:0,muzzy_decay_ms:0,lg
 void* __wrap_mmap(void* address, size_t size_bytes, int protection, int flags, int fd,
                   off_t offset) {
   if ((flags & MAP_FIXED) != 0 && heap.Contains(address)) {
-    // Where the kernel does not overcommit, jemalloc commits and decommits so.
+    // Where the kernel does not overcommit, jemalloc commits and decommits by such calls.
     if (protection == PROT_NONE) {
       heap.Clear(address, size_bytes);
     }
@@ -55,7 +55,7 @@ int __wrap_munmap(void* address, size_t size_bytes) {
 
 int __wrap_madvise(void* address, size_t size_bytes, int advice) {
   if (heap.Contains(address) && advice == MADV_DONTNEED) {
-    heap.Clear(address, size_bytes);  // of a memfd it would only drop the mapping's pages
+    heap.Clear(address, size_bytes);  // for a memfd the call would only drop the mapping's pages
     return 0;
   }
   return SystemAdvise(address, size_bytes, advice);

@@ -13,7 +13,7 @@
 namespace ferry::client {
 namespace {
 
-// At each mapping of a rank's memory so many of what it has had before are looked at.
+// How many of a rank's older segments are looked at when another one is mapped.
 constexpr size_t kLooksAtOthers = 4;
 
 }  // namespace
@@ -108,7 +108,7 @@ void NodeMemory::Add(uint32_t rank, Segment segment) {
   }
 }
 
-// With the lock, as all that follow.
+// The caller of this function, and of those below, holds the lock.
 void NodeMemory::Replace(uint32_t lane, Segments segments) {
   std::unique_ptr<const Segments> next;
   if (!segments.empty()) {

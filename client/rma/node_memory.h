@@ -43,7 +43,7 @@ class NodeMemory {
     bool by_stream = false;  // only streams reach it
   };
 
-  // All outlive it.
+  // The three outlive this.
   NodeMemory(const Progress* progress, const Memory* memory, PeerMemory* peer_memory);
   ~NodeMemory();
   NodeMemory(const NodeMemory&) = delete;

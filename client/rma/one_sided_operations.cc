@@ -15,7 +15,7 @@ constexpr uint64_t kBounceBufferMaxBytes = 256 << 10;
 
 bool IsAligned(uint64_t offset, uint32_t width) { return offset % width == 0; }
 
-// Why a CPU cannot work on the word there.
+// Returns why a CPU cannot change the word there.
 ErrorCode CpuError(const NodeMemory::Reached& word) {
   return word.error != ErrorCode::kOk ? word.error : FailureWords::Tell(ErrorCode::kUnsupported);
 }

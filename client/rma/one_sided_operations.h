@@ -66,7 +66,7 @@ class OneSidedOperations final : public OneSided {
 
   // Calls NodeMemory::DropDead. For a thread that is in no call here.
   void DropDead() { node_.DropDead(); }
-  // Before the rank leaves: waits for the end of all that is under way. Blocks.
+  // Waits for the end of all operations under way, before the rank leaves. Blocks.
   void AwaitAll() { remote_.AwaitAll(); }
 
  private:

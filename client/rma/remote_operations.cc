@@ -17,18 +17,18 @@ using shm::OneSidedOperation;
 
 namespace {
 
-// The longest sleep while waiting for room: that is announced, but not for a cell that was lost
-// with its owner.
+// The longest sleep while waiting for room. Free room is announced, but not that of a cell which
+// was lost with its owner.
 constexpr uint64_t kRoomSleepNs = 1'000'000;
-// Of an operation that is not pushed yet, and so not over.
+// The number of an operation that is not pushed yet, and so not over.
 constexpr uint64_t kNoNumber = UINT64_MAX;
 
-// From so many bytes on they are long: a put goes in one message then; a get takes a message more
-// than one by the cells of the lane.
+// The sizes from which puts and gets are long: a long put goes in one message; a long get takes one
+// message more than a get by the cells of the lane.
 constexpr uint64_t kLongPut = shm::kCellBytes + 1;
 constexpr uint64_t kLongGet = 16 << 10;
-// Where the program's own memory has no bounce buffer, the daemon copies it block by block, which
-// pays from so many on.
+// The size from which an operation on the program's own memory without a bounce buffer is long: the
+// daemon copies that memory block by block, which is slower for less.
 constexpr uint64_t kLongInPrivate = 128 << 10;
 
 static_assert(shm::kAnswers == 64, "RemoteOperations has a bit of a word for each");
@@ -119,8 +119,8 @@ ErrorCode RemoteOperations::Push(OneSidedContext& context, const Command& comman
   return error;
 }
 
-// By a link it leaves within the turn that follows, which makes room, too, if there is none; or
-// with others, if several follow each other closely.
+// Pushes a command. By a link it leaves within the turn that follows, which also makes room if
+// there is none, or together with others, if several follow each other closely.
 bool RemoteOperations::TryPush(const Command& command, const shm::Descriptor& descriptor) {
   bool is_pushed = false;
   (void)progress_.UnderLease([&](engine::Effects& effects) {
@@ -141,7 +141,7 @@ bool RemoteOperations::TryPush(const Command& command, const shm::Descriptor& de
   return is_pushed;
 }
 
-// For a command that is not pushed.
+// Gives back the cell of a command that was not pushed.
 void RemoteOperations::ReturnCell(const Command& command) {
   if (command.has_cell() && progress_.Enter()) {
     progress_.engine().ReturnCommandCell(command.cell);
@@ -329,7 +329,7 @@ ErrorCode RemoteOperations::TakePlace(const Expected& expected, uint16_t* place)
   });
 }
 
-// For an operation that was not pushed.
+// Gives back the answer's place of an operation that was not pushed.
 void RemoteOperations::GivePlace(uint16_t place) {
   {
     const auto lock = Lock();

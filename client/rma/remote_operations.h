@@ -2,9 +2,9 @@
 // daemon, or to the rank's own core, which has them carried out there
 // (shm/layout/one_sided_layout.h).
 //
-// Which of the two: where messages to the peer take a direct link, the operations do, too. They
-// change from one path to the other only when none with that peer is under way, so a fence, a quiet
-// or a signal never spans two. While messages take the daemons again, or a lost link is to be
+// Where messages to the peer take a direct link, the operations do, too, by the rank's own core.
+// They change from one path to the other only when none with that peer is under way, so a fence, a
+// quiet or a signal never spans two. While messages take the daemons again, or a lost link is to be
 // judged, an operation waits for the end of those before it.
 //
 // The operations with one peer are numbered as they are pushed, whatever their path, and the core
@@ -15,8 +15,8 @@
 //
 // *Long* puts and gets have an answer and no number: the daemons move the bytes straight from where
 // they lie to where they belong, as those of a large message. The program's own memory has a
-// *bounce buffer* in the heap meanwhile, if it is not too long: what the network reaches costs
-// half.
+// *bounce buffer* in the heap meanwhile, if it is not too long: moving memory that the network
+// reaches costs half.
 //
 // Calling thread: any that the thread level allows. Calls that begin operations block while there
 // is no room in the lane or the log, no place for an answer, or while the path changes. The rank's
@@ -58,14 +58,14 @@ class RemoteOperations {
   RemoteOperations(const RemoteOperations&) = delete;
   RemoteOperations& operator=(const RemoteOperations&) = delete;
 
-  // As in client/api/one_sided.h, for a rank of another node.
+  // Like the functions of client/api/one_sided.h, for a rank of another node.
   ErrorCode Put(OneSidedContext& context, const RemoteAddress& to, const void* from,
                 uint64_t size_bytes, const Signal& signal, WhenDone when = WhenDone::kAtReturn);
   ErrorCode Get(OneSidedContext& context, void* to, const RemoteAddress& from, uint64_t size_bytes,
                 WhenDone when);
   ErrorCode Atomic(OneSidedContext& context, const AtomicCall& call, uint64_t* found,
                    WhenDone when);
-  // For a rank of this node, too, where only ferryd can carry it out.
+  // Also for a rank of this node, where only ferryd can carry the call out.
   ErrorCode Accumulate(OneSidedContext& context, const AccumulateCall& call, const void* operands,
                        void* found, WhenDone when);
   // Waits for the context's long operations; Quiet tells their failures.
@@ -84,7 +84,7 @@ class RemoteOperations {
     uint32_t outstanding = 0;
     ErrorCode error = ErrorCode::kOk;
   };
-  // Where an answer goes.
+  // The destination of an answer.
   struct Expected {
     OneSidedContext* context = nullptr;  // hears of an error, unless a call waits
     bool is_long = false;                // it has no number

@@ -6,8 +6,8 @@
 
 namespace ferry::client {
 
-// In pieces of a cell, which are carried out in this order. Elements that no CPU changes at once
-// are for the daemon of their node alone, unless they have a lock.
+// Sends the operands in pieces of a cell each, which are carried out in this order. Elements that
+// no CPU changes at once go to the daemon of their node, unless they have a lock.
 ErrorCode RemoteOperations::Accumulate(OneSidedContext& context, const AccumulateCall& call,
                                        const void* operands, void* found, WhenDone when) {
   const RemoteAddress& place = call.place;

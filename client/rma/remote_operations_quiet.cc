@@ -31,7 +31,7 @@ void RemoteOperations::Fence(OneSidedContext& context) {
   }
 }
 
-// Other threads may begin more meanwhile, which it does not wait for.
+// Waits for the operations begun so far, not for those that other threads begin meanwhile.
 ErrorCode RemoteOperations::Quiet(OneSidedContext& context, std::optional<uint32_t> with,
                                   uint32_t* failed_rank) {
   std::vector<OneSidedLog::Begun> begun;

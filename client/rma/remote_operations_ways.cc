@@ -3,8 +3,8 @@
 
 namespace ferry::client {
 
-// Call it, and the next two, with the lock held. Memory that only streams reach is for the daemons,
-// what the program exposes for links.
+// The caller of this function, and of the next two, holds the lock. Operations on memory that only
+// streams reach go to the daemons, those on memory that the program exposes to links.
 bool RemoteOperations::TryEnterWay(const RemoteAddress& place, bool by_daemon) {
   const uint32_t rank = place.rank;
   Way& way = ways_[rank];

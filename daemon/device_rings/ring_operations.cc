@@ -112,8 +112,8 @@ ErrorCode RingOperations::Check(const RingOperation& request) const {
   return ErrorCode::kOk;
 }
 
-// That of a put which is signalled: what the request before it has said. False: that was no signal,
-// or one of another rank.
+// Takes the signal of a put that has one, from the request before it. False: that request was no
+// signal, or one for another rank.
 bool RingOperations::TakeSignal(const RingOperation& request, uint64_t ticket,
                                 progress::RingSignal* signal) {
   if (!IsSignalled(request)) {
@@ -212,7 +212,7 @@ RingOperations::Peer* RingOperations::Find(uint32_t rank) {
   return &found->second;
 }
 
-// For the operation of that sequence.
+// Finds or adds the peer, for the operation with that sequence.
 RingOperations::Peer& RingOperations::PeerOf(uint32_t rank, uint64_t sequence) {
   ++looks_;
   Peer& peer = peers_[rank];
@@ -220,7 +220,8 @@ RingOperations::Peer& RingOperations::PeerOf(uint32_t rank, uint64_t sequence) {
   return peer;
 }
 
-// By its length, or since only streams reach the memory at one of its ends.
+// Returns true if the request may be long: by its length, or since only streams reach the memory at
+// one of its ends.
 bool RingOperations::MayBeLong(const RingOperation& request) const {
   if (KindOf(request) != RingKind::kPut && KindOf(request) != RingKind::kGet) {
     return false;
@@ -382,8 +383,8 @@ bool RingOperations::AdvanceCopy(Copy& copy, uint64_t* budget_bytes, uint64_t no
   return is_over;
 }
 
-// All peers have the same share, and whoever has had it goes to the end of the line: where there
-// are more of them than tries, the rest comes next time.
+// Tries to send held operations. All peers have equal shares, and a peer goes to the end of the
+// line after its turn: where there are more peers than tries, the others come next time.
 uint32_t RingOperations::AdvanceHeld(uint64_t now_ns) {
   const auto peers = static_cast<uint32_t>(peers_with_held_.size());
   uint32_t issued = 0;

@@ -102,7 +102,7 @@ uint32_t Rings::Look(progress::ServedRank& rank, uint64_t now_ns) {
     }
     if (ring != nullptr) {
       ring->closes_to = life;
-      // One that is made again, without waiting for its end, takes no more before that.
+      // A ring that is made again, without waiting for its end, takes no more requests before that.
       ring->closing_left = life % 2 == 0 ? ring->capacity : 0;
       continue;
     }

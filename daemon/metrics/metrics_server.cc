@@ -31,7 +31,7 @@ using prometheus::MetricType;
 using shm::Statistic;
 using Labels = std::vector<ClientMetric::Label>;
 
-// One counter of the ranks: of the node as ferry_NAME, by job as ferry_job_NAME.
+// One counter of the ranks: exported for the node as ferry_NAME, by job as ferry_job_NAME.
 struct TallyRow {
   Statistic id;
   const char* name;

@@ -1,8 +1,8 @@
 // Keeps ferryd's threads off the cores of ranks that are bound, where there are others.
 //
-// A rank is bound if it may run on only some of the daemon's CPUs, whichever program bound it.
-// Those that launchers of Ferry have claimed (topology/claims.h) are left to their ranks, too. If
-// no CPU is left then, the threads run where they may.
+// A rank is bound if it may run on only some of the daemon's CPUs, whichever program bound it. CPUs
+// that launchers of Ferry have claimed (topology/claims.h) are left to their ranks, too. If no CPU
+// is left then, the threads run where they may.
 //
 // Any thread. Blocks for the files of /proc.
 #pragma once

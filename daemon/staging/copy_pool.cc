@@ -36,7 +36,7 @@ CopyPool::~CopyPool() {
   }
 }
 
-// All the memory there will be, so that nothing allocates later.
+// Allocates the memory of all queues here, so that nothing allocates later.
 void CopyPool::Open(progress::StagingPool& pool) {
   capacity_ += pool.fragments();
   std::lock_guard lock(mutex_);

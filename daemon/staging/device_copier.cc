@@ -93,7 +93,7 @@ bool DeviceCopier::Submit(const progress::CopyTask& task) {
   }
   ++pending_;
   if (gpu_ == nullptr) {
-    // It is open: the task's memory was imported by it.
+    // The backend is open, since it has imported the task's memory.
     StatusOr<std::shared_ptr<gpu::OpenedGpu>> gpu = gpus_->Get();
     gpu_ = gpu.ok() ? std::move(*gpu) : nullptr;
   }

@@ -127,7 +127,7 @@ std::string ExplainConnectionError(const std::string& error, const TlsCredential
   if (const size_t verdict = error.find(kVerdict); verdict != error.npos) {
     return error.substr(verdict + sizeof(kVerdict) - 1);
   }
-  // Nothing else is said when the other end breaks off a handshake.
+  // gRPC gives only these texts when the other end breaks off a handshake.
   const bool broken_off = Contains(error, "Socket closed") ||
                           Contains(error, "Connection reset by peer") ||
                           Contains(error, "Endpoint read failed");  // by an alert of TLS

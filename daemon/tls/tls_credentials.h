@@ -30,12 +30,14 @@ class TlsCredentials {
   // Grows with every Reload that succeeds.
   uint64_t generation() const;
 
-  // For a new connection of a server, with what the files hold now.
+  // The context for a new connection of a server, with the files' contents of the last Load or
+  // Reload.
   std::shared_ptr<SSL_CTX> ForServer() const;
-  // For a channel to the daemon at `host` (without port), with what the files hold now.
+  // The credentials for a channel to the daemon at `host` (without port), with the files' contents
+  // of the last Load or Reload.
   std::shared_ptr<grpc::ChannelCredentials> ForPeer(const std::string& host) const;
 
-  // This daemon's own certificate, in words.
+  // Describes this daemon's own certificate, for people to read.
   std::string Describe() const;
   // Checks that this daemon's own certificate is still valid; kConfiguration names the file.
   Status CheckOwn() const;

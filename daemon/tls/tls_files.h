@@ -20,7 +20,7 @@ enum class TlsRole { kServer, kClient };
 // "the certificate".
 class CertificateChain {
  public:
-  // All certificates of a PEM text. kInvalidArgument where there is none, or one is damaged.
+  // Reads all certificates of a PEM text. kInvalidArgument: there is none, or one is damaged.
   static StatusOr<CertificateChain> Parse(const std::string& pem);
 
   // Checks that the first certificate is valid now and that one of `authorities` vouches for it,

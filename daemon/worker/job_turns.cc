@@ -117,7 +117,7 @@ void JobTurns::FindCopies(WorkerRank& rank) {
   }
 }
 
-// One chunk, of the transfers in turn.
+// Copies one chunk of the next transfer in turn.
 uint32_t JobTurns::CopyNext(WorkerRank& rank) {
   const WorkerCopy& copy = rank.copies.Next();
   if (copy.is_ranks && rank.wake.HasVisitors()) {

@@ -25,8 +25,8 @@ class JobTurns {
   // has descriptors.
   JobTurns(WorkerJob& job, const std::function<void()>& ring_daemon);
 
-  // One round over all ranks; returns how much was done. 0: nothing to do, or only for ranks that
-  // hold their lease and do not run.
+  // Makes one round over all ranks; returns how much was done. 0: nothing to do, or only for ranks
+  // that hold their lease and do not run.
   uint32_t Turn();
   // Returns true if work is left.
   bool IsBusy() const;

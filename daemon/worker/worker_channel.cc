@@ -231,13 +231,13 @@ StatusOr<std::shared_ptr<WorkerChannel>> WorkerChannel::Create(const JobPlan& pl
   return channel;
 }
 
-// The socket may hold whatever the worker has passed.
+// The socket may hold any descriptors that the worker has passed.
 WorkerChannel::~WorkerChannel() { Disposal::Instance().CloseSocket(std::move(socket_)); }
 
 void WorkerChannel::Rouse() {
   // Pairs with WorkerProgram::Sleep.
   if (shm::Exchange(control()->sleeping, 0U, std::memory_order_seq_cst) != 0) {
-    // If it does not fit, there is something unread, which ends the sleep as well.
+    // If the packet does not fit, the socket holds unread packets, which end the sleep as well.
     (void)SendPacket(socket_.get(), MakeWorkerMessage(WorkerMessageKind::kWake)).ok();
   }
 }

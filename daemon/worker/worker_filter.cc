@@ -15,7 +15,7 @@
 namespace ferry::daemon {
 namespace {
 
-// Also what the C library and sanitizers do in a process that is at work.
+// The calls for copies, and those of the C library and of sanitizers in a running process.
 constexpr int kOfCopies[] = {
     // The socket and the bell.
     SCMP_SYS(read), SCMP_SYS(write), SCMP_SYS(recvmsg), SCMP_SYS(sendmsg), SCMP_SYS(poll),
@@ -125,12 +125,12 @@ Status RefuseOtherCalls(WorkerCalls allowed) {
   for (const int option : {PR_SET_NAME, PR_GET_NAME, PR_SET_VMA}) {
     filter.Allow(SCMP_SYS(prctl), SCMP_A0(SCMP_CMP_EQ, static_cast<scmp_datum_t>(option)));
   }
-  // None that has another process signalled when something can be read.
+  // Without commands that have the kernel signal another process when a descriptor can be read.
   for (const int command :
        {F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_GET_SEALS, F_ADD_SEALS}) {
     filter.Allow(SCMP_SYS(fcntl), SCMP_A1(SCMP_CMP_EQ, static_cast<scmp_datum_t>(command)));
   }
-  // The C library asks for a thread by this one first, whose arguments no filter can see.
+  // The C library first tries clone3 to make a thread, whose arguments no filter can see.
   filter.Add(SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3));
   if (allowed == WorkerCalls::kWithDrivers) {
     filter.AllowAll(kOfDrivers);

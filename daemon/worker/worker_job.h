@@ -114,7 +114,7 @@ class WorkerJob {
   std::vector<std::shared_ptr<Session>> mapped_;
 };
 
-// How the worker reaches the memory of the job's ranks.
+// Gives the worker's engines access to the memory of the job's ranks.
 class WorkerMemory final : public engine::MemoryAccess {
  public:
   WorkerMemory(WorkerJob& job, std::vector<std::byte>& bounce) : job_(job), bounce_(bounce) {}

@@ -102,8 +102,8 @@ class WorkerGpu final : private progress::CopySink {
     }
   }
 
-  // To be called now and then: closes the backend if nothing has kept it open for a while. True if
-  // it is to be called again.
+  // Closes the backend if nothing has kept it open for a while. Returns true if it has to be called
+  // again later.
   bool ReleaseIdle() { return gpus_->ReleaseIdle(MonotonicNs()); }
 
   // Begins the copy, whose staging memory lies within `staging`, and the rest in `region`.
@@ -335,13 +335,13 @@ class WorkerProgram {
       if (status.ok()) {
         session->session_map = std::move(*own);
         session->inbox_map = std::move(*inbox);
-        // In the control memory, which stays mapped.
+        // The word is in the control memory, which stays mapped.
         std::shared_ptr<uint32_t> wanted(std::shared_ptr<void>(),
                                          &control_->wanted[message.lane].word);
         status = job_->AddRank(session, std::move(wanted), options_);
       }
     }
-    // If ferryd does not listen, it is gone.
+    // A failed send is ignored: ferryd has gone then.
     if (!status.ok()) {
       (void)Say(WorkerMessageKind::kTrouble, message.rank, status.code()).ok();
       return;

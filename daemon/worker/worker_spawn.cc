@@ -134,7 +134,7 @@ bool Limit(int resource, rlim_t value) {
     Call(SYS_exit_group, kExitNoUser);
   }
   Call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);  // becoming another user clears it
-  // By descriptor: the user may not be allowed to walk to the program's directory.
+  // Executes the program by its descriptor: the user may have no access to the program's directory.
   Call(SYS_execveat, program, At(""), At(plan.argv), At(plan.envp), AT_EMPTY_PATH);
   Call(SYS_exit_group, kExitNoProgram);
   __builtin_unreachable();
@@ -142,7 +142,7 @@ bool Limit(int resource, rlim_t value) {
 
 // An order to the thread of a spawner, and how it went.
 struct Order {
-  ChildPlan plan;  // but for the descriptors, which come with it
+  ChildPlan plan;  // without the descriptors, which come with the order
   pid_t pid = -1;
   int error = 0;
   std::atomic<bool> done = false;
@@ -155,7 +155,8 @@ struct Order {
       plan.null = null.get();
       const int last = LastDescriptor();
       plan.last_fd = last < 0 ? -1 : std::max(last, kHighFd) + kChildsOwnFds;
-      // Not fork: no handler of a library must run in the child of a process with threads.
+      // _Fork in place of fork: no fork handler of a library may run in the child of a process with
+      // threads.
       pid = _Fork();
       if (pid == 0) {
         BecomeWorker(plan);

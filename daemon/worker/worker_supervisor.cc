@@ -24,7 +24,7 @@ Status Wrong(const std::string& text) { return {ErrorCode::kCorrupt, text}; }
 
 constexpr uint64_t kNsPerMs = 1'000'000;
 constexpr uint64_t kGraceNs = 1'000 * kNsPerMs;  // for a worker to leave by itself
-// For the kernel to end one that was killed, which a loaded machine may let wait.
+// The time for the kernel to end a killed worker, which may take long on a loaded machine.
 constexpr uint64_t kEndNs = 30'000 * kNsPerMs;
 constexpr uint64_t kHangUpNs = 100 * kNsPerMs;
 constexpr uint64_t kChecksPerTimeout = 8;
@@ -181,9 +181,9 @@ struct WorkerSupervisor::Watched {
   bool over() const { return failed || ending; }
   bool is_started() const { return process.pid > 0; }
   int socket() const { return worker->channel->socket(); }
-  // It keeps its pid until it is reaped, which ends this.
+  // Kills the worker. It keeps its pid until it is reaped, which ends this Watched.
   void Kill() const { kill(process.pid, SIGKILL); }
-  // Nothing but a look tells of its end, which is near.
+  // Returns true if the worker is about to end, and no event will tell of that.
   bool must_be_looked_at() const {
     return is_started() && !process.pidfd.valid() && (over() || hung_up);
   }

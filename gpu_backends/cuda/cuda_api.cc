@@ -11,8 +11,8 @@ using GetProcAddress = CudaError (*)(const char* symbol, void** function, int cu
 using GetProcAddress11 = CudaError (*)(const char* symbol, void** function, int cuda_version,
                                        uint64_t flags);
 
-// One function: its name, the version of CUDA that brought the variant declared in CudaApi, and
-// what that is called in the library.
+// One function: its name, the version of CUDA that brought the variant declared in CudaApi, and the
+// name of that variant in the library.
 struct Row {
   const char* name;
   int version;

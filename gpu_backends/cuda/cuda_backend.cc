@@ -213,7 +213,7 @@ Status CudaDriver::Free(PointerKind kind, void* pointer) {
 
 PointerInfo CudaDriver::Identify(const void* pointer) {
   const StatusOr<PointerAttributes> attributes = Ask(pointer);
-  // Of other memory CUDA says that it is of no type, or calls the pointer invalid.
+  // For memory that is not its own CUDA returns no type, or calls the pointer invalid.
   if (!attributes.ok() && attributes.status().code() != ErrorCode::kInvalidArgument) {
     return LookupFailed(attributes.status());
   }
@@ -233,7 +233,7 @@ PointerInfo CudaDriver::Identify(const void* pointer) {
   const bool is_host = info.kind == PointerKind::kPinned;
   info.device = is_host ? -1 : devices_.DeviceOf(attributes->ordinal);
   info.direct = {info.kind != PointerKind::kDevice, is_host};
-  // The range is where devices see it.
+  // The range is in the addresses by which devices see the memory.
   const CudaDevicePtr seen_by_devices =
       attributes->device_pointer != 0 ? attributes->device_pointer : ToAddress(pointer);
   info.base = ToPointer(ToAddress(pointer) - (seen_by_devices - attributes->range_start));
@@ -242,7 +242,7 @@ PointerInfo CudaDriver::Identify(const void* pointer) {
   return info;
 }
 
-// Of memory that was mapped by cuMemMap the range above is all that was reserved together.
+// For memory that was mapped by cuMemMap the range above covers all that was reserved together.
 StatusOr<MemoryPiece> CudaDriver::PieceAround(const void* pointer) {
   CudaDevicePtr begin = 0;
   size_t size_bytes = 0;
@@ -252,7 +252,7 @@ StatusOr<MemoryPiece> CudaDriver::PieceAround(const void* pointer) {
       Check("PointerGetAttributes",
             api_.pointer_get_attributes(static_cast<unsigned>(attributes.size()), attributes.data(),
                                         data.data(), ToAddress(pointer))));
-  if (ToAddress(pointer) - begin >= size_bytes) {  // of a release that does not tell
+  if (ToAddress(pointer) - begin >= size_bytes) {  // CUDA's release does not tell the mapping
     return Status(ErrorCode::kUnsupported, "CUDA tells of no mapping at this address");
   }
   const auto* const piece = static_cast<const std::byte*>(ToPointer(begin));

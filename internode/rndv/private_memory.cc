@@ -5,10 +5,10 @@
 namespace ferry::progress {
 namespace {
 
-// All addresses of a process, but for its first page: no memory begins with 0.
+// The region covers all addresses of a process but its first page, since no memory begins at 0.
 constexpr uintptr_t kFirstAddress = 4096;
 constexpr uint64_t kAllBytes = (uint64_t{1} << 57) - kFirstAddress;
-// No other region has it.
+// A region number that no other region has.
 constexpr uint64_t kAllRegion = UINT64_MAX;
 
 }  // namespace

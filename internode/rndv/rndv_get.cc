@@ -313,7 +313,7 @@ ErrorCode RndvGets::Ask(TransferId id, RndvGet& rndv_get, uint64_t now_ns) {
   return ErrorCode::kOk;
 }
 
-// That the sender's daemon may stage: it is read in one fragment.
+// The longest block that the sender's daemon may stage: the block is read in one fragment.
 uint32_t RndvGets::LongestBlock(const RndvGet& rndv_get) {
   const uint64_t longest = rndv_get.stage == nullptr ? UINT32_MAX : rndv_get.stage->block_bytes;
   return static_cast<uint32_t>(std::min<uint64_t>(longest, UINT32_MAX));

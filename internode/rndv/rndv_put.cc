@@ -27,7 +27,7 @@ void RndvPuts::OnRtr(ServedRank& rank, const PacketHeader& header, const WireRtr
     return note.receive != 0 && ((note.context == header.context && note.tag == header.tag) ||
                                  note.receive == rtr.receive.request);
   };
-  // One for the same messages, or of an earlier use of the request, can only be outlived.
+  // A note for the same messages, or of an earlier use of the request, is out of date: drop it.
   for (RtrNote& note : notes.notes) {
     note = same(note) ? RtrNote() : note;
   }

@@ -157,7 +157,7 @@ void Rtrs::FailBetween(ServedRank& rank, uint32_t source, ErrorCode error, uint6
 
 // ---- Entries -----------------------------------------------------------------------------------
 
-// That use of the request, if it is announced by an RTR.
+// Finds the entry of that use of the request; null if no RTR announces it.
 RtrReceive* Rtrs::Find(ServedRank& rank, const WireReceive& receive) {
   if (receive.request >= rank.rtr_receives.size()) {
     return nullptr;

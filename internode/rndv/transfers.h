@@ -1,5 +1,4 @@
-// Transfers: the common part of rendezvous gets, puts and staged sends, namely the life of a large
-// message between nodes, in one daemon.
+// Transfers: the life of a large message in one daemon, for rendezvous gets, puts and staged sends.
 //
 // A transfer moves in *fragments*: ranges of the message, each of which is a read, a write or a
 // copy. A few fragments are under way at a time. Where a fragment cannot begin, its transfer waits
@@ -92,7 +91,7 @@ class Transfers {
 
   // The share of the blocks that belongs to the transfer's node.
   static SlotFlow& BlocksOf(const T& t);
-  // How many fragments of one transfer may be under way, if that is `usual`.
+  // How many fragments of one transfer may be under way, where `usual` is usual.
   static uint32_t Window(const T& t, uint32_t usual);
   // Takes a block for the next fragment. kWouldBlock: earlier waiters, or the node's share, leave
   // none.

@@ -214,7 +214,7 @@ void MessageRequest::Await() {
   }
 }
 
-// It is complete.
+// Call it once the request is complete.
 void MessageRequest::Collect() {
   if (!is_collected_ && front_end->messages->Test(handle_, &completion_)) {
     is_collected_ = true;

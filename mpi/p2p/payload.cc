@@ -52,7 +52,7 @@ bool Payload::IsByStream() const {
   return is_by_stream;
 }
 
-// From their places to a packed copy.
+// Copies the data from their places to a packed copy.
 Failure Payload::PackInto(void* packed, int64_t offset, int64_t bytes) const {
   if (!IsByStream() && !front_end->IsByStream(packed)) [[likely]] {
     type_->Pack(buffer_, count_, offset, bytes, packed);
@@ -61,7 +61,7 @@ Failure Payload::PackInto(void* packed, int64_t offset, int64_t bytes) const {
   return CopyRuns(buffer_, count_, *type_, offset, bytes, static_cast<std::byte*>(packed), true);
 }
 
-// Back to their places.
+// Copies packed data back to their places.
 Failure Payload::UnpackFrom(const void* packed, int64_t offset, int64_t bytes) const {
   if (!IsByStream() && !front_end->IsByStream(packed)) [[likely]] {
     type_->Unpack(buffer_, count_, offset, bytes, packed);

@@ -14,7 +14,7 @@ namespace ferry::mpi {
 std::atomic<bool> may_be_enqueued{false};
 namespace {
 
-// These are mostly sends, of which nothing more is to be said.
+// The request of operations that were complete at their start, mostly sends, with an empty status.
 class Completed : public Request {
  public:
   bool IsDone() override { return true; }
@@ -28,7 +28,7 @@ class Completed : public Request {
     return true;
   }
   Failure Cancel() override { return {}; }
-  void Unpublish(MPI_Request) override {}  // it serves others, too
+  void Unpublish(MPI_Request) override {}  // the handle serves other operations, too
 };
 
 std::mutex abandoned_mutex;
@@ -37,7 +37,7 @@ std::atomic<size_t> abandoned_count{0};
 
 }  // namespace
 
-// By an offer that is taken back at once.
+// Offers the requests for a match, and takes the offer back at once.
 void RefuseMatch(const std::vector<client::RequestHandle>& requests) {
   client::RequestHandle match = 0;
   const bool is_offered = !requests.empty() && front_end->queues->BeginMatch(requests, &match).ok();

@@ -46,10 +46,10 @@ Failure AttachBuffer(BufferOwner owner, void* buffer, int64_t size_bytes);
 Failure DetachBuffer(BufferOwner owner, void** buffer, int64_t* size_bytes);
 // Waits until all messages have left. Blocks. No error if nothing is attached.
 Failure FlushBuffer(BufferOwner owner);
-// For a communicator that the program frees, or a session that it ends: detaches its buffer, if
-// any, once its messages have left. Does not wait for them.
+// Detaches the buffer, if any, of a communicator that the program frees, or of a session that it
+// ends, once the buffer's messages have left. Does not wait for them.
 void FreeBuffer(BufferOwner owner);
-// At the end of MPI: waits until the messages of all buffers have left, those of freed
+// Waits, at the end of MPI, until the messages of all buffers have left, those of freed
 // communicators too. Blocks.
 void FlushAllBuffers();
 // Flushes a buffer without waiting: returns a request that completes once its messages have left.

@@ -203,8 +203,8 @@ Failure PartitionedCollective::Ready(int first, int last) {
   if (!is_active()) {
     return FailInactive();
   }
-  // From when it has begun a unit, another thread may see all done, and free the request. Where
-  // there are kernels, another thread may begin it.
+  // Once this call has begun a unit, another thread may see all units done, and free the request.
+  // Where there are kernels, another thread may begin the unit.
   Ref<PartitionedCollective> keeps_this;
   if (prequest_ != nullptr) [[unlikely]] {
     keeps_this = Ref<PartitionedCollective>::Share(this);
@@ -241,8 +241,8 @@ Failure PartitionedCollective::Ready(int first, int last) {
   return {MPI_ERR_REQUEST, which + " was readied in this round already"};
 }
 
-// All partitions of the unit that this rank contributes are ready. `failure`: of fetching them. It
-// is under way all the same.
+// Adds a unit of which this rank has readied all its partitions. `failure`: the failure of fetching
+// them, with which the unit is under way all the same.
 void PartitionedCollective::AddLocked(uint32_t index, Failure failure) {
   Unit& unit = all_[index];
   unit.is_whole = failure.ok();

@@ -13,7 +13,7 @@ namespace {
 
 using shm::MpscRingLayout;
 
-// As many requests may be on their way to ferryd: two for each unit.
+// How many requests may be on their way to ferryd: two for each unit.
 constexpr uint32_t kSlots = 1024;
 
 static_assert(offsetof(MpscRingLayout, producer_words) ==

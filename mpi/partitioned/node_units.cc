@@ -17,9 +17,9 @@ using collective::kHostMemory;
 using collective::Problem;
 using collective::RunFailure;
 
-// More take too much of the first rank's heap, and too long to be told.
+// More buffers would take too much of the first rank's heap, and too long to exchange.
 constexpr uint64_t kMostBuffers = uint64_t{1} << 16;
-// It looks so often before it asks whether all ranks live.
+// How many looks it makes before it asks whether all ranks are alive.
 constexpr uint32_t kLooksBetweenQuestions = 32;
 
 // Blocks that other ranks still use, of requests that this one has freed.
@@ -371,7 +371,7 @@ bool NodeUnits::Step() {
     Meet(1);
     return Step();
   }
-  // Where the last meeting has failed, others may use the block: they see there that it has.
+  // Where the last meeting has failed, other ranks may use the block: they see there that it has.
   const bool may_be_used = cards_->own.is_ready != 0 && meeting_->failure().code != ErrorCode::kOk;
   Settle(agree || may_be_used, agree);
   return true;
@@ -425,8 +425,8 @@ bool NodeUnits::Advance(uint32_t unit, uint64_t round, RunFailure* failure) {
   return true;
 }
 
-// So many of the ranks behind this one may rest; as the last one of all, another thread of this
-// one.
+// Wakes the next `ranks` ranks behind this one, which may rest; the last of all is this rank, whose
+// other threads may rest.
 void NodeUnits::Tell(int ranks) const {
   for (int i = 1; i <= ranks; ++i) {
     front_end->one_sided->TellOfChange(
@@ -434,8 +434,8 @@ void NodeUnits::Tell(int ranks) const {
   }
 }
 
-// A rank that is behind may see that of a later round: it fails, too, rather than to take what was
-// not moved for a result.
+// Marks the unit as failed in this round. A rank that is behind may see the mark of a later round:
+// it fails, too, rather than take unmoved data for a result.
 void NodeUnits::Fail(uint32_t unit, uint64_t round) const {
   uint64_t& failed = UnitAt(unit).failed;
   for (uint64_t seen = shm::Load(failed, std::memory_order_seq_cst);

@@ -101,7 +101,8 @@ class NodeUnits {
   struct alignas(64) RankWords {
     uint64_t works;  // 1: the rank may be reading and writing other ranks' memory
   };
-  // Then come RankWords, UnitWords, and the Buffers of all ranks for one unit after the other.
+  // The beginning of the block. Then come RankWords, UnitWords, and the Buffers of all ranks for
+  // one unit after the other.
   struct alignas(64) Head {
     uint64_t left;  // ranks that do not use the block any more
     uint64_t

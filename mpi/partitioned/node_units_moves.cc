@@ -85,7 +85,7 @@ bool NodeUnits::IsReceiver(const Part& part, int rank) const {
   return (part.to == kAll || part.to == rank) && BuffersOf(part.unit, rank).result.is_there != 0;
 }
 
-// Where it is in the rank's row.
+// The part's offset in the rank's row of contributions.
 uint64_t NodeUnits::ContributedAt(const Part& part, int rank) const {
   const uint64_t stride = BuffersOf(part.unit, rank).contribution.stride_bytes;
   return (stride == 0 ? 0 : stride * static_cast<uint64_t>(part.to)) + part.at;

@@ -11,7 +11,7 @@
 namespace ferry::mpi {
 namespace {
 
-// Those that others may be waiting for are looked after by the library's thread.
+// The list of orphans. The library's thread looks after those for which other ranks may wait.
 class Orphans final : public Object, public Watched {
  public:
   Orphans() : Object(ForAnyThread()) {}

@@ -154,7 +154,7 @@ void Prequest::FlushUnit(uint32_t index, uint64_t round) {
 
 // ---- What ferryd was asked for ------------------------------------------------------------------
 
-// Of a unit that kernels have asked for. Nothing: it is under way.
+// Returns ferryd's answer for a unit that kernels have asked for; nullopt: it is under way.
 std::optional<ErrorCode> Prequest::AnswerOf(const ferry_partitioned_unit& its) {
   // Pairs with the daemon's answer.
   const uint64_t done = shm::LoadAcquire(its.completion.done);

@@ -54,7 +54,7 @@ struct PrequestPlan {
   bool is_local = true;
   bool is_null = false;  // there is no other side, and nothing moves
 
-  // Of a send:
+  // For a send:
   std::byte* source = nullptr;
   bool is_packed = false;  // the host packs the data first
   SenderWords words;
@@ -64,11 +64,11 @@ struct PrequestPlan {
   shm::Location receiver_block{};
   std::byte* receiver_mapped = nullptr;  // local
 
-  // Of a receive, and of a collective with results:
+  // For a receive, and for a collective with results:
   uint64_t* arrived = nullptr;  // null: data come to other memory first, or none come
 };
 
-// As the info keys say (mpix_partitioned.h).
+// The program's wishes, from info keys (mpix_partitioned.h).
 struct PrequestWishes {
   enum class Copy : uint8_t { kAuto, kKernel, kHost, kDaemon };
   Copy copy = Copy::kAuto;

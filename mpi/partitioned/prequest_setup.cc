@@ -1,4 +1,5 @@
-// How a Prequest is made: where its parts lie, and who moves what kernels have readied.
+// Prequest::Make: places a Prequest's parts in memory, and chooses the mover of units that kernels
+// have readied.
 #include <cstddef>
 #include <cstring>
 #include <map>
@@ -20,7 +21,7 @@ static_assert(MPIX_DEVICE_ERR_PEER_DIED == FERRY_ERR_PEER_DIED);
 static_assert(MPIX_DEVICE_ERR_DAEMON_DIED == FERRY_ERR_DAEMON_DIED);
 static_assert(MPIX_DEVICE_ERR_NOT_FOUND == FERRY_ERR_NOT_FOUND);
 static_assert(MPIX_DEVICE_ERR_REQUEST == FERRY_ERR_REQUEST);
-// All languages of kernels lay them out alike.
+// All languages of kernels use these layouts.
 static_assert(sizeof(MPIX_Prequest_object) == 384 && offsetof(MPIX_Prequest_object, round) == 256);
 static_assert(sizeof(ferry_partitioned_state) == 256 && sizeof(ferry_partitioned_unit) == 64);
 static_assert(sizeof(ferry_partitioned_words) == sizeof(UnitWords) &&
@@ -86,7 +87,7 @@ bool IsByStream(const shm::Location& from, const shm::Location& to) {
 // Lets kernels of the device access the memory at `mapped`, which is `where` in a region of `peer`.
 Failure LetReach(int device, uint32_t peer, const shm::Location& where, const std::byte* mapped,
                  bool is_by_stream) {
-  // Only the backend knows what kernels reach of the own memory.
+  // Only the backend knows which of this rank's memory kernels can access.
   const Status status = is_by_stream || peer == front_end->rank()
                             ? front_end->memory->LetKernelsReach(device, mapped)
                             : front_end->memory->LetDevicesReach(mapped - where.address);
@@ -279,7 +280,7 @@ void Prequest::Describe(MPIX_Prequest_object* object) const {
   object->state_offset = state_.where.address;
 }
 
-// All of it in one copy.
+// Fills the Prequest's memory by one copy.
 Failure Prequest::Fill() {
   std::vector<uint64_t> image(sizeof(MPIX_Prequest_object) / sizeof(uint64_t));
   Describe(static_cast<MPIX_Prequest_object*>(static_cast<void*>(image.data())));

@@ -31,7 +31,7 @@ Status StatusOf(const Failure& failure) {
   }
 }
 
-// The part of a call in its requests, until the call is over, or dropped with its stream.
+// The references of a call to its requests, until the call is over, or dropped with its stream.
 class Members {
  public:
   explicit Members(std::span<Request* const> requests) {
@@ -43,7 +43,7 @@ class Members {
   Members(const Members&) = delete;
   Members& operator=(const Members&) = delete;
   ~Members() { Drop(); }
-  // For whoever enqueues it, of a call that is not to be made.
+  // Drops the references of a call that will not be made; called by the thread that enqueues it.
   void Drop() {
     for (const Ref<Request>& request : all_) {
       request->partitioned()->queued().End();

@@ -13,9 +13,10 @@
 namespace ferry::mpi {
 namespace {
 
-// So little private memory is copied twice more quickly than by the kernel.
+// The most private memory that two copies through the landing move faster than one copy by the
+// kernel.
 constexpr int64_t kLandingBytes = 8 << 10;
-// The least size of units that a sender leaves to it.
+// The least size of units that a sender leaves to the receiver.
 constexpr uint64_t kLeastAttended = 8 << 10;
 
 }  // namespace

@@ -226,7 +226,7 @@ bool PartitionedSend::AdvanceLocked() {
   if (const uint64_t error = shm::LoadAcquire(block.receiver_error); error != 0) [[unlikely]] {
     SetFailure({ErrorClassOf(error), "the receiver cannot go on with this message"});
   }
-  // One that has begun this round has ended it, too, before it freed its request.
+  // A receiver that has begun this round has ended it, too, before it freed its request.
   LookForEnd(shm::LoadAcquire(block.receiver_ended) != 0 && !words_.IsCleared(this_round));
   return is_done_ = has_failed();
 }

@@ -14,7 +14,7 @@
 namespace ferry::mpi {
 namespace {
 
-// So many looks by HasNews come before a whole one.
+// How many looks by HasNews come before a call of `done`.
 constexpr int kShortLooks = 32;
 
 }  // namespace

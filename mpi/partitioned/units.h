@@ -41,7 +41,7 @@ inline constexpr uint64_t BitsIn(uint64_t word, uint64_t round, uint64_t full) {
   return word - BaseOf(round, full);
 }
 
-// As the info keys say (mpix_partitioned.h).
+// The program's limits of units, from info keys (mpix_partitioned.h).
 struct UnitLimits {
   uint64_t min_bytes = 0;  // 0: the best value for the way
   uint32_t max_units = UINT32_MAX;

@@ -271,7 +271,7 @@ std::vector<std::vector<int>> EvenNodes(const std::vector<int>& node_of, int pro
   return are_even ? nodes : std::vector<std::vector<int>>();
 }
 
-// All shapes of so many places whose extents divide those of the grid.
+// Adds all shapes of `places` places whose extents divide those of the grid.
 void AddShapes(const std::vector<int>& dims, int places, std::vector<int>* shape,
                std::vector<std::vector<int>>* shapes) {
   if (shape->size() == dims.size()) {

@@ -229,7 +229,7 @@ Status Faults(const CtlArguments& arguments) {
   return {};
 }
 
-// Of a job, by its name, or of one rank. A job's name may look like a rank's.
+// Takes back the links of a job, by its name, or of one rank. A job's name may look like a rank's.
 Status TakeLinks(const CtlArguments& arguments) {
   const std::string& name = arguments.rank.empty() ? arguments.job : arguments.rank;
   if (name.empty()) {

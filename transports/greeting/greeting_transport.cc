@@ -109,7 +109,7 @@ class GreetingTransport final : public ForwardingTransport, private CompletionSi
     const auto found = ends_.find(static_cast<uint64_t>(peer));
     return found == ends_.end() ? nullptr : &found->second;
   }
-  // Of its own messages; those of the user do not have the bit.
+  // The context of the transport's own messages; those of the user do not have the bit.
   static uint64_t ContextOf(PeerId peer) { return kDirectContext | static_cast<uint64_t>(peer); }
   ErrorCode MayPost(PeerId peer, uint64_t now_ns, End** end);
   Envelope EnvelopeOf(const End& end, GreetingKind kind) const;
@@ -551,7 +551,7 @@ void GreetingTransport::OnGoodbye(PeerId peer, End* end, const Envelope& envelop
   Lose(peer, end, envelope.number == end->heard && envelope.heard == end->sent);
 }
 
-// Of the two who lose a connection each tells the other one, who may not have noticed.
+// Ends a lost connection. Each of the two ends tells the other one, which may not have noticed.
 void GreetingTransport::Lose(PeerId peer, End* end, bool lossless) {
   if (std::exchange(end->is_lost, true)) {
     return;
