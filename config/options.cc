@@ -1,4 +1,4 @@
-// The table of options: what each one means, and what it may be. See options.h.
+// The table of options: the meaning of each, and its allowed values. See options.h.
 #include "config/options.h"
 
 namespace ferry::config {

@@ -48,7 +48,7 @@ class FrontEnd {
   // (transports/api/deferred_work.h). Then it moves the messages of matched pairs that have no
   // cells, also those that follow others.
   bool nic_defers() const { return nic_defers_; }
-  // The rank's options: from its environment, and its place in the job from whoever started it.
+  // The rank's options: from its environment, and its place in the job from its launcher.
   const config::Options& options() const { return options_; }
   // Returns true if CPUs cannot access this memory, so that only Copy, CopyStrided and Reduce touch
   // its bytes.

@@ -1,4 +1,4 @@
-// Heap: what fork makes of it. See heap.h.
+// Heap: the copy of it that a forked child takes. See heap.h.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>

@@ -27,12 +27,12 @@ enum class Refusal : uint32_t {
 };
 
 struct HeapView {
-  uint32_t version;         // kHeapViewVersion: the caller's, and what was filled in
+  uint32_t version;         // kHeapViewVersion of the caller, which is also that of the answer
   int32_t fd;               // the memfd, sealed against shrinking; -1: all of it is private
   std::byte* base;          // where the file begins in this process
   uint64_t reserved_bytes;  // the addresses from there that are the heap's, now or later
   uint64_t file_bytes;      // the file's length
-  uint64_t mapped_bytes;    // what of it this process has mapped
+  uint64_t mapped_bytes;    // how much of the file this process has mapped
   Refusal refusal;
   int32_t error;  // errno, or 0
 };

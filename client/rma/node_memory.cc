@@ -82,7 +82,7 @@ NodeMemory::Reached NodeMemory::FindSlowly(uint32_t rank, uint32_t segment, uint
   return found.At(offset, size_bytes);
 }
 
-// The region table is the list, and knows of what is freed.
+// The region table is the list, and tells which regions are freed.
 NodeMemory::Reached NodeMemory::FindOwn(uint32_t segment, uint64_t offset,
                                         uint64_t size_bytes) const {
   const OwnRegion region = memory_.regions().ById(segment);
@@ -201,7 +201,7 @@ ErrorCode NodeMemory::Copy(void* to, bool is_to_by_stream, const void* from, boo
   return copied.ok() ? ErrorCode::kOk : FailureWords::Tell(copied.code(), copied.message());
 }
 
-// Operands, and what is found, go by a piece of ordinary memory where only streams reach them.
+// Operands, and old values, go through a buffer in ordinary memory where only streams reach them.
 ErrorCode NodeMemory::Accumulate(const Reached& there, const shm::Accumulation& what,
                                  const void* operands, void* found, uint64_t count) {
   const bool lends = what.takes_operands() && memory_.IsByStream(operands);

@@ -147,7 +147,7 @@ class NodeMemory {
   const Memory& memory_;
   PeerMemory& peer_memory_;
   std::unique_ptr<std::atomic<const Segments*>[]> of_;    // by lane; null: none is mapped
-  std::mutex mutex_;                                      // of what follows, and of changes of of_
+  std::mutex mutex_;                                      // guards those below, and changes of of_
   std::vector<std::unique_ptr<const Segments>> current_;  // by lane
   // Lists that were current: a reader may still read them, and use the memory that they name.
   std::vector<std::unique_ptr<const Segments>> retired_;

@@ -36,7 +36,7 @@ constexpr uint64_t BitOf(uint16_t place) { return uint64_t{1} << place; }
 
 }  // namespace
 
-// Waits for the end of what goes another way.
+// Waits for the end of operations that go another way.
 ErrorCode RemoteOperations::Passage::Enter(const RemoteAddress& place, bool by_daemon) {
   const bool by_link = (place.segment & kSegmentPrivate) != 0;
   if (!operations_.progress_.MayHaveLinks()) [[likely]] {
@@ -301,8 +301,8 @@ ErrorCode RemoteOperations::MoveLong(OneSidedContext& context, Command* command,
 
 // ---- Answers ------------------------------------------------------------------------------------
 
-// The serial tells the answer from what lies in its place: what came there last, and what may yet
-// come for one that was given up.
+// The serial tells the answer from others in its place: the one that came there last, and one that
+// may yet come for an operation that was given up.
 ErrorCode RemoteOperations::TakePlace(const Expected& expected, uint16_t* place) {
   return AwaitRoom(expected.rank, [&] {
     const auto lock = Lock();
@@ -473,7 +473,7 @@ ErrorCode RemoteOperations::Get(OneSidedContext& context, void* to, const Remote
                  .size_bytes = static_cast<uint32_t>(piece_bytes)});
     offset += piece_bytes;
   }
-  if (when == WhenDone::kAtReturn) {  // after an error, too: what is under way writes to the buffer
+  if (when == WhenDone::kAtReturn) {  // after an error, too: operations write to the buffer
     const ErrorCode answered = AwaitCall(&call, from.rank);
     error = error == ErrorCode::kOk ? answered : error;
   }

@@ -1,4 +1,4 @@
-// RemoteOperations: what is over, and what has failed. See remote_operations.h.
+// RemoteOperations: ends and failures of operations. See remote_operations.h.
 #include "client/rma/remote_operations.h"
 #include "shm/atomic.h"
 

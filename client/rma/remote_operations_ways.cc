@@ -1,4 +1,4 @@
-// RemoteOperations: whether they go by the daemons, or by a direct link. See remote_operations.h.
+// RemoteOperations: the choice between the daemons and a direct link. See remote_operations.h.
 #include "client/rma/remote_operations.h"
 
 namespace ferry::client {
@@ -19,7 +19,7 @@ bool RemoteOperations::TryEnterWay(const RemoteAddress& place, bool by_daemon) {
     way.core = wanted;
   }
   if (way.core == engine::Core::kDaemon && (place.segment & kSegmentPrivate) != 0) {
-    return false;  // until what is under way there is over
+    return false;  // until the operations under way there are over
   }
   if (way.core == engine::Core::kLink && (!by_link || !progress_.TryHoldLink(rank))) {
     return false;

@@ -180,7 +180,7 @@ void Rings::CloseIn(const progress::ServedRank& rank, const progress::ServedRegi
   });
   for (const auto& ring : rings_) {
     if (ring->rank == &rank) {
-      ring->operations.Advance(now_ns_);  // what waits for that memory ends, and lets go of it
+      ring->operations.Advance(now_ns_);  // requests that wait for that memory end, and release it
     }
   }
 }
@@ -298,7 +298,8 @@ void Rings::OnOperationEnd(const progress::RingToken& token, ErrorCode error, ui
   }
 }
 
-// Tells how far the ring's operations are over, and counts what has failed: of many at once.
+// Shows up to which ticket the ring's operations are over, and counts the failures, of many
+// operations at once.
 void Rings::Show(Ring& ring) {
   if (const uint64_t over = ring.operations.over(ring.consumer.head());
       over != std::exchange(ring.shown_over, over)) {

@@ -81,7 +81,7 @@ class Rings {
     const uint32_t capacity;
     shm::RingConsumer consumer;
     uint32_t life = 0;
-    uint32_t closes_to = 0;     // the life that ends it, once what lies in it is through; 0: none
+    uint32_t closes_to = 0;     // the life that ends it, once its requests are done; 0: none
     uint32_t closing_left = 0;  // so many requests may still come first
     uint64_t used_ns = 0;
     uint64_t errors = 0;

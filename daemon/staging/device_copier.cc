@@ -10,7 +10,7 @@
 namespace ferry::daemon {
 namespace {
 
-// The driver pins what it is to copy fast.
+// Pins memory with the driver, which then copies it fast.
 class DriverPins final : public progress::MemoryUser {
  public:
   explicit DriverPins(std::shared_ptr<gpu::GpuSource> gpus) : gpus_(std::move(gpus)) {}
@@ -158,7 +158,7 @@ uint32_t DeviceCopier::Collect(progress::CopySink& sink) {
 
 uint32_t DeviceCopier::Collect(Line& line, progress::CopySink& sink) {
   uint32_t ended = 0;
-  // Asked first: what has run by then is seen as done below.
+  // Asks the stream first, so that copies which have run by then are seen as done below.
   const Status status =
       line.flights.empty() || line.stream == nullptr ? Status() : line.stream->Query();
   // Pairs with EnqueueEnd.

@@ -21,7 +21,7 @@ uint32_t JobTurns::Turn() {
   uint32_t done = 0;
   for (const auto& [number, rank] : job_.ranks()) {
     if (shm::LoadRelaxed(*rank->wanted) != 0) {
-      // Pairs with Attention::Raise: acquires what it was set for.
+      // Pairs with Attention::Raise: acquires the work for which it was set.
       shm::Exchange(*rank->wanted, 0U, std::memory_order_acquire);
       rank->attending = true;
     }

@@ -1,4 +1,5 @@
-// ferryd's end of what it shares with one worker process: the control memory, the socket, the bell.
+// WorkerChannel: ferryd's end of the channel to one worker process: the control memory, the socket,
+// the bell.
 //
 // Calling thread: any, for all members; nothing blocks, whatever the worker does.
 #pragma once

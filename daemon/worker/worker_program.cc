@@ -259,7 +259,7 @@ class WorkerProgram {
     return {};
   }
 
-  // Handles what lies in the socket.
+  // Handles the messages in the socket.
   Status ReadMessages() {
     while (true) {
       SocketPacket packet;
@@ -497,7 +497,8 @@ class WorkerProgram {
   }
 
   void Sleep() {
-    // Pairs with WorkerChannel::Rouse: either ferryd sees this, or we see what it wrote.
+    // Pairs with WorkerChannel::Rouse: either ferryd sees this, or this thread sees what ferryd
+    // wrote.
     shm::Exchange(control_->sleeping, 1U, std::memory_order_seq_cst);
     const bool commanded = NextStaging(std::memory_order_seq_cst) != nullptr;
     if (!commanded && !turns_->IsWanted() &&

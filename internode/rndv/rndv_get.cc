@@ -274,8 +274,8 @@ ErrorCode RndvGets::HoldRegion(RndvGet& rndv_get, uint64_t now_ns) {
   return LieStaged(region, offset, &rndv_get);
 }
 
-// Does what comes before the first fragment. It claims the memory first: a peer does not keep what
-// it has staged for us for as long as pinning may take.
+// Prepares the first fragment. It claims the memory first, since pinning may take longer than a
+// peer keeps a staged block.
 ErrorCode RndvGets::Ask(TransferId id, RndvGet& rndv_get, uint64_t now_ns) {
   if (rndv_get.region != nullptr && rndv_get.mapped != nullptr &&
       rndv_get.kind != Incoming::Kind::kParked) {
@@ -509,7 +509,7 @@ void RndvGets::EndFragment(RndvGetFragment& fragment, ErrorCode error, uint64_t 
 void RndvGets::Advance(uint64_t now_ns) {
   if (seen_changes_ != registrations_.changes()) {
     seen_changes_ = registrations_.changes();
-    ResumeAll(wants_memory_, now_ns);  // none of them waits for what another one gets
+    ResumeAll(wants_memory_, now_ns);  // none of them waits for memory that another one gets
   }
   ResumeForSlots(now_ns);
   for (const auto& pool : depot_.pools()) {

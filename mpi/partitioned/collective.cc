@@ -123,7 +123,7 @@ void PartitionedCollective::GiveBackNumbers() {
 PartitionedCollective::~PartitionedCollective() {
   GiveBackNumbers();
   const auto give_back = [this](std::unique_ptr<CollectiveRun> run) {
-    if (run != nullptr && !run->is_done()) {  // poisoned: what never ends still names it
+    if (run != nullptr && !run->is_done()) {  // poisoned: a run that never ends still names it
       (void)run.release();
       return false;
     }
@@ -333,7 +333,7 @@ void PartitionedCollective::BeginMarkedLocked() {
   }
 }
 
-// Looks at what is under way. Returns whether some of it has ended, which goes to just_ended_.
+// Looks at the units under way. Returns true if some have ended, which go to just_ended_.
 bool PartitionedCollective::EndLocked() {
   if (under_way_.empty() || is_setting_up_) {
     return false;
@@ -380,7 +380,7 @@ void PartitionedCollective::HoldLocked() {
   }
 }
 
-// Does what can be done without waiting. Returns whether a unit has ended.
+// Carries units on without waiting. Returns true if a unit has ended.
 bool PartitionedCollective::LookLocked() {
   if (is_setting_up_ && node_->Step()) {
     SettleLocked();

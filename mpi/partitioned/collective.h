@@ -190,7 +190,7 @@ class PartitionedCollective final : public Request,
   Messages messages_{this};
   // Changes under mutex_; while the request is active only from null.
   std::shared_ptr<Prequest> prequest_;
-  std::mutex mutex_;                 // guards what follows; the channel's comes after it
+  std::mutex mutex_;                 // guards the members below; taken before the channel's
   bool has_set_up_ = false;          // it is known whether units go by node_
   collective::RunFailure given_up_;  // valid then: why this rank waits for no message any more
   std::unique_ptr<NodeUnits> node_;  // null: units go by messages

@@ -77,7 +77,7 @@ Failure ReadStep(const Comm& comm, const Datatype& type, const MPIX_Pstep& given
   return {};
 }
 
-// Adds what becomes of one partition, whose pieces lie in the output.
+// Adds the steps of one partition, whose pieces lie in the output.
 class PartitionSteps {
  public:
   PartitionSteps(int pieces, int64_t elements, size_t element_bytes, const Range& output,

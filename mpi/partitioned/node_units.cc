@@ -96,7 +96,7 @@ NodeUnits::NodeUnits(Channel* channel, uint32_t first_number,
     : channel_(*channel), first_number_(first_number), operations_(std::move(operations)) {}
 
 NodeUnits::~NodeUnits() {
-  if (meeting_ != nullptr && !meeting_->is_done()) {  // poisoned: what never ends still names it
+  if (meeting_ != nullptr && !meeting_->is_done()) {  // poisoned: a run without end names it
     (void)meeting_.release();
     (void)cards_.release();
     return;
@@ -384,7 +384,7 @@ void NodeUnits::Begin(uint32_t unit, uint64_t round, bool can) {
   if (!can || !is_open_[unit]) [[unlikely]] {
     Fail(unit, round);
   }
-  // Pairs with Advance of all ranks: publishes what this one contributes.
+  // Pairs with Advance of all ranks: publishes this rank's contribution.
   const uint64_t readied = shm::FetchAdd(words.readied, uint64_t{1}, std::memory_order_acq_rel) + 1;
   if (readied == round * static_cast<uint64_t>(size())) {
     const uint64_t chunks = Chunks(unit);

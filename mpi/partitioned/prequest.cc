@@ -27,7 +27,7 @@ Failure Prequest::Begin(uint64_t round) {
     shm::StoreRelaxed(state().error, 0);
   }
   if (host_readied) {
-    // Kernels have not counted what the host has readied.
+    // Kernels have not counted partitions that the host has readied.
     const std::vector<uint64_t> all = CountersAt(round);
     FERRY_RETURN_FAILURE(Store(counters(), all.data(), all.size() * sizeof(uint64_t)));
   }

@@ -73,7 +73,7 @@ bool PartitionedReceive::TryLeaveLocked() {
   if (!is_gone && shm::LoadAcquire(words().sender_ended) == 0) {
     return false;
   }
-  if (!is_gone || is_local_) {  // what another node has sent may still come
+  if (!is_gone || is_local_) {  // stores from another node may still come
     GiveBlock(&block_);
     GiveBlock(&landing_);
   }

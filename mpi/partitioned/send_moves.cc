@@ -1,4 +1,4 @@
-// PartitionedSend: how data are moved, and what carries a round on to its end.
+// PartitionedSend: moving data, and carrying a round on to its end.
 #include <algorithm>
 #include <cstddef>
 #include <string>

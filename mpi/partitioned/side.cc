@@ -176,7 +176,7 @@ Failure Side::AwaitPartner(bool (*done)(void*), void* argument) {
   const auto is_over = [](void* of) {
     const auto& each = *static_cast<Wait*>(of);
     (void)front_end->peers->Poll();  // the other side's init may be a message
-    AnswerUnmatched();               // who waits here may be waited for, too
+    AnswerUnmatched();               // another rank may wait for this one, too
     return each.done(each.argument) ||
            front_end->peers->PeerState(each.self->peer_) != ErrorCode::kOk;
   };

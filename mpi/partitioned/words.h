@@ -113,7 +113,7 @@ class SenderWords {
       const uint64_t fresh = bits & ~before;
       const Marked marked{bits & before, fresh != 0 && before + fresh == full};
       if (acting != nullptr && marked.is_full != is_counted) {
-        // Pairs with the look at the count by whoever has seen that the unit is full.
+        // Pairs with the look at the count by a thread that has seen the full unit.
         (void)(is_counted ? acting->fetch_sub(1, std::memory_order_release)
                           : acting->fetch_add(1, std::memory_order_relaxed));
         is_counted = marked.is_full;

@@ -70,8 +70,8 @@ struct Found {
   std::string text;
 };
 
-// Measures by jobs, which ask what daemon there is. `what`: that a file is for; `advice`: what is
-// said of the file, up to its name.
+// Measures by jobs, which use any daemon that there is. `what`: the purpose of the file; `advice`:
+// the text about the file, up to its name.
 template <typename Plan, typename Measure>
 Status TuneByJobs(const CtlArguments& arguments, Plan plan, const char* what, const char* advice,
                   Measure&& measure) {
@@ -222,7 +222,7 @@ struct Command {
   const char* name;
   const char* help;
   Status (*run)(const CtlArguments&);
-  const char* rank = nullptr;  // what its argument may name; null: it takes none
+  const char* rank = nullptr;  // the names that its argument may have; null: it takes none
 };
 
 constexpr Command kCommands[] = {

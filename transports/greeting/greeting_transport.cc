@@ -346,7 +346,7 @@ bool GreetingTransport::Say(PeerId peer, End* end, GreetingKind kind) {
   return code != ErrorCode::kWouldBlock;
 }
 
-// Says what is due now, and notes when the next is.
+// Sends the packets that are due now, and notes when the next ones are.
 void GreetingTransport::SayDue(PeerId peer, End* end) {
   if (end->failure != ErrorCode::kOk || end->is_lost) {
     return;
