@@ -34,8 +34,8 @@ std::optional<uid_t> UserOf(const std::string& text) {
   return found == nullptr ? std::nullopt : std::optional(found->pw_uid);
 }
 
-// Whether `uid` is the kernel's overflow uid, by which a process in a user namespace sees every
-// user who is not in that namespace.
+// Returns true if `uid` is the kernel's overflow uid, by which a process in a user namespace sees
+// every user who is not in that namespace.
 bool IsOutsider(uid_t uid) {
   uid_t overflow = 0;
   uint32_t inside = 0;

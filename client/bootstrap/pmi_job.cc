@@ -221,7 +221,7 @@ class NodeDaemon : public JobStarter {
   Status Meet(DaemonPlace* place);
 
   const config::Options options_;
-  std::unique_ptr<OwnDaemon> own_;  // destroyed last, when nobody talks to it any more
+  std::unique_ptr<OwnDaemon> own_;  // destroyed last, once no connection to it is left
   std::unique_ptr<AttachConnection> attach_;
 };
 

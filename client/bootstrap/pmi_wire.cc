@@ -62,8 +62,8 @@ StatusOr<UniqueFd> ConnectTo(const std::string& place) {
                            : StatusFromErrno(error, "connect to PMI_PORT=" + place);
 }
 
-// What all ranks of a node, and they alone, say of it: the running kernel, and the name that it has
-// in their namespace (of a container).
+// Returns a name that the ranks of one node share with no other rank: the running kernel's, and the
+// host's name in their namespace (of a container).
 std::string NodeName() {
   std::string boot;
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);

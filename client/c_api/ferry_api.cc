@@ -115,7 +115,8 @@ Status CheckTag(int tag, bool any_allowed) {
                                       (any_allowed ? ", nor FERRY_ANY_TAG" : "")};
 }
 
-// Whether the arguments are those of nearly every call, so that no detailed check is needed.
+// Returns true if the arguments are those of nearly every call, so that no detailed check is
+// needed.
 inline bool IsPlainMessage(const void* buffer, int peer, int tag) {
   return IsRunning() && buffer != nullptr && static_cast<uint32_t>(peer) < client->size() &&
          static_cast<uint32_t>(tag) <= FERRY_TAG_MAX;
@@ -212,7 +213,8 @@ int MakePersistent(const Message& message, bool is_send, ferry_request* request)
   });
 }
 
-// Who starts a process that belongs to no job yet.
+// Says how a process that belongs to no job yet gets one: not at all, or by making a job of its
+// own.
 enum class Starter { kNone, kItself };
 
 void WarnOfUnknownVariables() {

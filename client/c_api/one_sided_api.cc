@@ -212,8 +212,8 @@ int Atomic(const char* name, ferry_context context, ferry_atomic_operation opera
 
 // Small blocks that are neighbours in the other rank's memory travel together, in so many bytes.
 constexpr size_t kPackBytes = 8192;
-// What is to move by steps of a device goes through so much host memory at a time. Of longer blocks
-// each may as well be a step.
+// Blocks that devices copy in steps go through this much host memory at a time. Longer blocks may
+// as well take a step each.
 constexpr size_t kPassBytes = size_t{256} << 10;
 constexpr size_t kLongBlockBytes = size_t{64} << 10;
 
@@ -235,11 +235,12 @@ struct Strided {
   bool IsOfNode(const Client& client) const {
     return client.NodeOf(static_cast<uint32_t>(there.rank)) == client.NodeOf(client.rank());
   }
-  // Whether it pays to copy several blocks to, or from, one buffer, by the CPU.
+  // Returns true if it pays that the CPU copies several blocks to, or from, one buffer.
   bool IsWorthPacking(const Client& client) const {
     return are_neighbours_there() && block_bytes <= kPackBytes / 2 && !IsOfNode(client);
   }
-  // Whether a device takes one step for many blocks at one end, at least, and one for each else.
+  // Returns true if a device takes one step for many blocks, at one end at least, where it would
+  // otherwise take one for each.
   bool IsForDevices(const Client& client) const {
     return block_bytes <= kLongBlockBytes &&
            (client.IsByStream(here) ||

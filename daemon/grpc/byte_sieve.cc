@@ -35,7 +35,7 @@ constexpr std::chrono::milliseconds kHold(50);
 constexpr std::chrono::seconds kQuiet(2);
 constexpr size_t kMuchMemory = 16 << 20;
 
-// A name that nobody can guess, and so take before us.
+// Returns a name that no other process can guess, and so take before ferryd does.
 std::string RandomText() {
   std::array<uint64_t, 2> words{};
   (void)getrandom(words.data(), sizeof(words), 0);
@@ -48,7 +48,7 @@ ssize_t ReceiveBytes(int socket, std::byte* to, size_t size) {
   return recv(socket, to, size, MSG_DONTWAIT);
 }
 
-// The same, for a socket that may hold descriptors: -1 and EPROTO if some come next.
+// Receives bytes from a socket that may hold descriptors: -1 and EPROTO if some come next.
 ssize_t ReceiveOnlyBytes(int socket, std::byte* to, size_t size) {
   iovec piece{to, size};
   msghdr message{};  // no room for descriptors: that there are some is all that is told
@@ -59,7 +59,7 @@ ssize_t ReceiveOnlyBytes(int socket, std::byte* to, size_t size) {
     errno = EPROTO;
     return -1;
   }
-  // Nobody else reads here: these bytes, and no more, are those that were looked at.
+  // No other thread reads here: these bytes, and no more, are those that were looked at.
   return ahead <= 0 ? ahead : ReceiveBytes(socket, to, static_cast<size_t>(ahead));
 }
 
@@ -132,7 +132,8 @@ class ByteSieve::Stream : public std::enable_shared_from_this<Stream> {
     LogLimited(sieve_.refusals_, spdlog::level::warn, "{}: hangs up on {}: {}", sieve_.socket_,
                guest_->caller, why);
     if (theirs_.valid() && tls_ == nullptr) {
-      // Who wants TLS of us sees by it what we speak.
+      // A client that expects TLS recognises by these settings that this server speaks HTTP/2
+      // without it.
       const std::string settings = http2::Frame(http2::FrameType::kSettings, 0, 0, {});
       (void)send(client_.native_handle(), settings.data(), settings.size(),
                  MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -294,7 +295,8 @@ class ByteSieve::Stream : public std::enable_shared_from_this<Stream> {
           }
         });
   }
-  // While bytes are held nobody reads the client's end.
+  // Returns true if the client has hung up; asked while bytes are held, since then no read of its
+  // end would tell.
   bool HasHungUp() {
     pollfd ended{client_.native_handle(), POLLRDHUP, 0};
     return poll(&ended, 1, 0) > 0;

@@ -208,11 +208,11 @@ void GrpcAcceptor::AddTo(grpc::ServerBuilder& builder, uint64_t greeting_timeout
   builder.SetMaxReceiveMessageSize(kMostMessageBytes);
   // No client of ours compresses, and a few bytes would become half a MiB.
   builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
-  // Its pings, which measure the network, and larger windows: nobody here is far away, and both
-  // cost memory and threads where many send much.
+  // Its pings, which measure the network, and larger windows: no client is far away, and both cost
+  // memory and threads where many send much.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
-  // The sieve rations clients' pings. Who is hung up on because of some comes again at once, which
-  // costs more than they do.
+  // The sieve rations clients' pings. A client that is hung up on because of pings connects again
+  // at once, which costs more than they do.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
                              static_cast<int>(greeting_timeout_.count()));

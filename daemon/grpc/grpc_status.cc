@@ -5,7 +5,7 @@
 namespace ferry::daemon {
 namespace {
 
-// UNAVAILABLE and UNIMPLEMENTED are left to gRPC itself: there they mean that nobody serves.
+// UNAVAILABLE and UNIMPLEMENTED are left to gRPC itself: there they mean that no service answers.
 grpc::StatusCode NearestCode(ErrorCode code) {
   switch (code) {
     case ErrorCode::kOk:

@@ -11,8 +11,9 @@ using http2::FrameType;
 
 // gRPC's own limit of what a call's fields may come to, which it looks at late.
 constexpr size_t kMostFieldBytes = 8 << 10;
-// The same of a client that has not acknowledged the server's settings. gRPC applies its limit only
-// from then on, and before takes seventy bytes for each byte that refers to a field it remembers.
+// The limit for a client that has not acknowledged the server's settings. gRPC applies its own
+// limit only from then on, and before takes seventy bytes for each byte that refers to a field it
+// remembers.
 constexpr size_t kMostEarlyFieldBytes = 1 << 10;
 // Of any other frame but data: none that gRPC's clients write has a tenth.
 constexpr size_t kMostAsideBytes = 1 << 10;
@@ -219,7 +220,7 @@ Http2Guard::Fate Http2Guard::OnAside(const FrameHeader& frame, uint64_t now_ns) 
     return Fate::kWait;
   }
   if (frame.type == FrameType::kSettings && (frame.flags & http2::kAck) != 0) {
-    acknowledged_ = server_spoke_;  // nobody can do it before
+    acknowledged_ = server_spoke_;  // no client can before that
   }
   if (frame.type == FrameType::kResetStream && open_.contains(frame.stream)) {
     caller_->KeepPlace(CloseCall(frame.stream), now_ns);

@@ -1,6 +1,6 @@
-// The gRPC service Peer: what other daemons ask. Every call is answered on the control thread, so
-// gRPC's threads never wait and a heartbeat is never behind anything slow. What they say of jobs is
-// heard in turns.
+// The gRPC service Peer, which other daemons call. Every call is answered on the control thread, so
+// gRPC's threads never wait and a heartbeat is never behind anything slow. Daemons that report
+// about jobs are heard in turns.
 #include <functional>
 #include <string>
 #include <utility>
@@ -99,7 +99,7 @@ class PeerService final : public control::Peer::CallbackService {
   }
 
  private:
-  // What a caller says of a job: whether it may, and is who it says.
+  // Checks that the caller may report about the job, and is the daemon that it claims to be.
   template <typename Request>
   Status CheckNews(const PeerCaller& caller, const Request& request) const {
     FERRY_RETURN_IF_ERROR(links_.CheckAlive(caller.address, request.incarnation()));
@@ -116,7 +116,8 @@ class PeerService final : public control::Peer::CallbackService {
     return reactor;
   }
 
-  // What a daemon says of a job: only one that may, and is who it says, has turns of its own.
+  // Answers a report about a job in its caller's turn: only a daemon that may report, and is the
+  // one that it claims to be, has turns of its own.
   template <typename Request, typename Function>
   grpc::ServerUnaryReactor* AnswerInTurn(grpc::CallbackServerContext* context,
                                          const Request* request, Function function) {

@@ -33,7 +33,7 @@ RequestState StateOf(const RequestLayout& slot) {
   return static_cast<RequestState>(LoadRelaxed(slot.state));
 }
 
-// Whether the rank, or a thread of its, waits for something.
+// Returns true if the rank, or one of its threads, waits for something.
 bool IsWaiting(const RequestLayout& slot, RequestState state) {
   return IsUnfinished(state) &&
          (state != RequestState::kPosted || (LoadRelaxed(slot.flags) & shm::kRequestServes) == 0);

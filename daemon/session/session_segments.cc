@@ -43,8 +43,8 @@ Status CheckSize(uint64_t size_bytes, const std::string& name) {
                                    ", as many as this machine has memory"};
 }
 
-// Whether the region lies in its dma-buf, which tells its length to everybody. The NIC's driver
-// looks, too, but what is wrong is not to get that far.
+// Checks that the region lies in its dma-buf, whose length every holder can read. The NIC's driver
+// checks that, too, but wrong regions are not to get that far.
 Status CheckDmabuf(int fd, const attach::RegionRequest& request, const std::string& name) {
   const off_t end = lseek(fd, 0, SEEK_END);
   const uint64_t length = end < 0 ? 0 : static_cast<uint64_t>(end);

@@ -171,7 +171,7 @@ void ConnectionAcceptor::Forget(int fd) {
 }
 
 void ConnectionAcceptor::Stop() {
-  if (listener_.is_open()) {  // with connections that nobody has accepted
+  if (listener_.is_open()) {  // with connections that no call has accepted
     Disposal::Instance().CloseSocket(UniqueFd(listener_.release()));
   }
   retry_.reset();
@@ -226,7 +226,7 @@ void ConnectionAcceptor::Accept(UniqueFd fd) {
 
 // ---- Out of descriptors ----
 
-// Whether there is a spare one, as there must be for a connection to be taken.
+// Returns true if there is a spare descriptor, as there must be for a connection to be taken.
 bool ConnectionAcceptor::HasSpare() {
   if (!spare_.valid()) {
     spare_.Reset(open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -234,7 +234,8 @@ bool ConnectionAcceptor::HasSpare() {
   return spare_.valid();
 }
 
-// False: there is not even the spare one, or nobody to be refused.
+// Refuses one connection by the spare descriptor. Returns false if there is not even that, or no
+// connection waits.
 bool ConnectionAcceptor::RefuseOne() {
   if (!HasSpare() && handlers_.make_room) {
     handlers_.make_room();

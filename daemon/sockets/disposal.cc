@@ -91,7 +91,7 @@ Disposal::Disposal() {
   } else {
     spdlog::error("descriptors that are closed may linger: {}", thread.status().message());
   }
-  receiver_.Reset();  // the undertaker has its own; without one nobody receives
+  receiver_.Reset();  // the undertaker has its own; without one there is no receiver
 }
 
 // Starts the threads that exit. They inherit its table of descriptors, in which there is nothing

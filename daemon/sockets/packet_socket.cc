@@ -100,7 +100,7 @@ StatusOr<UniqueFd> ListenUnix(const std::string& path, int type, unsigned mode) 
   if (!fd.ok()) {
     return fd;
   }
-  // Nobody can connect before listen, so the mode is right in time.
+  // No client can connect before listen, so the mode is right in time.
   if (bind(fd->get(), reinterpret_cast<const sockaddr*>(&*address), sizeof(*address)) != 0 ||
       chmod(path.c_str(), mode) != 0 || listen(fd->get(), SOMAXCONN) != 0) {
     return StatusFromErrno(errno, "listen at " + path);

@@ -132,7 +132,7 @@ void NicMover::Connect(NicPlace other) {
   }
 }
 
-// Once nobody can take the pair from the NIC any more.
+// Offers the page once the pair stays with the NIC for good.
 void NicMover::OfferPage() {
   if (is_open_ && other_ && trigger_ && nic_.gives_pages()) {
     page_.Offer(pair_->layout, nic_.deferred.Doorbell(*trigger_), nic_.NextPage(), nic_.index);
@@ -245,7 +245,7 @@ uint32_t NicMover::Poll(uint64_t now_ns) {
     if (operation.due_ns == 0) {
       operation.due_ns = std::max<uint64_t>(now_ns, 1);
       if (page_.Counts(operation.round)) {
-        nic_.deferred.ExpectEnds();  // nobody here has rung
+        nic_.deferred.ExpectEnds();  // this daemon has not rung
       }
     }
     if (operation.place == Place::kSoftware && operation.phase == Phase::kWaiting) {
@@ -418,9 +418,9 @@ void NicMover::Close() {
   message_ = {};
 }
 
-// What the rank may still store to keeps its place in the NIC, so that no other counter gets it.
-// What is armed there may fire then: it reads memory that ReleaseMemory does not let go of before,
-// and writes to places whose keys are gone.
+// A counter to which the rank may still store keeps its place in the NIC, so that no other counter
+// gets it. Operations armed there may fire then: they read memory that ReleaseMemory does not let
+// go of before, and write to places whose keys are gone.
 void NicMover::CloseTrigger() {
   if (!trigger_) {
     return;

@@ -124,8 +124,8 @@ NicMover* NicMover::NextOf(const Pair* follower) const {
   return &mover->nic_ == &nic_ && mover->is_open_ && !mover->is_closed_ ? mover : nullptr;
 }
 
-// Whether the receive's mover is to add that round to this send's trigger. Then it is asked for all
-// later rounds, too; what this class has to add is added by TakeFollowed.
+// Returns true if the receive's mover is to add that round to this send's trigger. Then that mover
+// is asked for all later rounds, too; TakeFollowed adds the rounds that remain for this class.
 bool NicMover::LeaveToNic(const Pair& followed, uint64_t round) {
   const auto found = std::ranges::find(pair_->follows, &followed);
   if (found == pair_->follows.end()) {
@@ -206,7 +206,7 @@ ErrorCode NicMover::ArmOnNic(const Operation& operation) {
        .context = ContextOf(operation)});
 }
 
-// What an increment adds to.
+// Returns the place whose word an increment adds to.
 NicPlace NicMover::PlaceOf(const Operation& operation) const {
   const auto place_of = [](const progress::PinnedMemory& memory) {
     return NicPlace{memory.region().remote_base, memory.region().key};

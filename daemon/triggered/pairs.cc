@@ -80,7 +80,8 @@ Pair* Pairs::FindFor(const progress::Job& job, const progress::PacketHeader& hea
   return fits ? &pair : nullptr;
 }
 
-// The mover of a packet that only software sends: its sender has decided, if nobody has here.
+// The mover of a packet that only software sends: its sender has decided on software, if this
+// daemon has not decided yet.
 SoftwareMover* Pairs::SoftwareFor(const progress::Job& job, const progress::PacketHeader& header,
                                   uint64_t number, bool is_send) {
   Pair* const pair = FindFor(job, header, number);
@@ -493,7 +494,7 @@ void Pairs::WatchArmed() {
   }
 }
 
-// Whether the next turn has to look at it again.
+// Returns true if the next turn has to look at the pair again.
 bool Pairs::IsDue(const Pair& pair) {
   return pair.mover != nullptr ? pair.mover->IsDue() : pair.is_armed();
 }

@@ -71,7 +71,7 @@ bool SoftwareMover::IsDue() const {
           (is_moving_ && !is_writing()));
 }
 
-// Whether the doorbell was written.
+// Takes up new starts. Returns true if the doorbell was written.
 bool SoftwareMover::TakeStarts() {
   Starts& starts = pair_->starts;
   if (const ErrorCode code = starts.Refresh(pair_->seen <= pair_->rounds); code != ErrorCode::kOk) {
@@ -252,8 +252,8 @@ void SoftwareMover::Complete(ErrorCode error) {
   keeper_.OnRounds(*pair_, pair_->rounds + 1);
 }
 
-// A write that the NIC is at goes on, but nobody asks for its end any more. So may one of the
-// sender, which would cost it the connection if its key were gone: then the window is kept for a
+// A write that the NIC is at goes on, but this mover ignores its end. So may a write of the sender
+// go on, which would cost it the connection if its key were gone: then the window is kept for a
 // while. No write is under way if the sender was not clear to send.
 void SoftwareMover::OnFailed() {
   is_moving_ = false;

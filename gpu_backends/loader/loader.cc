@@ -55,7 +55,8 @@ constexpr Candidate kCandidates[] = {
      [](const config::Options& options) { return CreateHostBackend(HostOptions(options)); }},
 };
 
-// What the program uses itself comes first: no other vendor knows its memory.
+// The backend whose library the program itself has loaded comes first: no other vendor knows its
+// memory.
 StatusOr<std::unique_ptr<GpuBackend>> OpenFirst(const config::Options& options) {
   std::vector<const Candidate*> candidates;
   for (const Candidate& candidate : kCandidates) {
@@ -71,8 +72,8 @@ StatusOr<std::unique_ptr<GpuBackend>> OpenFirst(const config::Options& options) 
   return candidates.back()->open(options);  // says what is wrong with the options
 }
 
-// Whether there is a device of the kernel's graphics drivers that can compute, not one that only
-// shows pictures.
+// Returns true if there is a device of the kernel's graphics drivers that can compute, not one that
+// only shows pictures.
 bool HasRenderNode(const std::string& root) {
   std::error_code error;
   for (std::filesystem::directory_iterator entry(root + "/dev/dri", error), end;

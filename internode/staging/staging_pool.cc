@@ -19,8 +19,8 @@ constexpr uint64_t kLeastCharge = 4096;
 // many announcements.
 constexpr uint32_t kWidestWindow = 32;
 
-// What one node may have of one half while no other wants any: where there are enough, the least
-// part of another one stays free.
+// Returns the most blocks of one half that one node may hold while no other wants any: where there
+// are enough, the least part of another node stays free.
 uint32_t MostOfNode(uint32_t blocks) {
   const uint32_t half = blocks / 2;
   return half > 2 * SlotShares::kLeast ? half - SlotShares::kLeast : half;
@@ -273,7 +273,7 @@ StagingBlock* StagingPool::Enlist(Half& half) {
   return block;
 }
 
-// Nobody has it. Its memory goes behind the unpinning, on the same thread.
+// Removes an idle block: unpins it, then frees its memory on the registrar's thread.
 void StagingPool::Leave(StagingBlock* block) {
   Half& half = HalfOf(block->use);
   --half.present;
@@ -291,7 +291,7 @@ void StagingPool::Grow() {
   }
 }
 
-// Each time by as much as there is: the fewer times somebody has to wait.
+// Grows by as many blocks as there are, so that transfers have to wait for growth few times.
 void StagingPool::Grow(Half& half) {
   for (size_t more = std::min<size_t>(half.present, half.absent.size()); more > 0; --more) {
     StagingBlock* block = Enlist(half);
@@ -383,7 +383,7 @@ uint32_t StagingPool::Window(StagingUse use, uint32_t rank, uint32_t usual) {
   return std::clamp(share + 1, usual, std::max(usual, kWidestWindow));
 }
 
-// Nobody has it any more.
+// Notes that no rank holds the block any more.
 void StagingPool::TakeBack(StagingBlock* block) {
   Half& half = HalfOf(block->use);
   half.waiters.Drop(block->rank);

@@ -61,12 +61,12 @@ std::byte* DataOf(const Elements& elements) {
   return static_cast<std::byte*>(elements.buffer) + elements.type->true_lower_bound();
 }
 
-// The same elements at an address.
+// Returns the elements of the target at the address where this process has mapped them.
 Elements Mapped(const WindowAddress& window_address, const Elements& there) {
   return {window_address.memory->mapped + window_address.offset, there.count, there.type};
 }
 
-// Between memory of this process' address space, none of it by streams.
+// Copies between memory of this process's address space, none of it by streams.
 void CopyHere(const Elements& from, const Elements& to) {
   if (IsDense(from) && IsDense(to)) [[likely]] {
     shm::CopyWords(DataOf(to), DataOf(from), static_cast<size_t>(from.size_bytes()));
@@ -75,12 +75,13 @@ void CopyHere(const Elements& from, const Elements& to) {
   }
 }
 
-// Whether CPUs may not reach them all: at MPI_BOTTOM they may lie anywhere.
+// Returns true if CPUs may not reach all of the elements: at MPI_BOTTOM they may lie anywhere.
 bool MayBeByStream(const Elements& here) {
   return front_end->MayBeByStream(DataOf(here)) || (here.buffer == nullptr && !IsDense(here));
 }
 
-// Whether nothing is left to do: there was nothing, or it was a copy of this process, or it fails.
+// Returns true if nothing is left to do: there was nothing, or a copy of this process did it, or it
+// fails.
 bool MoveHere(const WindowAddress& window_address, const Elements& here, const Elements& there,
               bool is_put, Failure* failure) {
   if (const ErrorCode state = front_end->peers->PeerState(window_address.target->rank);
@@ -113,7 +114,7 @@ Failure MovePrivate(Win& win, const WindowAddress& window_address, const Element
   return CarryOut(win, window_address.rank, *window_address.memory, wish, runs, packed, packed);
 }
 
-// The same where this process has that memory, but not by loads and stores only.
+// Moves packed data to or from memory that this process has, but not by loads and stores only.
 Failure MoveByStream(const WindowAddress& window_address, const Elements& there, std::byte* packed,
                      bool is_put) {
   return ForEachRunAt(window_address, there, [&](int64_t offset, int64_t length) {

@@ -28,7 +28,7 @@ Failure EndOperationsByLink(Win& win, const WindowAddress& window_address) {
 
 // ---- Rows of elements ---------------------------------------------------------------------------
 
-// Whether elements there change under their owner's lock (private_memory.h).
+// Returns true if elements there change under their owner's lock (private_memory.h).
 bool IsLocked(const Exposed& memory) {
   return memory.reach == Reach::kPrivate || memory.reach == Reach::kByStream;
 }
@@ -96,8 +96,8 @@ Failure AccumulateDense(Win& win, const WindowAddress& window_address, const Ele
   return ChangeRows(win, window_address, what, rest, data, found);
 }
 
-// Pairs that follow each other as in an array are one run. What the datatype takes for a run may
-// end within a pair, and begin with an index.
+// Returns runs of whole pairs: pairs that follow each other as in an array are one run. A run of
+// the datatype may end within a pair, and begin with an index.
 std::vector<PrivateRun> RunsOfPairs(const WindowAddress& window_address, const Elements& there,
                                     const BasicType& pair) {
   const int64_t value_bytes = pair.value->size_bytes;

@@ -25,7 +25,7 @@ namespace ferry::mpi {
 
 namespace {
 
-// What a member tells the others.
+// The words by which each member of the window tells the others about its memory.
 struct Offer {
   int32_t error_class = MPI_SUCCESS;
   shm::Location control{};
@@ -89,7 +89,7 @@ class WindowMaker {
     own = own.ok() ? OfferOwn() : own;
     FERRY_RETURN_FAILURE(Agree(own));
     own = Open();
-    // Nobody uses what another one has not mapped yet, or could not.
+    // No process uses the window before every other has mapped it, or if one could not.
     FERRY_RETURN_FAILURE(Agree(own));
     if (wish_.info != nullptr) {
       win_->TakeHints(wish_.info->entries());
@@ -99,7 +99,7 @@ class WindowMaker {
   }
 
  private:
-  // Tells the others what the own offer says, and its failure. The same failure everywhere.
+  // Tells the others this process's offer and failure. Returns the same failure on all processes.
   Failure Agree(const Failure& own) {
     own_.error_class = own.error_class;
     FERRY_RETURN_FAILURE(GatherToAll(team_, &own_, sizeof(own_), offers_.data()));

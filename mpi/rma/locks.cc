@@ -86,7 +86,7 @@ class Lock {
     if (found == mine || !ok()) {
       return Judged();
     }
-    // Others wait. Nobody else changes the word now, but those who add that they wait, too.
+    // Others wait. Only processes that add that they wait, too, change the word now.
     int next = -1;
     ReadStands();
     for (int step = 1; step < win_.size() && next < 0; ++step) {
@@ -129,7 +129,7 @@ class Lock {
     Note(block_.CompareSwap(ControlLayout::lock(), expected, value, &found));
     return found;
   }
-  // Says that somebody waits; so whoever gives it back looks for whom.
+  // Says that a process waits, so that the one that gives the lock back looks for it.
   void Mark(uint32_t word) {
     if ((word & kOthersWait) == 0) {
       (void)Swap(word, word | kOthersWait);

@@ -183,7 +183,7 @@ void CarryOutAt(std::byte* at, Kind kind, const shm::Accumulation* what, uint64_
 
 // Calls each(offset, bytes, what, data, found) for one piece of a run after the other, until one
 // fails, with the lock held if they change elements, for no longer than a piece takes: each element
-// changes as a whole, and no more is promised. The same arguments as CarryOut's.
+// changes as a whole, and no more is promised. The arguments are those of CarryOut.
 template <typename Each>
 Status ForEachRun(shm::ElementLock& elements, const PrivateWish& wish,
                   std::span<const PrivateRun> runs, const std::byte* data, std::byte* found,
@@ -367,7 +367,8 @@ ErrorCode PrivateService::Listen(Asker* asker) {
   return error;
 }
 
-// Whether there was something to do. Whoever is gone asks for nothing any more.
+// Serves all wishes that have come. Returns true if there were any. A process that is gone wishes
+// nothing any more.
 bool PrivateService::ServeAll() {
   bool has_served = front_end->peers->Poll();
   for (Asker& asker : askers_) {
@@ -422,7 +423,7 @@ ErrorCode PrivateService::Serve(const Asker& asker) {
   const bool has_room = (wish.run_count <= 1 || many != nullptr) &&
                         (data_bytes == 0 || data != nullptr) &&
                         (found_bytes == 0 || found != nullptr);
-  // What there is no room for is taken all the same, so that its sender gets on.
+  // Messages for which there is no room are received all the same, so that their sender gets on.
   const auto take = [&](int tag, void* to, uint64_t bytes) {
     const ErrorCode error = Receive(
         MessageWith(asker.in_job, ContextOf(win_), tag, to, to == nullptr ? uint64_t{0} : bytes));

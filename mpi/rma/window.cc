@@ -232,7 +232,7 @@ Failure Win::Quiet() {
   client::OneSided& one_sided = *front_end->one_sided;
   const Failure ended = FailureOf(one_sided.Quiet(context_, nullptr));
   failure = failure.ok() ? ended : failure;
-  // Whoever was not told waits for it.
+  // A process that a word did not reach goes on waiting for it: so failures on words count, too.
   const bool may_have_failed =
       waits_from_ == client::WordWait::From::kNetwork && one_sided.IsQuiet(words_);
   const Failure told = may_have_failed ? FailureOf(one_sided.Quiet(words_, nullptr)) : Failure{};
@@ -275,10 +275,11 @@ Failure Win::Barrier(const char* call) {
 
 void Win::StopService() { service_.reset(); }
 
-// Once a process leaves the barrier, nobody tells it anything, or asks it for anything, any more.
+// Once a process leaves the barrier, no process tells it anything, or asks it for anything, any
+// more.
 Failure Win::End() {
   const Failure ended = Quiet();
-  (void)front_end->one_sided->Quiet(words_, nullptr);  // whoever was not told has waited for it
+  (void)front_end->one_sided->Quiet(words_, nullptr);  // a process not told has waited for it
   const Failure met = Barrier("MPI_Win_free");
   StopService();
   exposure_.End();

@@ -1,5 +1,5 @@
 // Collectives over teams and active sets (OpenSHMEM 1.5, section 9.9, and those that it has
-// deprecated). See operations.h. What the engine of MPI's collectives can do it does; where PEs
+// deprecated). See operations.h. The engine of MPI's collectives does all that it can; where PEs
 // write into each other's memory in a pattern of OpenSHMEM's own, they meet before and after.
 #include <cstring>
 #include <string>
@@ -36,14 +36,14 @@ std::byte* At(const Assembly& assembly, int member, const void* address, size_t 
          segment->shifts[static_cast<size_t>(assembly.PeOf(member))];
 }
 
-// Whether `dest` lies in a space that CPUs do not reach, as it then does on all PEs.
+// Returns true if `dest` lies in a space that CPUs do not reach, as it then does on all PEs.
 bool IsOfDevices(const void* dest, size_t bytes) {
   const Segment* const segment = bytes == 0 ? nullptr : job.FindSegment(dest, bytes);
   return segment != nullptr && segment->is_by_stream;
 }
 
-// Where it does, and all PEs are local, each block goes from the PE that has it to the others by
-// copies of the devices, in place of a way through host memory.
+// Returns true if `dest` lies in such a space and all PEs are local: then devices copy each block
+// from the PE that has it to the others, in place of a way through host memory.
 bool GoesByStream(const Assembly& assembly, const void* dest, size_t bytes) {
   return assembly.has_board() && IsOfDevices(dest, bytes);
 }
@@ -71,8 +71,8 @@ void MeetForCopies(const char* call, Assembly& assembly, size_t bytes, int root,
   }
 }
 
-// The same block to all, this PE included, or to all others. Each PE begins with the one behind it,
-// so that not all write to one PE at a time.
+// Copies one block to all PEs, this one included, or to all others. Each PE begins with the one
+// behind it, so that not all write to one PE at a time.
 void CopyToAll(const char* call, const Assembly& assembly, void* dest, const void* source,
                size_t bytes, bool with_self) {
   const bool by_stream = IsOfDevices(dest, bytes);
@@ -211,9 +211,9 @@ int Collect(const char* call, const Group& group, void* dest, const void* source
     }
   };
   if (!assembly.has_board()) {
-    // A PE that gives up in `meet` may not have the sizes that the messages depend on. So it
-    // renounces not them, but a sync: nobody gets past that without it, and the numbers of all stay
-    // in step. What stays is a PE that fails in the sync itself, such as by a lost link, once it
+    // A PE that gives up in `meet` may not have the sizes that the messages depend on. So it drops
+    // out of a sync in their place: no PE gets past that without it, and the numbers of all stay in
+    // step. One case remains: a PE that fails in the sync itself, such as by a lost link, after it
     // has told others that it is there: those may begin the messages without it.
     assembly.SyncAfter(call, meet);
     CollectByMessages(call, assembly, dest, source, sizes);

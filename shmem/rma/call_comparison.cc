@@ -44,7 +44,7 @@ std::string_view NameOf(std::string_view call) {
   return call.substr(std::min(call.find('_'), call.size()));  // behind shmem and shmemx
 }
 
-// What PEs tell each other of a call.
+// The record of a call that PEs exchange.
 struct CallRecord {
   char call[56];
   uint64_t amount;

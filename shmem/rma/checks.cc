@@ -27,7 +27,7 @@ struct Blocks {
   const std::byte* At(size_t i) const { return first + stride_bytes * static_cast<ptrdiff_t>(i); }
 };
 
-// Whether a block of the one shares a byte with a block of the other: walks along both.
+// Returns true if a block of `one` shares a byte with a block of `other`: walks along both.
 bool DoMeet(const Blocks& one, const Blocks& other, const Stride& stride) {
   size_t i = 0;
   size_t j = 0;

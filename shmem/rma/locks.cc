@@ -11,9 +11,9 @@
 // questions it pauses for an eighth of the time waited, 5 ms at most (patience.h): so those who
 // wait take little of that node's time, and the lock is passed on late by no more than that.
 //
-// What a dead remote PE had written is out of reach. But a number that was drawn, and that no
-// living PE has or may be drawing, is a dead one's. The locks of a job do not outlive PE 0 for the
-// PEs that are far from it: they end with its name.
+// Words that a dead remote PE had written are out of reach. But a number that was drawn, and that
+// no living PE has or may be drawing, is a dead one's. The locks of a job do not outlive PE 0 for
+// the PEs that are far from it: they end with its name.
 #include <atomic>
 #include <cstddef>
 #include <string>
@@ -139,7 +139,7 @@ class Lock {
     CheckApart();
     SetOwn({kDrawing, 0});  // Pairs with PassOverTheDead.
     const Queue found = Queue::From(queue_.Load());
-    // Nobody stands in line: the number to be served is still to be drawn.
+    // No PE stands in line: the number to be served is still to be drawn.
     uint32_t expected = Queue{found.served, found.served}.word();
     if (found.next == found.served && queue_.Replace(&expected, expected + kOneMore)) {
       SetOwn({kInLine, found.served});
@@ -171,7 +171,7 @@ class Lock {
     }
   }
 
-  // What a PE that dies in here has done is found out by PassOverTheDead.
+  // PassOverTheDead finds out how far a PE had got that dies in here.
   void Enter() {
     SetOwn({kDrawing, 0});
     SetOwn({kInLine, Queue::From(queue_.Add(kOneMore)).next});
@@ -196,7 +196,7 @@ class Lock {
     }
     const Queue queue = Queue::From(queue_.Load());
     if (queue.served == queue.next) {
-      return;  // nobody stands in line
+      return;  // no PE stands in line
     }
     int may_have_it = -1;
     for (int pe = 0; pe < job.size; ++pe) {
@@ -219,8 +219,8 @@ class Lock {
       }
       may_have_it = theirs.stage == kDrawing ? pe : may_have_it;
     }
-    // Nobody who lives says that the number is his. So a PE has died right after it drew it, or one
-    // that nobody can ask has it.
+    // No living PE says that the number is its own. So a PE has died right after it drew the
+    // number, or one has it that cannot be asked.
     if (may_have_it >= 0) {
       PassOver(may_have_it, queue.served);
     }

@@ -88,9 +88,9 @@ size_t Extent(const char* call, ptrdiff_t stride_bytes, const Stride& stride) {
   }
 }
 
-// What was put to a local PE, got or changed there is over when the call returns, whether that PE
-// lives or not: its memory stays mapped. So nobody would be told that it has died, but by the calls
-// that order them.
+// A put to a local PE, a get from it or an atomic operation there is over when the call returns,
+// even if that PE is dead: its memory stays mapped. So only the calls that order operations tell
+// the program that a PE has died.
 void LookForDeadNeighbours(const char* call) {
   // Pairs with the daemon's bump, behind the PE's state.
   const uint32_t epoch = shm::LoadAcquire(*job.death_epoch);
@@ -102,7 +102,7 @@ void LookForDeadNeighbours(const char* call) {
   job.deaths_seen.store(epoch, std::memory_order_relaxed);
 }
 
-// What is not only between this PE and local ones that live.
+// The part of a fence that concerns more than this PE and local ones that live.
 [[gnu::noinline]] void FenceElsewhere(const char* call, Context* context) {
   CheckRunning(call);
   LookForDeadNeighbours(call);
@@ -121,7 +121,7 @@ void LookForDeadNeighbours(const char* call) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
-// Whether an order with this context takes more than a fence of the CPU.
+// Returns true if an order with this context takes more than a fence of the CPU.
 [[gnu::always_inline]] inline bool IsMoreThanAFence(const Context* context) {
   return context->has_remote() || !job.is_running() || job.has_new_deaths();
 }

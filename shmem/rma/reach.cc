@@ -53,7 +53,7 @@ PeAddress ReachSlowly(const char* call, const Context* context, const void* addr
     if (bytes != 0) {
       FailNotSymmetric(call, "the address in the other PE's memory", address, bytes);
     }
-    return PeAddress::Local(place);  // nobody looks there
+    return PeAddress::Local(place);  // no operation looks there
   }
   if (job.is_checking) {
     CheckGiven(call, {"the address in the other PE's memory", address, bytes});

@@ -17,7 +17,7 @@ namespace {
 using client::OneSidedContext;
 using client::WhenDone;
 
-// What strided puts are packed into: as much as one message carries.
+// The size of the buffer that strided puts are packed into: as much as one message carries.
 constexpr size_t kPackBytes = 8192;
 
 client::OneSided& Remote() { return *job.front_end->one_sided; }
@@ -40,8 +40,9 @@ void Check(const char* call, const PeAddress& target, ErrorCode error) {
 
 }  // namespace
 
-// What an OpenSHMEM context has begun with remote PEs: libferry's context, and the words of 4 bytes
-// that it fetches. Libferry stores 8 bytes, for which there is no room where those are wanted.
+// The operations that an OpenSHMEM context has begun with remote PEs: libferry's context, and the
+// words of 4 bytes that it fetches. Libferry stores 8 bytes, for which there is no room at the
+// place of the result.
 class RemoteContext {
  public:
   RemoteContext() : context_(Remote().MakeContext()) {}

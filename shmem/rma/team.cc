@@ -16,7 +16,7 @@
 namespace ferry::shmem {
 namespace {
 
-// What never ends is not destroyed at exit: threads of the program may still run.
+// These objects are never destroyed, not even at exit: threads of the program may still run.
 Team& world_team = *new Team();
 Team& shared_team = *new Team();
 Context& default_context = *new Context{&world_team};
@@ -188,7 +188,7 @@ int TeamTranslatePe(const char* call, Team* from, int pe, Team* to) {
   }
   const std::vector<int>& pes = CheckTeam(call, to).pes;
   const int wanted = from->pes[static_cast<size_t>(pe)];
-  // Most teams begin with PE 0 and leave nobody out.
+  // Most teams begin with PE 0 and leave no PE out.
   if (to->Has(wanted) && pes[static_cast<size_t>(wanted)] == wanted) {
     return wanted;
   }
@@ -200,10 +200,10 @@ int TeamTranslatePe(const char* call, Team* from, int pe, Team* to) {
 
 namespace {
 
-// What a PE of the parent tells the others about the team that it is to be in.
+// The message by which each PE of the parent tells the others about the team that it is to be in.
 struct SplitOffer {
   MeetingPlace where = {};  // by the team's first PE; nowhere: there is no room
-  // What it was called with: the same everywhere.
+  // The arguments of the call, which are the same on all PEs.
   int32_t arguments[4] = {};
 };
 

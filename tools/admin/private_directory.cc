@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMaxBaseBytes = 40;  // run_directory may have 80
 
-// Locks the directory, if it is this user's and nobody has it locked.
+// Locks the directory, if it is this user's and no process has it locked.
 UniqueFd TryLock(const std::string& path) {
   UniqueFd fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat directory {};
@@ -44,8 +44,8 @@ void RemoveStale(const std::string& base) {
   }
 }
 
-// Whether the name still leads to the locked directory: another ferryrun may have taken it for
-// stale in the moment before it was locked.
+// Returns true if the name still leads to the locked directory: another ferryrun may have taken it
+// for stale in the moment before it was locked.
 bool IsStillThere(const std::string& path, int fd) {
   struct stat by_name {};
   struct stat by_fd {};

@@ -31,7 +31,7 @@ namespace {
 
 constexpr size_t kBlockBytes = 1 << 14;
 constexpr int kDrainBlocks = 64;     // more than a pipe holds
-constexpr int kFlushLimitMs = 5000;  // for last words to somebody who does not listen
+constexpr int kFlushLimitMs = 5000;  // for last words to a ferryrun that does not listen
 
 class Agent {
  public:
@@ -201,7 +201,7 @@ void Agent::OnSlots() {
       Say(FrameKind::kEnded, rank.number, EndPayload(*end));
     }
   }
-  over_ |= slots_.lost();  // somebody has killed the guard, and with it the ranks
+  over_ |= slots_.lost();  // the guard was killed, and with it the ranks
 }
 
 void Agent::OnDaemonEnd() {

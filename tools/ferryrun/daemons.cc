@@ -96,7 +96,7 @@ int SayWhyNot(const Status& status) {
   return kCannotStart;
 }
 
-// Waits until nobody holds the other end of standard input, or somebody asks for the end.
+// Waits until no process holds the other end of standard input, or a signal asks for the end.
 void WaitForEnd(PrivateDaemon* daemon, SignalSource* signals) {
   while (true) {
     pollfd fds[] = {{STDIN_FILENO, POLLIN, 0}, {signals->fd(), POLLIN, 0}};

@@ -74,7 +74,7 @@ constexpr FlagRow kTable[] = {
      "several programs are written with \":\" between them"},
 };
 
-// Whether --help should list it.
+// Returns true if --help should list the flag.
 bool IsOurs(const FlagRow& row) { return row.flag != Flag::kForeign && row.flag != Flag::kRefused; }
 
 constexpr char kUsage[] =

@@ -142,8 +142,8 @@ void LibraryWatch::Look(uint64_t now_ns, const std::vector<pid_t>& ranks) {
   if (start_ns_ == 0) {
     start_ns_ = now_ns;
   } else {
-    // All ranks of a job mostly do the same: one is looked at, and the others once it shows a
-    // library of somebody else.
+    // All ranks of a job mostly do the same: the watch looks at one, and at the others once it
+    // shows another library than Ferry's.
     for (size_t i = 0; i < ranks.size() && (i == 0 || !seen_.foreign.empty()); ++i) {
       tools::Look(ranks[i], kGenerations, &seen_);
     }
@@ -158,7 +158,7 @@ std::string LibraryWatch::Foreign() const {
   for (const std::string& program : programs_) {
     if (!seen_.is_certain()) {
       const LibrariesSeen needed = ParseMaps(NeededLibraries(program));
-      // By this name alone nobody knows whose it is: Ferry's has it, too.
+      // This name alone does not tell whose library it is: Ferry's has it, too.
       const bool is_standard = needed.foreign.starts_with("libmpi_abi");
       seen.ferry |= needed.ferry || is_standard;
       seen.foreign = seen.foreign.empty() ? needed.foreign : seen.foreign;

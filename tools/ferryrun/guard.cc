@@ -121,7 +121,7 @@ class Guard {
     return true;
   }
 
-  // If nobody listens any more, the next look at the socket says so.
+  // Sends a word. If no process listens any more, the next look at the socket says so.
   void Say(const GuardWord& word) const {
     (void)send(socket_.get(), &word, sizeof(word), MSG_NOSIGNAL);
   }
@@ -167,7 +167,8 @@ class Guard {
     return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
   }
 
-  // What has a session of its own has left the job: a server that a rank started for good.
+  // Processes with a session of their own have left the job, such as a server that a rank started
+  // for good.
   void Finish() {
     Signal(SIGKILL);
     if (HasChildren()) {
@@ -177,7 +178,7 @@ class Guard {
     over_ = true;
   }
 
-  // ferryrun was killed: nobody has said what may stay.
+  // Ends all processes below. ferryrun was killed, so no order tells which may stay.
   void EndAll() {
     Signal(SIGKILL);
     EndAllBelow({.other_sessions = true, .reap = [this] { ReapEnded(); }});
@@ -245,7 +246,7 @@ void LiveAsGuard(UniqueFd socket) {
       dup2(null.get(), fd);
     }
   }
-  // What asks ferryrun to end is its matter.
+  // Signals that ask ferryrun to end are ferryrun's matter.
   sigset_t all;
   sigfillset(&all);
   sigprocmask(SIG_BLOCK, &all, nullptr);

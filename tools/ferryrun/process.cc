@@ -76,7 +76,7 @@ bool PlaceStreams(const SpawnRequest& request) {
          (request.inherited_fd < 0 || fcntl(request.inherited_fd, F_SETFD, 0) == 0);
 }
 
-// The same for the directory and CPUs; returns the step that failed, or kExecute.
+// Gives the child its streams, directory and CPUs; returns the step that failed, or kExecute.
 Step Settle(const SpawnRequest& request) {
   if (!PlaceStreams(request)) {
     return Step::kStreams;

@@ -145,7 +145,7 @@ StatusOr<Frame> RemoteHost::Await(FrameKind kind, uint64_t timeout_ms, SignalSou
       return Status(failed.code(), Title() + ": " + failed.message());
     }
     if (frame->has_value()) {
-      continue;  // an answer to somebody who gave up
+      continue;  // an answer to a caller that gave up
     }
     if (ended()) {
       return Status(ErrorCode::kNodeUnreachable, "cannot reach " + Title() + ": " + LastWords());

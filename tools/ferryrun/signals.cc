@@ -12,7 +12,8 @@ namespace ferry::tools {
 
 namespace {
 
-// What this program changes for itself, and how it found it; SIG_DFL unless that is known.
+// A signal whose handling this program changes for itself, and the handling that it found; SIG_DFL
+// unless that is known.
 struct Changed {
   int number;
   void (*wanted)(int);
@@ -21,7 +22,7 @@ struct Changed {
 Changed changed[] = {
     {SIGPIPE, SIG_IGN, SIG_DFL},  // a closed pipe is an error of write
     {SIGTTIN, SIG_IGN, SIG_DFL},  // in the background, reading the terminal is an error of read
-    {SIGCHLD, SIG_DFL, SIG_DFL},  // if it is ignored, nobody learns how a child ended
+    {SIGCHLD, SIG_DFL, SIG_DFL},  // while it is ignored, no wait tells how a child ended
 };
 
 bool IsIgnored(int number) {

@@ -338,7 +338,7 @@ void Supervisor::WeighFailures() {
   report_ns_ = report_ns_ == 0 ? due_ns : std::min(report_ns_, due_ns);
 }
 
-// Whether a failure that is to be reported, or was, is not the consequence of another one.
+// Returns true if a failure that is to be reported, or was, is not the consequence of another one.
 bool Supervisor::IsCauseKnown() const {
   return cause_was_reported_ ||
          (!failed_.empty() && lives_.WeightOf(failed_.front()) != RankLives::Weight::kConsequence);
@@ -409,7 +409,7 @@ void Supervisor::OnFrame(RemoteHost* host, const Frame& frame) {
       }
       return;
     default:
-      return;  // an answer that nobody waits for any more
+      return;  // an answer to a question that was given up
   }
 }
 

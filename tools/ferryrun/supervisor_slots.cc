@@ -30,7 +30,8 @@ void Supervisor::OnSlots() {
   WeighFailures();
 }
 
-// Somebody has killed the guard: the kernel kills its ranks, and this what they had started.
+// The guard was killed: the kernel kills its ranks, and this function the processes that they had
+// started.
 void Supervisor::OnSlotsLost() {
   uint32_t lost = 0;
   for (Rank& rank : ranks_) {

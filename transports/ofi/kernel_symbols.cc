@@ -2,7 +2,8 @@
 //
 // Its provider verbs looks up two names in /proc/kallsyms as the library is opened, to know what
 // RDMA cards may register: the kernel writes its 5 MB of text for each, which takes 65 ms, more
-// than all the rest of a daemon's start. Without such a card nobody wants to know.
+// than all the rest of a daemon's start. Without such a card no user of the library needs the
+// answer.
 #include <dlfcn.h>
 #include <stdio.h>
 #include <unistd.h>

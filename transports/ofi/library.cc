@@ -148,7 +148,7 @@ const Libfabric& OpenedLibfabric() {
   const StatusOr<const Libfabric*> library = OpenLibfabric();
   if (!library.ok()) {
     std::fprintf(stderr, "ferry: %s\n", library.status().message().c_str());
-    std::abort();  // nobody can hold anything of it
+    std::abort();  // no object of libfabric can exist
   }
   return **library;
 }

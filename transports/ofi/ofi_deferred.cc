@@ -116,7 +116,8 @@ void OfiDeferred::CloseCounter(NicCounter id) {
   CloseIfUnused(/*now_ns=*/0);
 }
 
-// Whether a closing counter's value is its last one: nothing adds to it, and it has been read.
+// Returns true if a closing counter's value is its last one: nothing adds to it, and it has been
+// read.
 bool OfiDeferred::IsSettled(CounterState* counter, uint64_t now_ns) {
   if (!counter->reports.empty()) {
     counter->closing_ns = 0;

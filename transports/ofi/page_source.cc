@@ -45,7 +45,7 @@ std::optional<MappedFile> FileBehind(uint64_t begin, uint64_t end) {
   return std::nullopt;
 }
 
-// Whether the descriptor is one of the file, and its driver maps the page once more.
+// Returns true if the descriptor is one of the file, and its driver maps the page once more.
 bool CanBeMapped(int descriptor, const MappedFile& file, uint64_t bytes) {
   struct stat status {};
   if (fstat(descriptor, &status) != 0 || status.st_dev != file.device ||

@@ -95,7 +95,8 @@ std::vector<uint64_t> CapabilitiesToTry(const ProviderRule& rule) {
   return capabilities;
 }
 
-// The same offer with device memory, if there is one; else `info`. `ask` is with these hints.
+// Returns the provider's offer with device memory, if there is one; else `info`. `ask` asks with
+// these hints.
 template <typename Ask>
 InfoPtr ReachingDevices(InfoPtr info, fi_info& hints, const Ask& ask) {
   hints.caps |= FI_HMEM;
