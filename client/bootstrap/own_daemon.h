@@ -18,8 +18,8 @@ namespace ferry::client {
 
 class OwnDaemon {
  public:
-  // kNotFound: there is no ferryrun where libferry would have it, or in PATH. Else ferryrun's
-  // words.
+  // Starts the daemon. kNotFound: ferryrun is neither where libferry would have it, nor in PATH.
+  // Other errors have ferryrun's words.
   static StatusOr<std::unique_ptr<OwnDaemon>> Start();
   ~OwnDaemon();
 
@@ -35,7 +35,8 @@ class OwnDaemon {
   std::string run_directory_;
 };
 
-// Where ferryrun may be, seen from the folder of libferry: as installed, and in a build tree.
+// Returns the paths where ferryrun may be, seen from the folder of libferry: as installed, and in a
+// build tree.
 std::vector<std::string> PlacesOfFerryrun(const std::string& library_folder);
 
 }  // namespace ferry::client

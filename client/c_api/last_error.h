@@ -1,4 +1,4 @@
-// The sentence behind the last failing call of a thread (ferry_last_error).
+// Keeps, for each thread, the sentence about its last failing call (ferry_last_error).
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace ferry::client {
 // Remembers `status` for this thread and returns its code as the C API does. Any thread.
 int Fail(const Status& status);
 int Fail(ErrorCode code, const char* message);
-// Never null.
+// Returns this thread's sentence; never null.
 const char* LastError();
 // Restores an earlier sentence of LastError after later calls have failed.
 void RestoreLastError(std::string sentence);

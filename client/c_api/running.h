@@ -1,4 +1,4 @@
-// The process' one connection, for the files that make up libferry.
+// The process's one connection to its job, for the files that make up libferry.
 #pragma once
 
 #include "client/c_api/last_error.h"
@@ -8,7 +8,8 @@
 
 namespace ferry::client {
 
-// kNotInitialized before ferry_init and after ferry_finalize, kForked in a child. Any thread.
+// Returns the connection. kNotInitialized before ferry_init and after ferry_finalize, kForked in a
+// child. Any thread.
 StatusOr<Client*> Running();
 
 // Calls `use(client)` and returns its Status as the C API does. Any thread.

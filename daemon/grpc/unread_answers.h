@@ -1,5 +1,5 @@
 // Bounds the answers that wait in ferryd because users do not read them. Each holds a thread, and
-// is there twice, as objects and as bytes, until the last byte has left; and users may have a
+// memory twice, as objects and as bytes, until its last byte has left; and users may have a
 // thousand calls open.
 //
 // Any thread; nothing blocks.
@@ -22,14 +22,15 @@ namespace ferry::daemon {
 
 class UnreadAnswers {
  public:
-  // Of one user, as bytes of messages. The longest answer, the counters of all ranks of a full
-  // node, has most of it.
+  // The most bytes of messages for one user. The longest answer, the counters of all ranks of a
+  // full node, takes most of it.
   static constexpr uint64_t kMostBytes = 8 << 20;
 
-  // Has that server tell of its calls' ends. Outlives the server.
+  // Has the server that is built tell this object of its calls' ends. This object outlives the
+  // server.
   void Watch(grpc::ServerBuilder& builder);
   // Counts the answer of a call at such a server, until the call has ended. kLimitExceeded: with
-  // others it is too much, and must not be kept.
+  // the user's other answers it is too much, and must not be kept.
   Status Keep(const grpc::ServerContextBase& call, uid_t uid, uint64_t bytes);
 
  private:

@@ -1,5 +1,5 @@
-// Bounds how many dear questions of one user are answered at a time: each holds a thread, and some
-// wait for other daemons or for a driver.
+// Bounds how many expensive questions of one user the daemon answers at a time: each holds a
+// thread, and some wait for other daemons or for a driver.
 //
 // Any thread; nothing blocks.
 #pragma once
@@ -18,7 +18,7 @@ class QuestionGate {
   QuestionGate(const QuestionGate&) = delete;
   QuestionGate& operator=(const QuestionGate&) = delete;
 
-  // A place, given back with its end. The gate must outlive it.
+  // A place in the gate; its destructor gives it back. The gate must outlive it.
   class Place {
    public:
     Place(QuestionGate* gate, uid_t uid) : gate_(gate), uid_(uid) {}
@@ -35,7 +35,7 @@ class QuestionGate {
     const uid_t uid_;
   };
 
-  // Nothing when that user has as many as he may have.
+  // Returns a place for a question of that user; nothing if he holds as many as he may.
   std::optional<Place> Enter(uid_t uid) {
     const std::lock_guard lock(mutex_);
     int& inside = inside_[uid];

@@ -26,7 +26,7 @@ struct SocketPacket {
   size_t size = 0;
   std::vector<UniqueFd> fds;
 
-  // Null when the packet is not exactly a T.
+  // Returns the packet as a T; null if it does not have exactly that size.
   template <typename T>
   const T* As() const {
     static_assert(sizeof(T) <= attach::kMaxPacketBytes && alignof(T) <= 8);
@@ -55,12 +55,12 @@ class ForeignPacket : public SocketPacket {
   const uid_t sender_;
 };
 
-// ReceivePacket, for a packet that is used once. kLimitExceeded: the sender has passed so much that
-// cannot be closed that nothing more is taken of him.
+// ReceivePacket, for a packet that is used once. kLimitExceeded: too many descriptors that the
+// sender has passed cannot be closed, so no more are taken from him.
 StatusOr<Received> ReceiveForeignPacket(int socket, ForeignPacket* packet);
 
-// kWouldBlock when the receiver reads too slowly; kInvalidArgument: more than kMaxPacketFds
-// descriptors; kSystem.
+// Sends a packet. kWouldBlock: the receiver reads too slowly; kInvalidArgument: more than
+// kMaxPacketFds descriptors; kSystem.
 Status SendPacket(int socket, std::span<const std::byte> bytes, std::span<const int> fds);
 
 template <typename T>
@@ -68,10 +68,10 @@ Status SendPacket(int socket, const T& message, std::span<const int> fds = {}) {
   return SendPacket(socket, std::as_bytes(std::span(&message, 1)), fds);
 }
 
-// A listening Unix socket of `type` (SOCK_SEQPACKET, SOCK_STREAM) at `path`, which must not exist;
-// its file has `mode`.
+// Makes a listening Unix socket of `type` (SOCK_SEQPACKET, SOCK_STREAM) at `path`, which must not
+// exist; its file has `mode`.
 StatusOr<UniqueFd> ListenUnix(const std::string& path, int type, unsigned mode);
-// A connected seqpacket socket, for tests and tools.
+// Makes a connected seqpacket socket, for tests and tools.
 StatusOr<UniqueFd> ConnectSeqpacket(const std::string& path);
 
 }  // namespace ferry::daemon

@@ -6,12 +6,12 @@
 
 namespace ferry::gpu {
 
-// All kernels but those of double precision.
+// Returns the images of all kernels but those of double precision.
 std::span<const DeviceImage> KernelImages();
-// The kernels of double precision.
+// Returns the images of the kernels of double precision.
 std::span<const DeviceImage> DoubleKernelImages();
 
-// Which compilers the build lacked, if it has no image of the format; empty if it has one.
+// Says which compilers the build lacked, if it has no image of the format; empty if it has one.
 std::string_view WhyNoKernelImages(ImageFormat format);
 
 }  // namespace ferry::gpu

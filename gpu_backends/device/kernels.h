@@ -59,7 +59,7 @@ FERRY_DEVICE_KERNEL ferry_copy_move(const ferry_device_word* control,
   }
 }
 
-/* The end that has begun completes, even if the stream was abandoned: nobody else could. */
+/* The end that has begun completes, even if the stream was abandoned: no other end could. */
 FERRY_DEVICE_KERNEL ferry_complete_move(const ferry_device_word* control, ferry_device_word* own,
                                         ferry_device_word* other) {
   if (ferry_device_thread() == 0 &&

@@ -2,7 +2,7 @@
  * (docs/stream_triggered.md): the protocol of shm/pair_move.h, with the same words, by one thread
  * of a device. The conformance suite of the GPU backends lets either meet the other.
  *
- * Devices wake nobody: CPUs that sleep until a message is there look again after a while. They
+ * Devices wake no thread: CPUs that sleep until a message is there look again after a while. They
  * ignore messages that are offered in parts, and offer none.
  *
  * Atomic operations on words in host memory are used. Blocks: ferry_device_close_pair only. */

@@ -1,9 +1,9 @@
 // The memory that processes attach to a dynamic window (MPI_Win_create_dynamic; MPI 5.0, section
 // 12.2.4), and how others find it: displacements are its owner's addresses.
 //
-// Each process keeps a table of what it has attached in its rank's heap, and where the table is in
-// its control block, under a version, which is odd while the two change. Others copy the table when
-// they find another version than that of their copy.
+// Each process keeps a table of the memory that it has attached in its rank's heap, and the table's
+// place in its control block, under a version, which is odd while the two change. Others copy the
+// table when they find another version than that of their copy.
 //
 // Calling thread: any. Attach and Detach block on the daemon; FindAttached while it asks for the
 // table.
@@ -24,7 +24,7 @@ namespace ferry::mpi {
 
 struct WindowAddress;
 
-// In the control block, at ControlLayout::attached().
+// Lies in the control block, at ControlLayout::attached().
 struct AttachedHead {
   uint64_t version;
   uint64_t count;
@@ -39,16 +39,16 @@ struct AttachedEntry {
 };
 static_assert(sizeof(AttachedEntry) == 32);
 
-// Of this process.
+// The memory that this process has attached.
 class AttachedMemory {
  public:
-  // Both: in the own control block.
+  // Both arguments lie in this process's control block.
   AttachedMemory(AttachedHead* head, shm::ElementLock& elements)
       : head_(*head), elements_(elements) {}
 
-  // MPI_ERR_RMA_ATTACH: some of it is attached already; MPI_ERR_NO_MEM.
+  // Attaches memory. MPI_ERR_RMA_ATTACH: some of it is attached already; MPI_ERR_NO_MEM.
   Failure Attach(const void* base, uint64_t size_bytes);
-  // MPI_ERR_RMA_ATTACH: nothing is attached that begins there.
+  // Detaches memory. MPI_ERR_RMA_ATTACH: no attached memory begins there.
   Failure Detach(const void* base);
 
  private:
@@ -63,12 +63,13 @@ class AttachedMemory {
   uint64_t capacity_ = 0;                              // of it
 };
 
-// Which bytes an operation wants.
+// The bytes that an operation wants.
 struct AttachedRange {
   int64_t address;
   Bounds span;  // from there
 };
-// MPI_ERR_RMA_RANGE: they are not all in one piece of memory that the target has attached.
+// Finds those bytes at the target. MPI_ERR_RMA_RANGE: they are not all in one piece of memory that
+// the target has attached.
 Failure FindAttached(Win& win, WindowTarget* target, const AttachedRange& range,
                      WindowAddress* window_address);
 

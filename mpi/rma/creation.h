@@ -1,8 +1,9 @@
-// How windows are made, and end (MPI 5.0, section 12.2).
+// Makes windows, and ends them (MPI 5.0, section 12.2).
 //
-// Collective over the communicator; block. All members tell each other what they expose; a member
-// whose arguments are wrong, or that has no memory, tells that, too, so that the call fails on all
-// of them. Calling thread: any, one at a time for one communicator.
+// Both calls are collective over the communicator, and block. All members tell each other the
+// memory that they expose; a member whose arguments are wrong, or that has no memory, tells that,
+// too, so that the call fails on all of them. Calling thread: any, one at a time for one
+// communicator.
 #pragma once
 
 #include <mpi.h>
@@ -27,13 +28,13 @@ struct WindowWish {
   Failure refused;
 };
 
-// The address of the own memory goes to *base. MPI_ERR_RMA_SHARED: MPI_WIN_FLAVOR_SHARED, and not
-// all members are of one node.
+// Makes a window, and stores the address of this process's memory in *base. MPI_ERR_RMA_SHARED:
+// MPI_WIN_FLAVOR_SHARED, and not all members are on one node.
 Result<Ref<Win>> MakeWindow(const Comm& comm, const WindowWish& wish, void** base);
 
-// To be called before the last part in it is given up: ends operations, meets all others, and gives
-// back memory. MPI_ERR_RMA_SYNC: an epoch is open, and the window stays. Other failures: a rank is
-// gone, and the window's memory stays where it is.
+// Ends the window's operations, meets all other processes, and frees the window's memory. Call it
+// before the last reference to the window is dropped. MPI_ERR_RMA_SYNC: an epoch is open, and the
+// window stays. Other failures: a rank is gone, and the window's memory stays where it is.
 Failure EndWindow(Win& win);
 
 }  // namespace ferry::mpi

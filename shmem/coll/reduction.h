@@ -1,6 +1,6 @@
-// How elements of OpenSHMEM's types are reduced (OpenSHMEM 1.5, section 9.9.8), as the collectives'
-// engine asks for it: by the loops that MPI's reductions have, too. Plain computing: any thread,
-// nothing blocks.
+// Reduces elements of OpenSHMEM's types (OpenSHMEM 1.5, section 9.9.8) for the engine of
+// collectives, by the loops that MPI's reductions use, too. Plain computing: any thread, nothing
+// blocks.
 #pragma once
 
 #include <cstddef>

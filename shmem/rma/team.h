@@ -1,4 +1,4 @@
-// Teams and contexts (OpenSHMEM 1.5, sections 9.4 and 9.5): which PEs a number stands for.
+// Teams and contexts (OpenSHMEM 1.5, sections 9.4 and 9.5): they say which PE a number stands for.
 //
 // Objects are never given back to the system, so that a handle that the program uses too late
 // stands for a team of no PEs, which calls notice.
@@ -16,8 +16,8 @@
 
 namespace ferry::shmem {
 
-// The heap of a local PE. That of a remote one is of no bytes, so no address lies in it; nor in any
-// while calls are checked (checks.h).
+// The heap of a local PE. A remote PE's entry has no bytes, so no address lies in it; nor has any
+// entry while calls are checked (checks.h).
 struct LocalHeap {
   ptrdiff_t shift = 0;
   size_t size_bytes = 0;
@@ -48,7 +48,7 @@ struct Context {
   bool has_remote() const { return remote.load(std::memory_order_relaxed) != nullptr; }
 };
 
-// A team that never has PEs.
+// The team of no PEs, for contexts that were destroyed.
 extern const Team& no_team;
 
 // Makes TEAM_WORLD of all PEs, and TEAM_SHARED of the local ones. Their boards, as far as they have
@@ -56,9 +56,9 @@ extern const Team& no_team;
 void OpenPredefinedTeams();
 // Destroys all teams and contexts.
 void CloseAllTeams(const char* call);
-// But the predefined ones.
+// Returns the number of open teams without the predefined ones.
 size_t CountOpenTeams();
-// The team, or the end of the program: `team` is invalid, was destroyed, or OpenSHMEM is not
+// Returns the team. Ends the program if `team` is invalid or was destroyed, or OpenSHMEM is not
 // running.
 Team& CheckTeam(const char* call, Team* team);
 

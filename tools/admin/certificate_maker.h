@@ -22,12 +22,12 @@ struct Validity {
   time_t until = 0;
 };
 
-// kSystem if OpenSSL refuses.
+// Makes an authority's certificate and key. kSystem: OpenSSL refuses.
 StatusOr<CertificateAndKey> MakeAuthority(const std::string& name, const Validity& validity);
 
-// A certificate for client and server, valid for `names`: host names, node names and IP addresses.
-// The first becomes the common name. kInvalidArgument: a name is not valid, or the authority is
-// damaged or its key does not belong to it.
+// Makes a certificate for client and server, valid for `names`: host names, node names and IP
+// addresses. The first becomes the common name. kInvalidArgument: a name is not valid, or the
+// authority is damaged or its key does not belong to it.
 StatusOr<CertificateAndKey> MakeNodeCertificate(const CertificateAndKey& authority,
                                                 const std::vector<std::string>& names,
                                                 const Validity& validity);

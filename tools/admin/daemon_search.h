@@ -1,5 +1,5 @@
-// Where the daemons that serve this user may be: the user's own, the node's, those of his Slurm
-// jobs, and the private ones of his ferryruns.
+// Finds the places where daemons that serve this user may be: the user's own, the node's, those of
+// his Slurm jobs, and the private ones of his ferryruns.
 //
 // Any thread; blocks on the file system only. It does not ask whether a daemon answers there.
 #pragma once
@@ -12,7 +12,7 @@
 namespace ferry::tools {
 
 enum class DaemonKind { kNode, kOwn, kJob, kPrivate };
-// "node", "own", "job", "private".
+// Returns "node", "own", "job" or "private".
 const char* DaemonKindText(DaemonKind kind);
 
 struct DaemonDirectory {
@@ -29,8 +29,8 @@ struct SearchPlaces {
 };
 SearchPlaces PlacesOf(const char* const* environment);
 
-// The usual one and the system's first, whether or not they exist, then those that hold a socket.
-// Below a base that others can write to, only what belongs to the user counts.
+// Returns the usual directory and the system's first, even if they do not exist, then those that
+// hold a socket. Below a base that others can write to, only directories of the user count.
 std::vector<DaemonDirectory> SearchDaemons(const SearchPlaces& places);
 
 }  // namespace ferry::tools

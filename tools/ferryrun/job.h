@@ -28,9 +28,9 @@ class Job {
   const std::string& id() const { return id_; }
   uint32_t size() const { return static_cast<uint32_t>(node_of_rank_.size()); }
   uint32_t NodeOf(uint32_t rank) const { return node_of_rank_[rank]; }
-  // The request that creates the job at that node's daemon.
+  // Returns the request that creates the job at that node's daemon.
   control::CreateJobRequest RequestFor(uint32_t node) const;
-  // "FERRY_NAME=value" strings for a rank: its place in the job, and `options`.
+  // Returns "FERRY_NAME=value" strings for a rank: its place in the job, and `options`.
   std::vector<std::string> Environment(uint32_t rank, config::Options options) const;
 
  private:
@@ -40,7 +40,7 @@ class Job {
   std::string secret_;  // text, since it travels in the environment
 };
 
-// A job at one daemon, as long as this lives.
+// A job at one daemon, which lives as long as this object.
 class CreatedJob {
  public:
   // `client` must outlive it.
@@ -49,12 +49,13 @@ class CreatedJob {
   CreatedJob(CreatedJob&& other) noexcept;
   CreatedJob& operator=(CreatedJob&&) = delete;
   ~CreatedJob();  // destroys it, if the daemon can still be reached
-  // The daemon has died, or hangs: it is not called any more. It ends the job by itself, if it ever
-  // moves again, when it sees that the launcher's connection has ended.
+  // Makes no more calls to a daemon that has died, or hangs. If the daemon ever moves again, it
+  // ends the job by itself, when it sees that the launcher's connection has ended.
   void GiveUp() const { is_given_up_ = true; }
 
-  // Tells the daemon that the process of a rank there has ended, and how: the others shall not wait
-  // for it to join. True: it never attached. kTimeout: the daemon does not answer, and is given up.
+  // Tells the daemon that the process of a rank there has ended, and how, so that the other ranks
+  // do not wait for it to join. Returns true if the rank never attached. kTimeout: the daemon does
+  // not answer, and is given up.
   StatusOr<bool> TellRankEnded(uint32_t rank, const std::string& how) const;
 
  private:

@@ -6,13 +6,14 @@
 
 namespace ferry::tools {
 
-// Runs the job and says on standard error what goes wrong. Blocks until it has ended and nothing is
-// left of it. Main thread, with no other thread yet.
+// Runs the job and reports failures on standard error. Blocks until the job and all its processes
+// have ended. Returns the exit code. Main thread, with no other thread yet.
 int RunJob(const Arguments& arguments);
 
-// Is a ferryrun on another host of a job: obeys the ferryrun that the user called
-// (agent_protocol.h), and ends everything it started when that one falls silent. Serves standard
-// input and output until told to stop, or until they end. Returns the exit code. Main thread.
+// Runs this ferryrun as an agent on another host of a job: obeys the ferryrun that the user called
+// (agent_protocol.h), and ends everything that it started when that one falls silent. Serves
+// standard input and output until told to stop, or until they end. Returns the exit code. Main
+// thread.
 int RunAgent();
 
 }  // namespace ferry::tools

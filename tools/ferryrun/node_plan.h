@@ -1,4 +1,4 @@
-// Which nodes a job has, and which ranks run where, from what the user asked for.
+// Decides which nodes a job has, and which ranks run where, from the user's arguments.
 //
 // Pure but for is_this_host, which the caller gives. Any thread. Errors: kInvalidArgument.
 #pragma once
@@ -29,7 +29,8 @@ struct JobLayout {
   uint64_t slots = 0;                  // of all hosts that are named; 0: none is
 };
 
-// Several names of this host are one node. Hosts that get no rank are left out.
+// Plans the job's nodes. Several names of this host are one node. Hosts that get no rank are left
+// out.
 StatusOr<JobLayout> PlanNodes(const Arguments& arguments, const config::Options& options,
                               const std::function<bool(const std::string&)>& is_this_host);
 

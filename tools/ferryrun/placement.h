@@ -1,4 +1,4 @@
-// Which node each rank lives on, and on which CPUs there. Pure functions; any thread.
+// Places each rank on a node, and on CPUs there. Pure functions; any thread.
 //
 // Errors: kInvalidArgument, in sentences that name the number and the way out.
 #pragma once
@@ -15,7 +15,7 @@
 
 namespace ferry::tools {
 
-// How ranks are dealt out to nodes.
+// How ranks are distributed over nodes.
 struct Mapping {
   enum class By {
     kSlot,  // each node in turn gets as many as it has slots
@@ -27,8 +27,8 @@ struct Mapping {
   bool wraps = true;  // with kCount: ranks that are left start with the first node again
 };
 
-// "slot", "node", "ppr:2:node" (which does not wrap) and the like; slots that run out do not
-// matter, so ":oversubscribe" may follow.
+// Reads "slot", "node", "ppr:2:node" (which does not wrap) and the like. Ranks may outnumber slots,
+// so ":oversubscribe" may follow.
 StatusOr<Mapping> ParseMapping(std::string_view text);
 
 // The ranks of one program of the job.
@@ -37,11 +37,11 @@ struct PartPlace {
   std::vector<uint32_t> nodes;  // on which it may run; empty: on all
 };
 
-// Refuses numbers of ranks and nodes that are nonsense, or above max_ranks of `options`.
+// Refuses numbers of ranks and nodes that make no sense, or exceed max_ranks of `options`.
 Status CheckCounts(uint64_t ranks, uint64_t nodes, const config::Options& options);
 
-// The node of each rank, of the first part, then of the next. `slots`: of each node, not 0; once
-// all are full, ranks start with the first node again.
+// Returns the node of each rank, of the first part, then of the next. `slots`: of each node, not 0;
+// once all are full, ranks start with the first node again.
 StatusOr<std::vector<uint32_t>> PlaceRanks(const std::vector<PartPlace>& parts,
                                            const std::vector<uint64_t>& slots,
                                            const Mapping& mapping);
@@ -50,12 +50,12 @@ StatusOr<std::vector<uint32_t>> PlaceRanks(const std::vector<PartPlace>& parts,
 Status CheckLocalCounts(const std::vector<uint32_t>& node_of_rank, uint64_t nodes,
                         const config::Options& options);
 
-// Slots of nodes that share out `ranks`: they differ by at most one, larger first.
+// Returns the slots of nodes that share out `ranks`: they differ by at most one, larger first.
 std::vector<uint64_t> EvenSlots(uint64_t ranks, uint64_t nodes);
 
 enum class Binding { kNone, kCore, kSocket, kAuto };
 
-// The name of a binding, as the option bind_to has it.
+// Returns the binding of that name, as the option bind_to has it.
 Binding ParseBinding(std::string_view name);
 
 struct UsableCpus {
@@ -70,11 +70,11 @@ struct RankPlaces {
   std::string why_not = {};            // a phrase that says why they are not bound
 };
 
-// The CPUs of each of `count` ranks. kAuto: a share of the free cores each, as large for all, near
-// the rank's GPU (topology::ShareCores), or none where ranks and daemons outnumber free cores.
-// kCore: a core each, in their order, free ones if there are enough. kSocket: sockets, which the
-// ranks take in turn. kInvalidArgument, but not for kAuto: there are too few, and ranks would have
-// to share cores.
+// Chooses the CPUs of each of `count` ranks. kAuto: a share of the free cores each, as large for
+// all, near the rank's GPU (topology::ShareCores), or none where ranks and daemons outnumber free
+// cores. kCore: a core each, in their order, free ones if there are enough. kSocket: sockets, which
+// the ranks take in turn. kInvalidArgument, but not for kAuto: there are too few, and ranks would
+// have to share cores.
 StatusOr<RankPlaces> BindRanks(const topology::Machine& machine, const UsableCpus& usable,
                                Binding binding, uint64_t count);
 

@@ -1,4 +1,4 @@
-// The parts that all tools with CLI11 share: --version, --completion, and words for mistakes.
+// The parts that all tools with CLI11 share: --version, --completion, and messages about mistakes.
 //
 // Main thread only, before it starts others. CLI11 throws; each tool's main catches it.
 #pragma once
@@ -8,8 +8,8 @@
 
 namespace ferry::tools {
 
-// Gives `app`, once it has all else, --version, which prints `version`, and --completion SHELL.
-// Both end the parse with CLI::Success.
+// Gives `app`, once it has its own flags and commands, --version, which prints `version`, and
+// --completion SHELL. Both end the parse with CLI::Success.
 void AddInformation(CLI::App* app, const std::string& version);
 
 // Names the words that the parse of `app` did not understand, with the nearest flag or command:

@@ -29,7 +29,7 @@ struct CommandLine {
   std::vector<CompletionCommand> commands;  // none: what follows the flags is a program
 };
 
-// For bash, zsh or fish. kInvalidArgument: another shell.
+// Returns the script for bash, zsh or fish. kInvalidArgument: another shell.
 StatusOr<std::string> CompletionScript(const CommandLine& line, std::string_view shell);
 
 }  // namespace ferry::tools

@@ -21,7 +21,7 @@ inline constexpr const char* kCxiCounterOps = "cxi_counter_ops";
 // Newest first. Versions only append functions: get_dwq_depth came with the fifth.
 inline constexpr const char* kCxiDomainOps[] = {"dom_ops_v6", "dom_ops_v5"};
 
-// How many of a NIC's 512 deferred operations applications may have.
+// The number of a NIC's 512 deferred operations that applications may have.
 inline constexpr uint32_t kCxiEntries = 504;
 
 struct CxiCounterOps {
@@ -38,7 +38,7 @@ struct CxiDomainOps {
   int (*get_dwq_depth)(fid* domain, size_t* depth);
 };
 
-// Null if the provider has none.
+// The two functions return the provider's table of calls; null if it has none.
 inline CxiCounterOps* FindCxiCounterOps(fid_cntr* counter) {
   void* ops = nullptr;
   const bool found = fi_open_ops(&counter->fid, kCxiCounterOps, 0, &ops, nullptr) == 0;

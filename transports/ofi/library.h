@@ -1,8 +1,8 @@
 // libfabric's library, opened at its first use. Opening it with the libraries of all its providers
 // takes 0.2 s, since two of them measure the processor's clock. So programs that do not always need
 // it are not linked with it (ferryd for --version, ferryctl for all but measuring), and those two
-// are left out unless they are wanted. Where no RDMA card is, kernel_symbols.cc spares it what the
-// verbs provider would read.
+// are left out unless they are wanted. Where there is no RDMA card, kernel_symbols.cc spares it the
+// file that the verbs provider would read.
 //
 // The library reads the environment at that time (environment.h). Any thread.
 #pragma once
@@ -34,18 +34,20 @@ enum class Providers {
   kAll,
 };
 
-// Opens it at the first call, which blocks for that long and decides about the providers; it stays
-// until the process ends. kNotFound: there is none; kVersionMismatch: it lacks a function.
+// Opens libfabric at the first call, which blocks for that long and decides about the providers; it
+// stays open until the process ends. kNotFound: there is none; kVersionMismatch: it lacks a
+// function.
 StatusOr<const Libfabric*> OpenLibfabric(Providers providers = Providers::kCommon);
 
-// For callers that hold one of its objects, so that it must be open.
+// Returns the open library, for callers that hold one of its objects, so that it must be open.
 const Libfabric& OpenedLibfabric();
 
-// Our code for a failed post or completion. `fabric_error` is positive (FI_ECANCELED, ...).
+// Returns Ferry's code for a failed post or completion. `fabric_error` is positive (FI_ECANCELED,
+// ...).
 ErrorCode OperationError(int fabric_error);
 
-// The status of a failed set-up call: "what: words of libfabric". The sign of `fabric_error` does
-// not matter.
+// Returns the status of a failed set-up call: "what: words of libfabric". The sign of
+// `fabric_error` does not matter.
 Status SetUpError(int fabric_error, const std::string& what);
 
 // Owners of libfabric's objects: closed once, in the reverse order of declaration.
@@ -63,7 +65,7 @@ struct InfoDeleter {
 };
 using InfoPtr = std::unique_ptr<fi_info, InfoDeleter>;
 
-// An empty one, to be filled in as hints; null: no memory.
+// Returns an empty fi_info, to be filled in as hints; null: no memory.
 inline InfoPtr AllocateInfo() { return InfoPtr(OpenedLibfabric().dupinfo(nullptr)); }
 
 }  // namespace ferry::transport

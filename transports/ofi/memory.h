@@ -17,8 +17,8 @@
 
 namespace ferry::transport {
 
-// It has no `mr` where the provider pins nothing: then the progress thread registers it
-// (PinsMemory).
+// A prepared registration. It has no `mr` where the provider pins nothing: then the progress thread
+// registers the memory (PinsMemory).
 struct OfiRegistration final : Registration {
   std::byte* base = nullptr;
   uint64_t bytes = 0;
@@ -44,10 +44,10 @@ class RegionTable {
  public:
   explicit RegionTable(const Endpoint* endpoint);
 
-  // As Transport::PrepareMemory. Remote writes add to `counter`, if it is not null.
+  // Does Transport::PrepareMemory. Remote writes add to `counter`, if it is not null.
   StatusOr<std::unique_ptr<Registration>> Prepare(void* base, uint64_t bytes, Access access,
                                                   fid_cntr* counter) const;
-  // As Transport::PrepareDeviceMemory, and the same.
+  // Does Transport::PrepareDeviceMemory. Remote writes add to `counter`, if it is not null.
   StatusOr<std::unique_ptr<Registration>> PrepareDevice(const DeviceMemory& memory, void* base,
                                                         uint64_t bytes, Access access,
                                                         fid_cntr* counter = nullptr) const;

@@ -14,13 +14,14 @@ namespace ferry::transport {
 // Checks the options against the limits of the chosen provider.
 Status CheckLimits(const TransportOptions& options, const fi_info& info);
 
-// Slots for operations: spare ones beside max_outstanding, for abandoned operations.
+// Returns the number of slots for operations: max_outstanding, and spare ones for abandoned
+// operations.
 uint32_t OperationSlots(const TransportOptions& options);
-// Completions that deferred operations can have pending: their failures.
+// Returns the most completions that deferred operations can have pending: those of their failures.
 size_t DeferredCompletions(const TransportOptions& options);
-// The bytes of a cell, which holds the copy of a message, sent or received.
+// Returns the bytes of a cell, which holds the copy of a message, sent or received.
 size_t CellBytes(const TransportOptions& options);
-// The bytes of a buffer for an incoming message, which may have an attachment.
+// Returns the bytes of a buffer for an incoming message, which may have an attachment.
 size_t ReceiveBytes(const TransportOptions& options);
 
 }  // namespace ferry::transport
