@@ -125,7 +125,8 @@ class AttachConnection {
   // Call it when the daemon hangs: ends all calls, also those under way, with kDaemonDied.
   void GiveUp();
 
-  // After a hang-up: returns why the daemon ended the session, or kDaemonDied if it gave no reason.
+  // Returns, after a hang-up, why the daemon ended the session, or kDaemonDied if it gave no
+  // reason.
   Status Goodbye();
 
  private:

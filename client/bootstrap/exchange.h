@@ -1,5 +1,5 @@
-// How the ranks of a job tell each other what they must know before they have a job: by the
-// key-value exchange of the launcher that started them.
+// Exchanges the facts that the ranks of a job must know of each other before they have a job, by
+// the key-value exchange of the launcher that started them.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ class Exchange {
   virtual uint32_t size() const = 0;
   // The ranks on this one's node, itself included, in order.
   virtual const std::vector<uint32_t>& local_ranks() const = 0;
-  // Which of the job's programs this is, and how many ranks there is room for, where the launcher
-  // says so.
+  // The index of this rank's program in the job, and the number of ranks that there is room for,
+  // where the launcher tells them.
   virtual std::optional<uint32_t> app() const { return std::nullopt; }
   virtual std::optional<uint32_t> universe_size() const { return std::nullopt; }
 

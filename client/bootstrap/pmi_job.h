@@ -61,8 +61,9 @@ class PmiJob {
   std::unique_ptr<JobStarter> starter_;  // a leader's
 };
 
-// kConfiguration: a launcher started this process as one of several, and gave it no server by which
-// to meet them. Each would be a job of its own, without a word. Says what to type instead.
+// Checks that this process is meant to run alone. kConfiguration: a launcher started it as one of
+// several, and gave it no server by which to meet them, so that each would silently be a job of its
+// own; says what to type instead.
 Status CheckAlone(const char* const* environment);
 
 // Carries out the steps above over the given exchange and starter. Fills run_directory, job_id,

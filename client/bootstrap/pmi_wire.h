@@ -28,8 +28,8 @@ class PmiWire : public Exchange {
   // Returns true if a launcher that speaks PMI-1 started this process.
   static bool IsAround(const char* const* environment);
 
-  // kSystem: the launcher cannot be reached, has hung up, or refuses a request. kCorrupt: its
-  // answer is not PMI. kTimeout: it does not answer.
+  // Connects to the launcher. kSystem: the launcher cannot be reached, has hung up, or refuses a
+  // request. kCorrupt: its answer is not PMI. kTimeout: it does not answer.
   static StatusOr<std::unique_ptr<PmiWire>> Open(const char* const* environment,
                                                  uint64_t timeout_ms);
   ~PmiWire() override;  // leaves the launcher in good order

@@ -22,8 +22,8 @@ class PmixLibrary : public Exchange {
   // Returns true if a PMIx server started this process: it has PMIX_NAMESPACE and PMIX_RANK.
   static bool IsAround(const char* const* environment);
 
-  // kNotFound: there is no libpmix. kUnsupported: libpmix lacks a function. kSystem: the server
-  // cannot be reached, or refuses.
+  // Opens libpmix, and connects to the server. kNotFound: there is no libpmix. kUnsupported:
+  // libpmix lacks a function. kSystem: the server cannot be reached, or refuses.
   static StatusOr<std::unique_ptr<PmixLibrary>> Open();
   ~PmixLibrary() override;  // leaves the server
 

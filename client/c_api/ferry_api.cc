@@ -396,7 +396,7 @@ int ferry_finalize(void) {
   delete std::exchange(client, nullptr);
   JobLife::Instance().Leave();
   if (pmi_job != nullptr && status.ok()) {
-    (void)pmi_job->Leave();  // an error of the server's comes too late for anybody
+    (void)pmi_job->Leave();  // an error of the server's comes too late to be reported
   }
   pmi_job.reset();
   return result;

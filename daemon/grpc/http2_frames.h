@@ -1,6 +1,6 @@
-// As much of HTTP/2 (RFC 9113) and its header compression (RFC 7541) as it takes to speak with a
-// gRPC client or server without gRPC, or to read their connections: frames, and header fields
-// written as plain literals.
+// Reads and writes as much of HTTP/2 (RFC 9113) and its header compression (RFC 7541) as it takes
+// to speak with a gRPC client or server without gRPC, or to read their connections: frames, and
+// header fields written as plain literals.
 //
 // Any thread; nothing blocks.
 #pragma once

@@ -83,7 +83,8 @@ class QuotaLedger {
   // holds.
   explicit QuotaLedger(const QuotaAmounts& limits, uint64_t shared_places = 0);
 
-  // kLimitExceeded names the quota, its value, what is used, and what to do; nothing is taken then.
+  // Takes `wanted` for the user, all or nothing. kLimitExceeded names the quota, its value, what is
+  // used, and what to do.
   StatusOr<QuotaHold> Take(uid_t uid, const QuotaAmounts& wanted);
   // Returns the amounts that each user holds; users who hold nothing are left out.
   std::map<uid_t, QuotaAmounts> Used() const;

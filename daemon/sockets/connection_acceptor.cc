@@ -103,7 +103,8 @@ Caller CallerOf(int socket) {
              : Caller{"a caller who has left"};
 }
 
-// Without a free descriptor, accept4 says so before it looks whether there is anybody.
+// Returns true if a connection waits. accept4 does not tell: without a free descriptor it fails
+// before it looks.
 bool SomebodyWaits(int listener) {
   pollfd waiting{listener, POLLIN, 0};
   return poll(&waiting, 1, 0) > 0;

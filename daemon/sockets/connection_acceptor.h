@@ -32,7 +32,7 @@ namespace ferry::daemon {
 // tell. Any thread; asks the kernel (sock_diag) and does not block.
 std::optional<uid_t> LocalUserOf(int tcp_socket);
 
-// How many connections there may be.
+// The most open connections: of one user, and of all together.
 struct ConnectionLimits {
   uint64_t of_user = 0;
   uint64_t in_all = 0;

@@ -96,7 +96,7 @@ struct Stage {
   StagingPool* pool = nullptr;  // of the depot; null until it is needed
 };
 
-// How messages from and to device memory are cut.
+// The rules by which messages from and to device memory are cut into blocks.
 struct PipelineRules {
   engine::BlockMode mode = engine::BlockMode::kAdvanced;
   uint64_t threshold_bytes = 64 << 10;

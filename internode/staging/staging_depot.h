@@ -20,7 +20,7 @@ namespace ferry::progress {
 struct StagingRules {
   FlowWeights weights = {};  // of a job's ranks
   uint64_t idle_ns = 0;      // after which idle blocks above a pool's least go
-  // Each may be empty.
+  // Each of these functions may be empty.
   SettleMemory settle = {};
   TellOperator tell = {};
   // Injects a fault whenever a job is about to get its memory. kWouldBlock: the pool has no free

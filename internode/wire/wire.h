@@ -87,10 +87,11 @@ struct PacketHeader {
   uint32_t destination;
   uint32_t context;  // kEager, kRemoteRts, kPut, kRetract: the message's; kRtr: the receive's
   int32_t tag;
-  // Of the whole message; kRtr: what the receive takes; kOneSided: of the data of a long one.
+  // The size of the whole message; of a kRtr, the most that the receive takes; of a long kOneSided,
+  // the size of its data.
   uint64_t size_bytes;
-  // kOneSided: of the first operation, among those of its stream from the source to the
-  // destination; 0: it is a long one.
+  // Of a kOneSided, the number of its first operation among those of its stream from the source to
+  // the destination; 0: it is a long one.
   uint64_t number;
 };
 static_assert(sizeof(PacketHeader) == 64 && std::is_trivially_copyable_v<PacketHeader>);
@@ -112,7 +113,7 @@ struct WireEnded {
 };
 static_assert(sizeof(WireEnded) == 8);
 
-// As shm::CreditReturn.
+// The members are those of shm::CreditReturn.
 struct WireCredit {
   uint32_t count;
   uint32_t flags;

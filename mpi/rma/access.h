@@ -29,7 +29,7 @@ struct Elements {
   int64_t size_bytes() const { return count * type->size_bytes(); }
 };
 
-// Where displacements of the target's datatype count from.
+// The address from which displacements of the target's datatype count.
 struct WindowAddress {
   const WindowTarget* target = nullptr;
   const Exposed* memory = nullptr;

@@ -1,9 +1,8 @@
 // The checking mode (FERRY_SHMEM_CHECK=1, or SHMEM_DEBUG): finds calls that the standard forbids,
 // and that cost too much to look for all the time (docs/shmem.md).
 //
-// Nothing here is to be called unless job.is_checking. Then no address counts as one in a local
-// PE's heap at first sight (team.h), so that every operation passes ReachSlowly, where its checks
-// are.
+// Call these functions only if job.is_checking. Then no address counts as one in a local PE's heap
+// at first sight (team.h), so that every operation passes ReachSlowly, where its checks are.
 //
 // Calling thread: as of the calls that are checked. A check that finds an error ends the program
 // with a sentence that says what is wrong. Nothing blocks.

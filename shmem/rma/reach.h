@@ -1,5 +1,5 @@
-// From an address of this PE to the same place in another PE's memory: what each put, get and
-// atomic begins with.
+// Translates an address of this PE into the same place in another PE's memory: the first step of
+// each put, get and atomic operation.
 //
 // Calling thread: any. Nothing blocks. Invalid addresses and PEs abort the program with an error
 // message.

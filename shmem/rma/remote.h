@@ -18,11 +18,11 @@
 
 namespace ferry::shmem {
 
-// kBlocking: blocks until the source may be used again. Blocks in any case while there is no room
-// in the lane.
+// Puts `bytes` at `to`. kBlocking: blocks until the source may be used again. Blocks in any case
+// while there is no room in the lane.
 void PutRemote(const char* call, Context* context, const PeAddress& to, const void* source,
                size_t bytes, Completion completion, const client::Signal& signal = {});
-// kBlocking blocks until the data are there.
+// Gets `bytes` from `from`. kBlocking: blocks until the data are in `dest`.
 void GetRemote(const char* call, Context* context, void* dest, const PeAddress& from, size_t bytes,
                Completion completion);
 void PutStridedRemote(const char* call, Context* context, const PeAddress& to, const void* source,

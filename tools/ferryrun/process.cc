@@ -224,7 +224,7 @@ std::variant<pid_t, SpawnFailure> TrySpawn(const SpawnRequest& request) {
   if (pid < 0) {
     return SpawnFailure{Step::kFork, errno};
   }
-  setpgid(pid, pid);  // here too: the group must exist before anybody signals it
+  setpgid(pid, pid);  // here too: the group must exist before a signal is sent to it
   writer.Reset();
   SpawnFailure failure{};
   ssize_t size = 0;

@@ -35,8 +35,8 @@ struct Endpoint {
   bool MrMode(int bit) const { return (info->domain_attr->mr_mode & bit) != 0; }
 };
 
-// `queue_entries` is the most completions that can be pending. Errors: those of
-// CreateOfiTransport.
+// Opens, binds and enables an endpoint. `queue_entries` is the most completions that can be
+// pending. Errors: those of CreateOfiTransport.
 StatusOr<std::unique_ptr<Endpoint>> OpenEndpoint(const TransportOptions& options,
                                                  size_t queue_entries);
 

@@ -93,7 +93,7 @@ class OfiCounters {
  public:
   explicit OfiCounters(const Endpoint* endpoint);
 
-  // As in DeferredWork.
+  // These functions do what those of DeferredWork do.
   StatusOr<NicCounter> Open();
   void Add(CounterState* counter, uint64_t n);
   uint64_t Read(CounterState* counter);

@@ -113,8 +113,8 @@ class OfiDeferred final : public DeferredWork {
   DeferredPeers* const peers_;
   const std::unique_ptr<Arena> operand_;  // holds the 1 that increments add
 
-  // As many as entries_, and spare ones for abandoned operations. The counters, which may hold any
-  // of them, are destroyed first.
+  // The entries: as many as entries_, and spare ones for abandoned operations. The counters, which
+  // may hold any of them, are destroyed first.
   std::vector<DeferredEntry> slots_;
   OfiCounters counters_;
   uint32_t in_use_ = 0;
@@ -122,8 +122,8 @@ class OfiDeferred final : public DeferredWork {
   EntryLifeList ending_;
   ReportingCounters reporting_;
   std::vector<CounterState*> closing_;
-  // Of the file that the pages of all counters are mapped from. A driver that has refused to map
-  // one again is not asked any more, since it may note that in the system's log.
+  // The file from which the pages of all counters are mapped. A driver that has refused to map one
+  // again is not asked any more, since it may note that in the system's log.
   UniqueFd page_descriptor_;
   bool keeps_pages_ = false;
   uint64_t next_scan_ns_ = 0;
