@@ -21,11 +21,11 @@ class AddressList {
   static StatusOr<AddressList> Parse(const std::string& text);
 
   bool empty() const { return blocks_.empty() && names_.empty(); }
-  // Whether `host`, an IP address or a name, is in the list.
+  // Returns true if `host`, an IP address or a name, is in the list.
   bool Contains(const std::string& host) const;
 
  private:
-  using Address = std::array<uint8_t, 16>;  // of IPv4 as it is mapped into IPv6
+  using Address = std::array<uint8_t, 16>;  // an IPv4 address as it is mapped into IPv6
   struct Block {
     Address first;
     unsigned bits;

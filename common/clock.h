@@ -15,8 +15,8 @@ inline uint64_t MonotonicNs() {
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000ULL + static_cast<uint64_t>(now.tv_nsec);
 }
 
-// The same to within a tick of the kernel's (1 to 10 ms), for a fraction of the price: a load from
-// the vDSO's page instead of a read of the clock.
+// Nanoseconds of CLOCK_MONOTONIC to within a tick of the kernel's (1 to 10 ms), for a fraction of
+// the price of MonotonicNs: a load from the vDSO's page instead of a read of the clock.
 inline uint64_t CoarseMonotonicNs() {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC_COARSE, &now);

@@ -1,4 +1,4 @@
-// Numbers that were written as text: options, keys, what files and launchers say.
+// Numbers that were written as text: options, keys, values in files and from launchers.
 //
 // Any thread.
 #pragma once
@@ -10,8 +10,8 @@
 
 namespace ferry {
 
-// What the whole text says; nothing where it is no number, goes on after one, or says one that
-// `Number` does not hold. No sign but a minus, no spaces, no prefix such as 0x.
+// Returns the number that the whole text is; nothing if it is no number, goes on after one, or is
+// one that `Number` does not hold. No sign but a minus, no spaces, no prefix such as 0x.
 template <typename Number>
 std::optional<Number> NumberIn(std::string_view text, int base = 10) {
   Number number = 0;

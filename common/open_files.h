@@ -1,5 +1,5 @@
-// How many files a process may have open: daemon and launcher hold several for each rank of the
-// node, more than the 1,024 of a usual soft limit.
+// The limit of a process's open files: daemon and launcher hold several for each rank of the node,
+// more than the 1,024 of a usual soft limit.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,8 @@ struct OpenFiles {
   uint64_t limit = 0;  // RLIMIT_NOFILE, soft
 };
 
-// Those of this process. Any thread; takes some microseconds for each hundred that are open.
+// Counts the open files of this process. Any thread; takes some microseconds for each hundred that
+// are open.
 OpenFiles CountOpenFiles();
 
 // Raises the soft limit (RLIMIT_NOFILE) to the hard one. Once, in main, before there are threads.
@@ -27,10 +28,10 @@ void RestoreOpenFiles();
 // that are dropped are closed, which may block for as long as their kind of file likes. False: not
 // possible (Linux before 5.9, if a filter of system calls refuses unshare, too).
 bool OwnDescriptors();
-// The same, with `kept` only.
+// Gives the calling thread such a table with the descriptor `kept` only.
 bool OwnDescriptors(int kept);
 
-// The largest descriptor of the calling thread; -1: unknown, for there is no /proc.
+// Returns the largest descriptor of the calling thread; -1: unknown, for there is no /proc.
 int LastDescriptor();
 
 }  // namespace ferry

@@ -8,16 +8,16 @@
 
 namespace ferry {
 
-// Not valid where the system has no such descriptors: an older kernel, or a filter of system calls
-// refuses them. Then the caller learns of the end in another way. kPeerDied: there is no such
-// process; kSystem. Any thread; does not block.
+// Opens a descriptor of a process. The result is not valid where the system has no such
+// descriptors: an older kernel, or a filter of system calls refuses them. Then the caller learns of
+// the end in another way. kPeerDied: there is no such process; kSystem. Any thread; does not block.
 StatusOr<UniqueFd> OpenProcessHandle(pid_t pid);
 
-// Whether the process of that handle has ended. Any thread; does not block.
+// Returns true if the process of that handle has ended. Any thread; does not block.
 bool HasEnded(int handle);
 
-// Whether a system call that ended with this errno is one that the kernel does not have, or that a
-// filter (seccomp) refuses.
+// Returns true if this errno means that the kernel does not have the system call, or that a filter
+// (seccomp) refuses it.
 bool IsRefusedCall(int error_number);
 
 }  // namespace ferry

@@ -26,12 +26,12 @@ struct ProcessCopy {
   uint64_t size_bytes;
 };
 inline constexpr size_t kMostProcessCopies = 32;
-// Does the first `*done` of them whole, and fails with the next one's error; the others are not
+// Make the first `*done` copies whole, and fail with the next one's error; the others are not
 // begun.
 ErrorCode ReadProcessMemory(pid_t pid, std::span<const ProcessCopy> reads, size_t* done);
 ErrorCode WriteProcessMemory(pid_t pid, std::span<const ProcessCopy> writes, size_t* done);
 
-// Whether these calls are allowed at all.
+// Returns true if this process may make these calls for that process.
 bool IsProcessMemoryReachable(pid_t pid);
 
 }  // namespace ferry

@@ -83,7 +83,7 @@ bool LinkKeeper::FindRegion(uint32_t region, HostRegion* found) const {
   return true;
 }
 
-// What the core has under way with a rank that is gone, or cut off, ends before the engine ends its
+// Ends the core's operations with a rank that is gone, or cut off, before the engine ends its
 // requests.
 void LinkKeeper::CheckDeaths() {
   // Pairs with the daemon that bumps it behind the words of the peers.
@@ -228,7 +228,8 @@ bool LinkKeeper::TryStep(uint32_t* done) {
   return true;
 }
 
-// Whoever has the lease finds what there is to be done, and may leave some of it: it looks again.
+// Without the lease, returns false: its holder finds the work, and may leave some of it, so the
+// thread looks again.
 bool LinkKeeper::PrepareToSleep() {
   const uint32_t self = Progress::ThreadId();
   if (!lease_.TryAcquire(self)) {
@@ -252,7 +253,7 @@ LinkThread::Work::Threads LinkKeeper::RankThreads() const {
   return sleepers != 0 ? Threads::kSleep : Threads::kAway;
 }
 
-// Nobody arms the thread when a rank whose memory others reach goes on to compute.
+// A rank whose memory others reach does not arm the thread when it goes on to compute.
 bool LinkKeeper::MustStay() const {
   return shm::LoadRelaxed(serves_) != 0 && NeedsTurns() && progress_.poison() == ErrorCode::kOk;
 }

@@ -6,12 +6,12 @@
 // step of the engine.
 //
 // A rank says that it uses a link (kUsed) once the two are connected, and not before: a firewall
-// that swallows connections, or a peer that does not answer, costs the link and no message. Of the
-// two that one calls which hears of the other one's address last, with kUse.
+// that swallows connections, or a peer that does not answer, costs the link and no message. The
+// rank that hears of the other one's address last, with kUse, makes the connection.
 //
-// Which direction takes which path is the engine's to know (RankEngine::UseLink). What is under way
-// by a link ends before the engine hears of it: so a request never ends while the core still
-// reaches its memory. For that each turn first looks for peers that are gone.
+// The engine knows which direction takes which path (RankEngine::UseLink). Operations under way by
+// a link end before the engine hears of the link's end: so a request never ends while the core
+// still reaches its memory. For that each turn first looks for peers that are gone.
 //
 // Calling thread: Look is the watcher's, Turn is for the holder of the lease; the rest may be
 // called by any thread. All that changes is guarded by the lease. Look blocks for some milliseconds
@@ -42,12 +42,12 @@ namespace ferry::client {
 
 class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThread::Work {
  public:
-  // For so long two ranks try to connect.
+  // The time for which two ranks try to connect.
   static constexpr uint64_t kConnectTimeoutNs = 5'000'000'000;
   // A peer that could not be called is called again after this pause, which grows with each time.
   static constexpr uint64_t kFirstCallPauseNs = 1'000'000'000;
   static constexpr uint64_t kLongestCallPauseNs = 600'000'000'000;
-  // Of the descriptors that the process may have, links leave it one in so many.
+  // Links leave one in kPartLeft of the descriptors that the process may have.
   static constexpr uint64_t kPartLeft = 4;
 
   struct Parts {
@@ -63,21 +63,22 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
   // Ends the link thread, then all links without a word. No other thread is in the library.
   ~LinkKeeper();
 
-  // Carries out the orders that have come, and what is due. Returns in how many milliseconds it is
-  // to be called again even if no order comes; -1: only then.
+  // Carries out the orders that have come, and work that is due. Returns the milliseconds until the
+  // next call is due even if no order comes; -1: none is due.
   int Look();
   // An eventfd that becomes readable when Look is to be called soon.
   int call_fd() const { return call_.get(); }
 
   uint32_t Turn(engine::Effects& effects) override;
-  // Messages take the daemons again, to all peers. Calling thread: the holder of the lease.
+  // Makes messages to all peers take the daemons' path again. Calling thread: the holder of the
+  // lease.
   void LeaveAll(engine::Effects& effects);
   void Arm() override {
     if (NeedsTurns()) {
       thread_.Arm();
     }
   }
-  // As Arm, but at once: for a thread that is about to sleep.
+  // Arms the link thread at once, without a pause: for a thread that is about to sleep.
   void CallThread() {
     const bool sees_all = thread_.is_watching() && !HasWork() && !progress_.engine().AwaitsLink();
     if (NeedsTurns() && !sees_all) {
@@ -93,30 +94,30 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
   uint32_t Expose(std::byte* base, uint64_t size_bytes, shm::ElementLock* lock) override;
   void Unexpose(uint32_t segment) override;
   void GiveUpLinks() override;
-  // The memory of a region is about to go: links do not reach it any more.
+  // Takes a region, whose memory is about to go, from the reach of links.
   void ForgetRegion(uint32_t region);
 
  private:
   // This rank's end of a link.
   struct End {
     uint64_t link = 0;  // its number; 0: it is over
-    // The order that was not answered yet, and until when that is tried.
+    // The order that was not answered yet, and the time until which it is tried.
     std::optional<attach::LinkOrder> order;
     uint64_t deadline_ns = 0;
-    bool is_connected = false;  // the core has it, and knows of no end
+    bool is_connected = false;  // the core has it, and has seen no end of it
     bool had_route = false;     // the core has had it
-    bool calls = false;         // it is for this rank to make the connection
+    bool calls = false;         // this rank makes the connection
     bool was_used = false;      // ever
     uint32_t cuts = 0;          // RankEngine::CutsApplied when it was first
     bool is_refused = false;    // this rank does not use it
     bool is_used = false;       // the daemon has allowed it, and has not been told of its return
     bool is_returning = false;  // the direction goes back
-    bool is_ending = false;     // the daemon has ended it: once it is free it is let go of
+    bool is_ending = false;     // the daemon has ended it: it is dropped once it is free
     bool is_closed = false;     // by the peer, when nothing took it: no reason to worry
     bool is_given_up = false;   // the daemon has been told that it cannot be used any more
     std::string trouble;        // how it was lost
-    uint64_t traffic = 0;       // TrafficTo, when that was looked at last,
-    uint64_t active_ns = 0;     // and when it had changed, or something was under way
+    uint64_t traffic = 0;       // TrafficTo, at the last look,
+    uint64_t active_ns = 0;     // time at which it last changed, or an operation was under way
     uint64_t due_ns = 0;        // the next look while it waits for something
     uint64_t pause_ns = 0;
   };
@@ -146,7 +147,7 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
   bool PrepareToSleep() override;
   uint64_t NextTurnNs(uint64_t now_ns) const override;
 
-  // Of Look (link_keeper_orders.cc). All but the first two are called under the lease.
+  // The steps of Look (link_keeper_orders.cc). All but the first two are called under the lease.
   void TakeOrders();
   uint64_t CountRoom() const;
   void OpenEndpoint();
@@ -181,8 +182,8 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
   void TakeLost(engine::Effects& effects);
   bool TellGivenUp(uint32_t peer, End* end);
   bool MayWant(uint32_t peer, const End& end) const;
-  // Whether the rank has been told of a cut from the peer since it used the link: then nobody waits
-  // any more to be told that the link is lost.
+  // Returns true if the rank has been told of a cut from the peer since it used the link: then no
+  // request of it waits for the news that the link is lost.
   bool WasCut(uint32_t peer, const End& end) const {
     return end.was_used && progress_.engine().CutsApplied(peer) != end.cuts;
   }
@@ -191,13 +192,13 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
   const Parts parts_;
   Progress& progress_;
   shm::Lease lease_;  // of threads that are not the program's
-  // Of Look alone.
-  std::vector<attach::LinkOrder> orders_;  // that were not obeyed yet
-  uint64_t room_ = 0;                      // for so many links there are descriptors
-  std::optional<Status> opening_;          // what became of the library and the endpoint
+  // Used by Look alone.
+  std::vector<attach::LinkOrder> orders_;  // not obeyed yet
+  uint64_t room_ = 0;                      // the number of links for which there are descriptors
+  std::optional<Status> opening_;          // the result of opening the library and the endpoint
   std::unique_ptr<DirectLinks> opened_;    // until Look has the lease
   int lease_pause_ms_ = 0;
-  // Under the lease.
+  // Used under the lease.
   std::unique_ptr<DirectLinks> links_;
   std::map<uint32_t, End> ends_;            // by peer; only Look adds and removes some
   std::map<uint32_t, Failure> failures_;    // by peer

@@ -136,7 +136,8 @@ void LinkKeeper::OpenEndpoint() {
     return;
   }
   opened_.reset();
-  // Where links come and go by themselves, nobody has asked for them: `ferryctl links` says why.
+  // Links that come and go by themselves were not asked for, so only `ferryctl links` says why
+  // there are none.
   if (parts_.rules.idle_ms == 0) {
     SayToUser(
         static_cast<int>(progress_.view().rank),
@@ -272,7 +273,7 @@ void LinkKeeper::CarryOn(uint32_t peer, End* end, uint64_t now_ns, engine::Effec
   }
 }
 
-// Whether messages of this rank, in either direction, can take a link at all.
+// Returns ok if messages of this rank, in either direction, can take a link at all.
 Status LinkKeeper::MayHaveLinks() const {
   if (gives_up_ != 0 || !parts_.regions->addresses().by_stream().is_empty()) {
     return {ErrorCode::kUnsupported, "the rank has device memory that only streams reach"};
@@ -391,7 +392,7 @@ uint64_t LinkKeeper::Later(End* end, uint64_t now_ns) {
   return end->due_ns;
 }
 
-// The same for one end, which is over if it has no number afterwards.
+// Looks after one end, which is over if it has no number afterwards.
 uint64_t LinkKeeper::LookAfter(uint32_t peer, End* end, uint64_t now_ns, engine::Effects& effects) {
   engine::RankEngine& engine = progress_.engine();
   if (end->due_ns > now_ns && (end->order.has_value() || end->is_ending || end->is_returning)) {
@@ -463,7 +464,7 @@ bool LinkKeeper::TellGivenUp(uint32_t peer, End* end) {
   return true;
 }
 
-// Whether one-sided operations take the link, or may be about to.
+// Returns true if one-sided operations take the link, or may be about to.
 bool LinkKeeper::MayWant(uint32_t peer, const End& end) const {
   return IsHeld(peer) || (end.is_connected && links_->WantsOf(peer));
 }

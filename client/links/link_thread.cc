@@ -64,7 +64,8 @@ void LinkThread::Call() {
   }
 }
 
-// What others do before they call is seen after this, or their call writes the descriptor.
+// Stores that other threads made before they call are visible after this, or their call writes the
+// descriptor.
 void LinkThread::Become(Armed armed) {
   shm::Exchange(armed_, static_cast<uint32_t>(armed), std::memory_order_seq_cst);
 }
@@ -81,8 +82,8 @@ bool LinkThread::Disarm() {
   return false;
 }
 
-// Sleeps until somebody calls, something has come by the links if it watches them, or the time is
-// over. False: it is to stop.
+// Sleeps until another thread calls, the time is over, or, if it watches the links, their
+// descriptor is readable. False: the thread is to stop.
 bool LinkThread::Sleep(bool watches_links, uint64_t until_ns) {
   pollfd watched[] = {{call_.get(), POLLIN, 0}, {wait_fd_, POLLIN, 0}};
   const uint64_t left_ns = until_ns - std::min(until_ns, MonotonicNs());
@@ -115,8 +116,8 @@ bool LinkThread::Watch(uint64_t now_ns) {
   return goes_on;
 }
 
-// Whether they have since the last look, or are about to. Those that only test their requests wait
-// nowhere.
+// Returns true if the rank's threads have turned the links since the last look, or are about to.
+// Threads that only test their requests wait nowhere.
 bool LinkThread::DoRankThreadsTurn() {
   const uint32_t before = std::exchange(turns_, work_.Turns());
   switch (work_.RankThreads()) {
@@ -134,7 +135,7 @@ void LinkThread::Run() {
   }
 }
 
-// Until it is disarmed (true), or is to stop. Who has just called may be about to wait.
+// Until it is disarmed (true), or is to stop. A thread that has just called may be about to wait.
 bool LinkThread::Serve() {
   pause_ns_ = kFirstPauseNs;
   turns_ = work_.Turns() - 1;

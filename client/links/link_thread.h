@@ -4,8 +4,8 @@
 // It sleeps for good until it is armed. Armed, it works as long as there is something to do, then
 // sleeps until the links' descriptor is readable. While the rank's own threads turn the links it
 // dozes: it looks again after a pause that grows, and sleeps for good only if they have gone on for
-// some milliseconds. So to arm it is a load as a rule, and a system call now and then: a rank that
-// polls is not disturbed, and one that computes or sleeps uses no CPU while nothing comes.
+// some milliseconds. So arming it costs a load as a rule, and a system call now and then: a rank
+// that polls is not disturbed, and one that computes or sleeps uses no CPU while nothing comes.
 //
 // Calling thread: Arm and Call may be called by any.
 #pragma once
@@ -21,25 +21,26 @@ namespace ferry::client {
 
 class LinkThread {
  public:
-  // What it does. Called on its own thread.
+  // The work of the link thread, which calls these functions.
   class Work {
    public:
-    // What the rank's own threads do just now.
+    // The state of the rank's own threads at this moment.
     enum class Threads : uint8_t {
       kAway,   // none of them waits in the library
-      kPoll,   // one waits there, and will arm this one if it leaves something
+      kPoll,   // one waits there, and will arm the link thread if it leaves work undone
       kSleep,  // those that wait there sleep
       kIdle,   // there is nothing to turn
     };
     virtual Threads RankThreads() const = 0;
-    // How often they have turned the links.
+    // Returns the number of turns that the rank's own threads have given the links.
     virtual uint32_t Turns() const = 0;
-    // One step of the engine and the links, as the holder of the lease. False: the lease was not to
-    // be had.
+    // Makes one step of the engine and the links, as the holder of the lease. False: the lease was
+    // not free.
     virtual bool TryStep(uint32_t* done) = 0;
-    // Whether it may not sleep for good, however long they go on: nobody arms it when they stop.
+    // Returns true if the link thread may not sleep for good, however long the rank's threads go
+    // on: no thread arms it when they stop.
     virtual bool MustStay() const = 0;
-    // As in DirectLinks.
+    // Do what the same functions of DirectLinks do.
     virtual bool PrepareToSleep() = 0;
     virtual uint64_t NextTurnNs(uint64_t now_ns) const = 0;
 
@@ -52,17 +53,19 @@ class LinkThread {
   LinkThread(const LinkThread&) = delete;
   LinkThread& operator=(const LinkThread&) = delete;
 
-  // `wait_fd` is the links'. kSystem where the system starts no more threads.
+  // Starts the thread. `wait_fd` is the links' descriptor. kSystem if the system starts no more
+  // threads.
   Status Start(int wait_fd);
-  // Ends and joins it; it may not have been started.
+  // Ends and joins the thread, if it was started.
   void Stop();
-  // Has it look after the links from now on, perhaps after a pause of half a millisecond.
+  // Makes the thread look after the links from now on, perhaps after a pause of half a millisecond.
   void Arm();
-  // Whether it waits for the links' descriptor, and so needs no call but for what waits for a turn.
+  // Returns true while the thread waits for the links' descriptor, and so needs a call only for
+  // work that waits for a turn.
   bool is_watching() const {
     return shm::Load(armed_, std::memory_order_seq_cst) == static_cast<uint32_t>(Armed::kWatches);
   }
-  // The same without a pause, unless the rank's threads go on turning the links.
+  // Arms the thread without a pause, unless the rank's threads go on turning the links.
   void Call();
 
  private:

@@ -135,7 +135,7 @@ bool Matching::AdvanceMatch(uint32_t request) {
   ErrorCode result = ErrorCode::kOk;
   for (const uint32_t member : found->second) {
     Pair* const pair = pairs_.Find(member);
-    // A request that was freed meanwhile is nobody's partner any more.
+    // A request that was freed meanwhile has no partner any more.
     const ErrorCode error = pair == nullptr ? ErrorCode::kInvalidRequest : pairs_.Settle(*pair);
     if (error == ErrorCode::kWouldBlock) {
       result = result == ErrorCode::kOk ? error : result;

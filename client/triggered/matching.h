@@ -1,4 +1,4 @@
-// The persistent requests of a rank that are matched for life, and whom it gives their starts to:
+// The persistent requests of a rank that are matched for life, and the objects that start them:
 // client/triggered, by the handles of requests.
 //
 // Calling thread: any that the thread level allows. Blocks as Pairs, Queues and DeviceRings do.
@@ -20,7 +20,7 @@ namespace ferry::client {
 
 class Matching {
  public:
-  // All outlive it.
+  // All arguments outlive this object.
   Matching(Progress* progress, Requests* requests, Memory* memory, PeerMemory* peer_memory,
            AttachConnection* attach, const shm::Statistics& statistics,
            const config::Options& options);
@@ -29,7 +29,8 @@ class Matching {
 
   Queues& queues() { return queues_; }
   DeviceRings& rings() { return rings_; }
-  // Whether streams write without waking anybody.
+  // Returns true if a start by the rank is under way: a stream may complete it without waking a
+  // thread.
   bool any_started() const { return pairs_.any_started(); }
 
   // Documented in front_end.h.
@@ -44,8 +45,8 @@ class Matching {
   // Prepares one start of the request by a device; returns where its end lies. kInvalidRequest,
   // kInvalidBuffer, kUnsupported: as for ferry_ring_prepare_start.
   StatusOr<shm::Location> PrepareStart(RequestHandle handle);
-  // The same for one that the device makes without ferryd. Besides, kUnsupported: the NIC's counter
-  // has no page here.
+  // A start that the device makes without ferryd. PrepareKernelStart fails as PrepareStart does,
+  // and with kUnsupported where the NIC's counter has no page.
   struct KernelStart {
     uint64_t* word = nullptr;
     const uint64_t* done = nullptr;
@@ -55,12 +56,12 @@ class Matching {
 
   // The life of a persistent request, by its slot.
   void NoteMade(uint32_t request, bool in_place) { pairs_.NoteMade(request, in_place); }
-  // Starts one that is inactive and matched. kInvalidRequest: a queue has it.
+  // Starts a request that is inactive and matched. kInvalidRequest: a queue has it.
   ErrorCode Start(uint32_t request);
-  // Looks whether a request in state kMatched is over.
+  // Returns true if a request in state kMatched is over.
   bool Advance(uint32_t request);
   void Release(uint32_t request) { queues_.Release(request); }
-  // Ends everything under way, now and later, with this error. Any thread.
+  // Ends all operations under way, now and later, with this error. Any thread.
   void FailAll(ErrorCode error) {
     pairs_.FailAll(error);
     rings_.EndAll(error);

@@ -15,7 +15,7 @@
 
 namespace ferry::client {
 
-// Memory of either end, and whether only streams reach it.
+// Memory of either end.
 struct PairMemory {
   std::byte* address = nullptr;
   bool by_stream = false;
@@ -42,8 +42,8 @@ struct Pair {
   // Not 0: the other end is on another node, and the window is device memory of this region, which
   // the network card takes as it is.
   uint32_t nic_region = 0;
-  // For a receive from another node: where short messages may wait. If the network card takes the
-  // window, there is one, in which they arrive.
+  // For a receive from another node: the cells in which short messages may wait. If the network
+  // card takes the window, there is one cell, in which they arrive.
   std::byte* cells = nullptr;
   uint32_t cell_count = 0;
   uint64_t cell_bytes = 0;
@@ -52,15 +52,15 @@ struct Pair {
   shm::SendMode mode = shm::SendMode::kStandard;
   uint64_t size_bytes = 0;               // of each message
   bool local = false;                    // both ends are on this node
-  std::shared_ptr<void> peer_memory[2];  // keep these two mapped
-  bool devices_reach = false;            // what can be done to make devices reach it has been done
+  std::shared_ptr<void> peer_memory[2];  // keep peer_end and peer_window mapped
+  bool devices_reach = false;            // LetDevicesReach was tried
   shm::PairLayout* peer_end = nullptr;
   uint32_t peer_life = 0;  // the life of the block `peer_end`
   PairMemory peer_window;
 
   uint64_t starts = 0;            // made or enqueued
   bool in_place = false;          // receive: the last message went into the buffer itself
-  QueueHandle queue = 0;          // that the last start was enqueued on; 0: the rank started it
+  QueueHandle queue = 0;          // queue of the last start; 0: the rank started it
   bool wants_wait = false;        // that start has no wait yet
   bool was_enqueued = false;      // streams may still look at `end`
   bool is_listed = false;         // it is in its queue's list `waited`
@@ -68,13 +68,13 @@ struct Pair {
   bool shares = false;            // `shared` counts its next start
   uint64_t* page = nullptr;       // between nodes, in a counter's page of the NIC: a store of 1
                                   // makes the next start, and no other word does
-  bool has_no_page = false;       // the one that was offered could not be had
-  uint64_t mark = 0;              // that of the last call it was an argument of
+  bool has_no_page = false;       // the offered page could not be mapped
+  uint64_t mark = 0;              // of the last call with this pair
 
   bool has_window_of_its_own() const { return window.address != buffer.address; }
-  // Both ends; inside the node, once matched.
+  // Returns both ends of a pair inside the node, once matched.
   shm::PairEnds ends() const { return {end, peer_end, peer_life}; }
-  // It makes, or may soon make, its starts in a page of the NIC.
+  // Returns true if starts are made, or may soon be made, in a page of the NIC.
   bool may_have_page() const {
     return page != nullptr || (!has_no_page && shm::LoadRelaxed(end->page.id) != 0);
   }
@@ -82,21 +82,22 @@ struct Pair {
     return cells != nullptr && !local &&
            (nic_region != 0 ? size_bytes <= cell_bytes : mode == shm::SendMode::kStandard);
   }
-  // Where the message of the last start arrives, if not in the buffer itself.
+  // Returns the place where the message of the last start arrives: a cell or the window.
   std::byte* Landing() const {
     return uses_cells() ? cells + (starts - 1) % cell_count * cell_bytes : window.address;
   }
-  // The number of complete messages; a failure does not undo them.
+  // Returns the number of complete messages; a failure does not undo them.
   uint64_t Done() const { return CountIn(shm::Counter(&end->done).Value()); }
-  // Why the messages that are not complete never will be.
+  // Returns the error for which the messages that are not complete never will be.
   ErrorCode Failure() const { return OutcomeOf(UINT64_MAX); }
   bool IsUnderWay() const { return Done() < starts; }
-  // What has become of the message of the last start: kOk, so it came, even if its partner, which
-  // has what it wanted, has freed its request since; else Failure().
+  // Returns the outcome of the last start: kOk if its message came, even if the partner, which was
+  // done, has freed its request since; else Failure().
   ErrorCode Outcome() const { return OutcomeOf(starts); }
-  // Why it cannot be started again; kOk if its message has come ahead of that.
+  // Returns the error for which the pair cannot be started again; kOk if the next message has come
+  // ahead of its start.
   ErrorCode FailureOfNext() const { return OutcomeOf(starts + 1); }
-  // The request belongs to a queue: neither its start nor its wait is over.
+  // Returns true while the request belongs to a queue: its start or its wait is not over.
   bool IsEnqueued() const {
     return queue != 0 && (wants_wait || (IsUnderWay() && Failure() == ErrorCode::kOk));
   }
@@ -105,8 +106,8 @@ struct Pair {
   static uint64_t CountIn(uint64_t done) {
     return done >= shm::kCounterFailure ? done - shm::kCounterFailure : done;
   }
-  // kOk: message `number` is complete, or may still be. Looks at the word once: between two looks
-  // the message may come and the pair end.
+  // Returns kOk if message `number` is complete, or may still be. It looks at the word once:
+  // between two looks the message may come and the pair end.
   ErrorCode OutcomeOf(uint64_t number) const {
     const uint64_t done = shm::Counter(&end->done).Value();
     if (CountIn(done) >= number) {

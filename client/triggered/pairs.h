@@ -1,5 +1,5 @@
-// The matched persistent requests of a rank: how they find their partners, and how the rank itself
-// starts them. Queues (queues.h) start them by streams.
+// The matched persistent requests of a rank: matching with their partners, and starts by the rank
+// itself. Queues (queues.h) start them by streams.
 //
 // Inside the node the two ends meet in one word: the end that starts second moves the bytes, with
 // no request, no matching and no daemon in between. Between nodes a start rings a doorbell that the
@@ -65,7 +65,7 @@ class Pairs {
   uint64_t OwnBytes(const Pair& pair) const {
     return parts_.requests->Slot(pair.request).size_bytes;
   }
-  // Null if it was never offered.
+  // Returns null for a request that was never offered.
   Pair* Find(uint32_t request) const { return by_request_[request].get(); }
   template <typename Visit>
   void ForEach(Visit&& visit) {
@@ -75,34 +75,36 @@ class Pairs {
       }
     }
   }
-  // kOk: the request is matched, and no start of it is under way or enqueued.
+  // Returns kOk if the request is matched, and no start of it is under way or enqueued.
   Status CheckIdle(uint32_t request) const;
 
   // Starts an idle matched request for the rank itself. If both ends have now started, moves the
   // bytes.
   ErrorCode Start(Pair& pair);
-  // Before the first start of a matched send to another node: each of its messages follows those of
-  // the receives (shm::FollowWords). kInternal: one of them is not such a pair.
+  // Makes each message of a matched send to another node follow those of the receives
+  // (shm::FollowWords). To be called before the send's first start. kInternal: one of them is not
+  // such a pair.
   ErrorCode Follow(const Pair& send, std::span<Pair* const> receives);
   // Arm prepares a start that a device makes through a ring; nothing moves before that. Call
   // CheckArm first: kUnsupported for pairs inside a node, and receives into cells; kInvalidBuffer
   // where the window is not the buffer itself.
   static Status CheckArm(const Pair& pair);
   void Arm(Pair& pair);
-  // Whether the message of the last start is over; *error then says how. A received message is in
-  // the buffer.
+  // Returns true if the message of the last start is over; *error then says how. A received message
+  // is in the buffer.
   bool IsOver(Pair& pair, ErrorCode* error);
-  // Whether any start by the rank is under way. Call NoteOver once IsOver has returned true.
+  // Returns true if any start by the rank is under way. Call NoteOver once IsOver has returned
+  // true.
   bool any_started() const { return started_.load(std::memory_order_relaxed) != 0; }
   void NoteOver() { started_.fetch_sub(1, std::memory_order_relaxed); }
 
-  // Withdraws a request that is freed from the daemon, after which nobody touches its memory.
-  // Blocks that streams may still look at are handed to `keep` instead of being freed; pass them to
-  // FreeBlock later.
+  // Withdraws a request that is to be freed from the daemon; afterwards no process touches its
+  // memory. Blocks that streams may still look at are handed to `keep` instead of being freed; pass
+  // them to FreeBlock later.
   using Keep = std::function<void(void* block)>;
   void Release(uint32_t request, const Keep& keep);
   void FreeBlock(void* block);
-  // Ends everything under way, now and later, with this error. Any thread.
+  // Ends all operations under way, now and later, with this error. Any thread.
   void FailAll(ErrorCode error);
   // Takes the request back from the daemon, which tells the other end. No start has an effect any
   // more. kOk: the daemon no longer looks at this end, either.
@@ -117,8 +119,8 @@ class Pairs {
     }
   }
   SharedStarts& shared_starts() { return shared_starts_; }
-  // Where that start of a pair between nodes, its next one, is made by a store of 1; null: by
-  // its doorbell. Call it before `armed` says that it was made.
+  // Returns the word in which a store of 1 makes the next start of a pair between nodes; null: its
+  // doorbell makes it. Call it before `armed` says that the start was made.
   uint64_t* PageFor(Pair& pair, uint64_t start) {
     if (pair.page == nullptr && pair.may_have_page()) {
       shared_starts_.Leave(pair);
@@ -136,7 +138,7 @@ class Pairs {
   using Kind = std::tuple<bool, uint32_t, int32_t, int32_t>;  // send, context, peer, tag
 
   StatusOr<std::unique_ptr<Pair>> Make(uint32_t request);
-  // Its window and cells.
+  // Makes the pair's window and cells.
   Status MakeWindow(Pair& pair);
   // Channel::nic_region, as far as the rank knows.
   uint32_t FindNicRegion(const Pair& pair);

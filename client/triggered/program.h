@@ -2,7 +2,7 @@
 // requests of its own (docs/stream_triggered.md). Collectives are made of them.
 //
 // The steps up to the first wait or call, the *opening*, run on the queue's stream, at the start.
-// If the remaining steps start no message, nobody else depends on them, and they run at the wait,
+// If the remaining steps start no message, no other rank depends on them, and they run at the wait,
 // on the same stream. Otherwise they run on a stream of the program's own (*aside*), which begins
 // when the queue's stream has passed the start. The program then goes on while the queue's stream
 // does other work; at the wait the queue's stream waits for the word that says that the program is
@@ -79,9 +79,9 @@ class Program {
   Status CheckStart();
   // Makes what the program needs to run on `device`. Errors are the backend's.
   Status Prepare(gpu::GpuBackend* backend, int device);
-  // Whether some of what was enqueued, the wait included, has not run yet.
+  // Returns true while some of the enqueued work, the wait included, has not run yet.
   bool IsEnqueued() const;
-  // kOk, or why the program has failed.
+  // Returns kOk, or the error with which the program has failed.
   ErrorCode error() const { return shm::Counter(over_).error(); }
   // Fails the program, and its messages with its partners. Called by threads of the application.
   void Fail(ErrorCode error);

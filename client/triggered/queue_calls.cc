@@ -73,7 +73,7 @@ struct QueueCalls::State {
   shm::CounterLayout* const over;
 };
 
-// What a stream has of a call. A stream that has failed, or goes, drops it without calling Come.
+// A stream's hold on a call. A stream that has failed, or goes, drops it without calling Come.
 class QueueCalls::Turn {
  public:
   Turn(std::shared_ptr<State> state, HostCall call)

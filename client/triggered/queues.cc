@@ -201,11 +201,11 @@ void Queues::Unlist(Pair* pair) {
 void Queues::Fail(Pair& pair, ErrorCode error) {
   pair.wants_wait = false;
   if (pair.IsUnderWay()) {
-    pairs_.Abandon(pair, error);  // if it had failed already: so that nobody touches it
+    pairs_.Abandon(pair, error);  // even if it has failed: then no process touches it
   }
 }
 
-// For a pair whose start or wait the stream refused: nobody can enqueue that again.
+// Ends a pair whose start or wait the stream refused: no call can enqueue that again.
 void Queues::Refuse(Queue& queue, Pair& pair, ErrorCode error) {
   --queue.open_starts;
   Fail(pair, error);

@@ -1,13 +1,13 @@
-// Queues: starts and waits of matched requests that a GPU stream carries out, and calls that it has
-// the rank carry out (docs/stream_triggered.md); and the streams of the emulated device that
-// programs can make.
+// Queues: starts and waits of matched requests that a GPU stream carries out, and calls that the
+// rank makes when the stream gets there (docs/stream_triggered.md); and the streams of the emulated
+// device that programs can make.
 //
 // Inside the node a start is one small kernel of Ferry's on the stream, which meets the other end
 // and moves the bytes (gpu::MatchedMove). Between nodes it is a store into the page of the NIC's
 // counter, where the rank has it (CounterPages), or else into the doorbell that the daemon watches;
-// ready sends of one call share a doorbell. A wait is the stream's own
-// wait for a word. So once the calls here have returned, no CPU of the rank has anything left to
-// do, except for the calls of EnqueueCall (queue_calls.h).
+// ready sends of one call share a doorbell. A wait is the stream's own wait for a word. So once the
+// calls here have returned, no CPU of the rank has anything left to do, except for the calls of
+// EnqueueCall (queue_calls.h).
 //
 // Calling thread: any that the thread level allows; a lock is held for the length of a call, but
 // not while Await waits, nor while Free and DestroyStream wait for a call that has begun.
@@ -45,18 +45,18 @@ struct FerryStream {
 
 class Queues {
  public:
-  // Both outlive it.
+  // Both arguments outlive this object.
   Queues(Pairs* pairs, Memory* memory) : pairs_(*pairs), memory_(*memory) {}
   ~Queues();
 
   // ---- Streams: kUnsupported without a GPU backend ----
   StatusOr<FerryStream*> MakeStream(int device);
   Status DestroyStream(FerryStream* stream);
-  // The stream that a handle names; kInvalidArgument.
+  // Returns the stream that a handle names, or kInvalidArgument.
   StatusOr<gpu::Stream*> Find(FerryStream* stream);
 
   // ---- Queues: kInvalidArgument for a handle that names none ----
-  // kUnsupported.
+  // Makes a queue. kUnsupported: the GPU backend has no streams of that type.
   StatusOr<QueueHandle> Make(QueueType type, const void* stream_address);
   Status Free(QueueHandle queue);
   // Blocks until the stream has done everything. Returns the first failure of a request, or of a
@@ -74,10 +74,10 @@ class Queues {
 
   // ---- Calls: see front_end.h ----
   Status EnqueueCall(QueueHandle queue, HostCall call);
-  // How many are not over.
+  // Returns the number of calls that are not over.
   size_t CountOpenCalls();
-  // Before the process ends without Leave: no call begins any more, and no stream waits for one.
-  // False: one that has begun goes on, and what it uses must stay.
+  // Ends the calls before the process ends without Leave: none begins any more, and no stream waits
+  // for one. False: a call that has begun goes on, and the objects that it uses must stay.
   bool EndCalls();
 
   // ---- Programs: see front_end.h. `requests` by their slots ----
@@ -89,7 +89,7 @@ class Queues {
   Status StartByRank(RequestHandle program);
   bool AdvanceByRank(RequestHandle program, ErrorCode* error);
 
-  // Whether there is a queue.
+  // Returns true if there is a queue.
   bool any() const { return count_.load(std::memory_order_relaxed) != 0; }
 
   // Ends the use of a request's pair; it is not enqueued.
@@ -98,7 +98,7 @@ class Queues {
  private:
   struct Queue {
     FerryStream* owner = nullptr;  // null once that was destroyed
-    // Waited for since the last Await; each once.
+    // Pairs waited for since the last Await; each once.
     std::vector<Pair*> waited;
     std::vector<Program*> waited_programs;
     uint32_t open_starts = 0;   // without a wait
@@ -136,7 +136,7 @@ class Queues {
   void WithdrawStarted(QueueHandle handle, Queue& queue);
   void FailStarted(QueueHandle handle, Queue& queue, ErrorCode error);
   void Refuse(Queue& queue, Pair& pair, ErrorCode error);
-  // Whether this is the first look at the pair or program since mark_ was raised.
+  // Returns true at the first look at the pair or program since mark_ was raised.
   template <typename Startable>
   bool IsFirst(Startable& one) const {
     return std::exchange(one.mark, mark_) != mark_;

@@ -46,11 +46,12 @@ class SharedStarts {
   SharedStarts(const SharedStarts&) = delete;
   SharedStarts& operator=(const SharedStarts&) = delete;
 
-  // Whether the end may share starts. Where its stream reaches the NIC itself, that is better than
-  // one store for all, which ferryd has to see.
+  // Returns true if the end may share starts. Where its stream reaches the NIC itself, that is
+  // better than one store for all, which ferryd has to see.
   static bool MayShareInProgram(const Pair& pair) { return !pair.local && !pair.may_have_page(); }
-  // The same for one that is no step of a program: nothing but the doorbell fires it in the NIC
-  // then. Each end of a regular pair counts its own starts together with the other end's.
+  // Returns true if an end that is no step of a program may share starts: only the doorbell fires
+  // it in the NIC then. Each end of a regular pair counts its own starts together with the other
+  // end's.
   static bool MayShare(const Pair& pair) {
     return pair.mode == shm::SendMode::kReady && MayShareInProgram(pair);
   }

@@ -1,8 +1,8 @@
 // Parts of algorithms that move data among a party without reducing them.
 //
 // Each function adds this rank's steps to a schedule; all members call it with the same arguments
-// (but their own ranges), others not at all. Names of algorithms as in Thakur, Rabenseifner and
-// Gropp, "Optimization of Collective Communication Operations in MPICH" (2005).
+// (but their own ranges), other ranks not at all. Names of algorithms as in Thakur, Rabenseifner
+// and Gropp, "Optimization of Collective Communication Operations in MPICH" (2005).
 //
 // Pure functions: any thread, nothing blocks.
 #pragma once
@@ -14,16 +14,17 @@
 
 namespace ferry::collective {
 
-// Returns when everybody has come: log2(n) rounds.
+// A barrier by dissemination: ends when all members have come, after log2(n) rounds.
 void AddDissemination(ScheduleBuilder* builder, const Party& party);
-// Index 0 knows that everybody has come; then everybody learns it.
+// A barrier in two halves: all members notify index 0; then all are notified.
 void AddGatherNotices(ScheduleBuilder* builder, const Party& party);
 void AddReleaseNotices(ScheduleBuilder* builder, const Party& party);
 
-// From the root of `tree` down, segment after segment.
+// Sends `data` from the root of `tree` down, segment after segment.
 void AddTreeBcast(ScheduleBuilder* builder, const Party& party, const Tree& tree, const Range& data,
                   size_t segment_bytes);
-// Binomial scatter, then a ring (van de Geijn): each byte leaves the root once or twice.
+// Broadcasts by a binomial scatter, then a ring (van de Geijn): each byte leaves the root once or
+// twice.
 void AddScatterRingBcast(ScheduleBuilder* builder, const Party& party, int root, const Range& data);
 
 // Every member has its block, at `own` (which may be its place among the blocks), and gets those of
@@ -39,7 +40,8 @@ void AddRingAllgather(ScheduleBuilder* builder, const Party& party,
 // Bruck's: log2(n) rounds. `all` has one place of the block's size for each member, and its first
 // one this member's block; those of the members behind this one follow, around the party.
 void AddBruckAllgather(ScheduleBuilder* builder, const Party& party, const Range& all);
-// A power of two members; the blocks are adjacent everywhere, or else each goes by itself.
+// By recursive doubling, for a power of two members; the blocks are adjacent everywhere, or else
+// each goes by itself.
 void AddDoublingAllgather(ScheduleBuilder* builder, const Party& party,
                           const std::vector<Range>& blocks, bool are_adjacent);
 // An even number of members: pairs exchange, then swap what they have with the pairs beside them.

@@ -14,19 +14,19 @@
 namespace ferry::collective {
 
 struct Party {
-  std::vector<int> ranks;  // in ascending order, but for what a caller wants first
+  std::vector<int> ranks;  // in ascending order, but for a leader or root that a caller puts first
   int self = -1;           // this rank's index; -1: it is no member
 
   int size() const { return static_cast<int>(ranks.size()); }
   int Rank(int index) const { return ranks[static_cast<size_t>(index)]; }
-  // Of a member.
+  // Returns the index of a member.
   int IndexOf(int rank) const {
     return static_cast<int>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
   }
 };
 
 Party Everyone(const Problem& problem);
-// What algorithms may ask of a problem before they take it on.
+// Properties of a problem that algorithms may require.
 inline bool IsUniform(const Problem& problem) { return !problem.has_blocks; }
 inline bool IsCommutative(const Problem& problem) { return problem.commutative; }
 // The largest power of two that is not greater than `value` (at least 1).
@@ -43,32 +43,35 @@ Tree BinomialTree(int self, int root, int size);
 Tree ChainTree(int self, int root, int size);
 Tree FlatTree(int self, int root, int size);
 
-// `range` in `count` parts of whole elements, as even as they get; the first ones are longer.
+// Divides `range` into `count` parts of whole elements, as even as they get; the first ones are
+// longer.
 std::vector<Range> Parts(const Range& range, int count, size_t element_bytes);
-// `range` in segments of whole elements of about `segment_bytes` (0: in one), at most kMaxSegments,
-// at least one.
+// Divides `range` into segments of whole elements of about `segment_bytes` (0: into one): at least
+// one, at most kMaxSegments.
 inline constexpr size_t kMaxSegments = 256;
 std::vector<Range> Segments(const Range& range, size_t segment_bytes, size_t element_bytes);
-// From the first byte of `parts[first]` to the last of `parts[last - 1]`; they are adjacent.
+// Returns the range from the first byte of `parts[first]` to the last of `parts[last - 1]`; they
+// are adjacent.
 Range Span(const std::vector<Range>& parts, int first, int last);
 
-// Which ranks share a node: hierarchical algorithms are built on this.
+// The ranks that share a node: hierarchical algorithms are built on this.
 struct Nodes {
   Party local;                            // the ranks of this one's node; the leader is at index 0
   Party leaders;                          // one rank of each node; self -1 on the others
   std::vector<std::vector<int>> members;  // by index among the leaders, the leader first
 };
 
-// The leader of a node is its lowest rank; of `root`'s node it is `root`, unless that is negative.
-// Nodes are in the order of their lowest ranks.
+// Groups a problem's ranks by node. The leader of a node is its lowest rank; of `root`'s node it is
+// `root`, unless that is negative. Nodes are in the order of their lowest ranks.
 Nodes NodesOf(const Problem& problem, int root);
 
-// Those of the ranks that the problem is one of.
+// Returns the party of the ranks that take part in the problem.
 Party PartyOf(const Problem& problem);
 
-// More than one node, and more than one rank on one of them.
+// Returns true for more than one node, and more than one rank on one of them.
 bool IsHierarchical(const Problem& problem);
-// The ranks of each node follow each other, so that reducing node by node keeps their order.
+// Returns true if the ranks of each node follow each other, so that reducing node by node keeps
+// their order.
 bool AreNodesInOrder(const Problem& problem);
 
 }  // namespace ferry::collective

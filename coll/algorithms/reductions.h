@@ -19,7 +19,7 @@ struct Reduction {
   size_t segment_bytes = 0;
 };
 
-// That of a problem's own vector.
+// Returns the reduction of a problem's own vector.
 Reduction ReductionOf(const Problem& problem);
 
 // to = operands[0] op operands[1] op ... `to` may be one of them. At most one of them lies outside
@@ -42,22 +42,24 @@ struct Folded {
   Range vector;      // this rank goes on with it: the input, or the sum of two in the output
 };
 Folded AddFold(ScheduleBuilder* builder, const Party& party, const Reduction& reduction);
-// Those that rest get the output of those that went on.
+// Sends the output of the members that went on to those that rest.
 void AddUnfold(ScheduleBuilder* builder, const Folded& folded, const Range& output);
 
-// Everybody gets the reduction of all: log2(n) exchanges of whole vectors.
+// Gives all members the reduction of all vectors, by log2(n) exchanges of whole vectors.
 void AddDoublingAllreduce(ScheduleBuilder* builder, const Party& party, const Reduction& reduction);
-// Commutative. Each gets a part of the reduction of all (recursive halving), then all gather them
-// (recursive doubling).
+// An allreduce of a commutative operation: each member gets a part of the reduction of all
+// (recursive halving), then all gather the parts (recursive doubling).
 void AddRabenseifnerAllreduce(ScheduleBuilder* builder, const Party& party,
                               const Reduction& reduction);
-// Commutative. The same around a ring.
+// An allreduce of a commutative operation around a ring: a reduce-scatter, then an allgather.
 void AddRingAllreduce(ScheduleBuilder* builder, const Party& party, const Reduction& reduction);
-// The same, all to all at once: each member reduces a part of all vectors, in order.
+// An allreduce by messages from all to all at once: each member reduces a part of all vectors, in
+// order.
 void AddDirectAllreduce(ScheduleBuilder* builder, const Party& party, const Reduction& reduction);
 
-// Commutative, a power of two members. Member i ends with part i of the reduction at its place in
-// the output; what else lies there is not to be used. `vector` is where this one's data lie.
+// By recursive halving, for a commutative operation and a power of two members. Member i ends with
+// part i of the reduction at its place in the output; the rest of the output must not be used.
+// `vector` is where this one's data lie.
 void AddHalvingReduceScatter(ScheduleBuilder* builder, const Party& party, const Range& vector,
                              const std::vector<Range>& output_parts);
 // Member i gets the i-th part of all vectors, and reduces them in order into `to`.

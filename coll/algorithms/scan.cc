@@ -6,7 +6,7 @@ namespace {
 
 Range OutputOf(const Problem& problem) { return {Place::kOutput, 0, problem.block_bytes}; }
 
-// Whether this rank exchanges messages after the round of `mask`.
+// Returns true if this rank exchanges messages after the round of `mask`.
 bool HasLaterRound(const Problem& problem, int mask) {
   for (int later = 2 * mask; later < problem.size; later *= 2) {
     if ((problem.rank ^ later) < problem.size) {

@@ -22,8 +22,8 @@ namespace ferry::collective {
 
 enum class NodeLayout : uint8_t {
   kAny,
-  kOneNode,  // all ranks on one
-  kSpread,   // each on one of its own
+  kOneNode,  // all ranks on one node
+  kSpread,   // each rank on a node of its own
   kMixed
 };
 // "any", "one_node", "spread", "mixed".
@@ -34,7 +34,7 @@ const char* NodeLayoutName(NodeLayout layout);
 // has a board, and their leaders exchange messages (coll/levels). It has no schedule:
 // if there is no board, the next rule counts.
 inline constexpr char kBoardName[] = "board";
-// Whether the problem, among these nodes, is one for boards.
+// Returns true if boards can carry out the problem, among its nodes.
 bool IsForBoards(const Problem& problem);
 
 struct SelectionRule {
@@ -60,12 +60,13 @@ class SelectionTable {
   explicit SelectionTable(std::vector<SelectionRule> rules) : rules_(std::move(rules)) {}
 
   Choice Choose(const Problem& problem) const;
-  // Whether the board is to carry out the problem, whose ranks all share a node: no rule says
-  // otherwise.
+  // Returns true if the board is to carry out the problem, whose ranks all share a node: no rule
+  // says otherwise.
   bool LeavesToBoard(const Problem& problem) const { return rules_.empty() || NamesBoard(problem); }
-  // The same among any nodes (`node_of` is set). Of several nodes, a rule has to name boards.
+  // Returns true if boards are to carry out the problem, among any nodes (`node_of` is set). For
+  // several nodes a rule has to name boards.
   bool LeavesToBoards(const Problem& problem) const;
-  // Whether a rule names boards of several nodes.
+  // Returns true if a rule names boards of several nodes.
   bool NamesBoardsOfNodes() const;
 
  private:
@@ -74,8 +75,9 @@ class SelectionTable {
   std::vector<SelectionRule> rules_;
 };
 
-// This rank's schedule for the problem, by the algorithm that the table chooses. That of a part
-// (Problem::among) is made as if there were no other ranks; its peers are ranks of all.
+// This rank's schedule for the problem, by the algorithm that the table chooses. The schedule of a
+// part (Problem::among) is made as if there were no other ranks; its peers are numbered as ranks of
+// the whole.
 Schedule MakeSchedule(const SelectionTable& table, Problem problem);
 
 NodeLayout LayoutOf(const Problem& problem);

@@ -1,6 +1,6 @@
 // Rules of a selection table as text, so that they can be measured, kept and changed.
 //
-// The text is a TOML file of [[rule]] tables, of which only what is needed here is understood:
+// The text is a TOML file of [[rule]] tables, of which only these keys are understood:
 //
 //   [[rule]]
 //   collective = "allreduce"     # and algorithm: must be there
@@ -25,11 +25,12 @@ namespace ferry::collective {
 // `name` is the file's, for messages. kConfiguration says which line is wrong, and what is allowed.
 StatusOr<std::vector<SelectionRule>> ParseSelectionRules(std::string_view text,
                                                          std::string_view name);
-// The text that ParseSelectionRules reads back as the same rules.
+// Returns the text that ParseSelectionRules reads back as the same rules.
 std::string FormatSelectionRules(const std::vector<SelectionRule>& rules);
 
 // "allreduce=ring,bcast=chain:131072": one algorithm for each of these collectives, whatever the
-// size, with the segment behind a colon. The same errors; `where` opens them.
+// size, with the segment behind a colon. Parses one algorithm for each collective named. Errors as
+// of ParseSelectionRules; `where` opens their texts.
 StatusOr<std::vector<SelectionRule>> ParseAlgorithmNames(std::string_view text,
                                                          std::string_view where);
 

@@ -1,4 +1,5 @@
-// Where the kernel lets threads run, and where it takes memory from. Any thread.
+// The CPUs on which the kernel lets threads run, and the NUMA nodes from which it takes memory. Any
+// thread.
 #pragma once
 
 #include <pthread.h>
@@ -12,19 +13,20 @@
 
 namespace ferry::topology {
 
-// The CPUs on which a thread (0: the caller; a pid: that process's main thread) may run. Errors:
-// kNotFound (no such thread), kSystem.
+// Returns the CPUs on which a thread (0: the caller; a pid: that process's main thread) may run.
+// Errors: kNotFound (no such thread), kSystem.
 StatusOr<CpuSet> AffinityOf(pid_t thread);
 
 // Lets the thread run on these CPUs only. Errors: kInvalidArgument (it may run on none of them),
 // kPermissionDenied, kSystem.
 Status Pin(pthread_t thread, const CpuSet& cpus);
-// The same for a thread by the kernel's number. Also kNotFound.
+// Lets a thread, by the kernel's number, run on these CPUs only. Errors: those of Pin, and
+// kNotFound.
 Status PinThread(pid_t thread, const CpuSet& cpus);
 
-// Has the pages of [base, base + bytes), which begins with a page, come from a NUMA node by its
-// number, or from another one once that is full; those that are there already move. For all
-// processes that map it, if it is shared memory. Errors: kInvalidArgument (no such node),
+// Makes the pages of [base, base + bytes), which begins with a page, come from a NUMA node by its
+// number, or from another one once that is full; pages that are there already move. Shared memory
+// is bound for all processes that map it. Errors: kInvalidArgument (no such node),
 // kPermissionDenied, kSystem.
 Status BindMemory(std::byte* base, uint64_t bytes, uint32_t node);
 

@@ -1,10 +1,10 @@
-// Which CPUs of this machine the jobs of any user have to themselves.
+// Claims of jobs, of any user, to have CPUs of this machine to themselves.
 //
 // A claim on a CPU is a Unix socket with an abstract name, which only one process can have: so
 // claims of launchers with and without a common daemon, and of several users, exclude each other,
-// leave no files, and end with whoever made them, however it dies. They are advice: anybody may
-// claim any CPU, and who finds one claimed runs elsewhere, or unbound. Processes in different
-// network namespaces do not see each other's.
+// leave no files, and end with the process that made them, however it dies. They are advice: any
+// process may claim any CPU, and one that finds a CPU claimed runs elsewhere, or unbound. Processes
+// in different network namespaces do not see each other's.
 //
 // Calling thread: any, one at a time for each object. Nothing blocks.
 #pragma once
@@ -20,11 +20,11 @@ namespace ferry::topology {
 
 class CpuClaims {
  public:
-  // Those that somebody claims now; none where the kernel does not tell.
+  // Returns the CPUs that any process claims now; none where the kernel does not tell.
   static CpuSet Current();
 
-  // Claims these CPUs too, until Release or the end of this object or its process. Else the first
-  // one that somebody else has, and nothing is claimed anew.
+  // Claims these CPUs too, until Release or the end of this object or its process. If others have
+  // some of them, it returns the first such CPU, and claims nothing anew.
   std::optional<uint32_t> Claim(const CpuSet& cpus);
   void Release() { sockets_.clear(); }
 

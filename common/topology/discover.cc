@@ -14,7 +14,7 @@ namespace ferry::topology {
 namespace {
 
 // Parts of hwloc that are switched off. They start drivers of GPUs, ask an X server, or move the
-// caller from CPU to CPU, and nobody needs what they find.
+// caller from CPU to CPU, and Ferry does not use their results.
 constexpr const char* kLeftOut[] = {"opencl", "gl", "cuda", "nvml", "rsmi", "levelzero", "x86"};
 
 using PciDevice = hwloc_obj_attr_u::hwloc_pcidev_attr_s;

@@ -1,4 +1,5 @@
-// Finds out what a machine is made of, with hwloc. Any thread; may block for the files of /sys.
+// Reads the parts of a machine (CPUs, NUMA nodes, devices) with hwloc. Any thread; may block for
+// the files of /sys.
 #pragma once
 
 #include <string>
@@ -9,9 +10,9 @@
 
 namespace ferry::topology {
 
-// What a program that starts often has in its environment before the first call: hwloc opens its
-// plugins, and the libraries of X11, OpenCL and XML with them, before it can be told that nobody
-// wants them. This library never changes the environment.
+// An environment variable, and its value, for a program that starts often, to be set before the
+// first call: hwloc opens its plugins, and the libraries of X11, OpenCL and XML with them, before
+// it can be told to leave them out. This library never changes the environment.
 inline constexpr char kPluginsVariable[] = "HWLOC_PLUGINS_BLACKLIST";
 inline constexpr char kPluginsLeftOut[] =
     "hwloc_gl.so,hwloc_opencl.so,hwloc_cuda.so,hwloc_nvml.so,hwloc_rsmi.so,hwloc_levelzero.so,"
@@ -19,17 +20,17 @@ inline constexpr char kPluginsLeftOut[] =
 
 // Reading the PCI devices' registers takes milliseconds for each on a virtual machine.
 enum class Devices { kRead, kLeaveOut };
-// This machine, but for the CPUs and NUMA nodes that its control groups keep from this process.
-// Errors: kSystem.
+// Reads this machine, but for the CPUs and NUMA nodes that its control groups keep from this
+// process. Errors: kSystem.
 StatusOr<Machine> ReadThisMachine(Devices devices = Devices::kRead);
-// A machine that hwloc has described (`lstopo machine.xml`). Errors: kInvalidArgument.
+// Reads a machine that hwloc has described (`lstopo machine.xml`). Errors: kInvalidArgument.
 StatusOr<Machine> ReadMachine(const std::string& xml_file);
 
-// The interface itself, then those that it uses (of a bond, a bridge, a VLAN). `interfaces` is the
-// kernel's list of them.
+// Returns the interface itself, then those that it uses (of a bond, a bridge, a VLAN). `interfaces`
+// is the kernel's list of them.
 std::vector<std::string> InterfaceAndLower(const std::string& name,
                                            const std::string& interfaces = "/sys/class/net");
-// Whether these are interfaces behind which there is no device, such as loopback.
+// Returns true if there is no device behind these interfaces, as for loopback.
 bool AreWithoutDevice(const std::vector<std::string>& names,
                       const std::string& interfaces = "/sys/class/net");
 

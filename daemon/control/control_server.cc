@@ -264,7 +264,7 @@ Status ControlServer::Parts::StartPeerServer() {
 }
 
 void ControlServer::Parts::SetIdentity(int port) {
-  // Nobody can call 0.0.0.0, and no certificate is for it: then by the node's name.
+  // No client can call 0.0.0.0, and no certificate is for it: then the address has the node's name.
   const bool anywhere = IsWildcard(options.control_address);
   control_address =
       HostPort{anywhere ? options.node_name : options.control_address, static_cast<uint16_t>(port)}
@@ -301,7 +301,7 @@ Status ControlServer::Parts::StartUserServer() {
   grpc::ServerBuilder builder;
   builder.RegisterService(launcher_service.get());
   unread_answers.Watch(builder);
-  user_acceptor.Sift();  // everybody may write there, and pass what gRPC would wait for
+  user_acceptor.Sift();  // any user may connect, and send things for which gRPC would wait
   auto server = ServeAtSocket(builder, user_acceptor, directory.ControlSocket(),
                               ServesAll(options) ? 0666 : 0600);
   FERRY_RETURN_IF_ERROR(server.status());

@@ -4,7 +4,7 @@
 //   attach.sock   proto/attach_protocol.h
 //   control.sock  gRPC services Client and Launcher
 //   admin.sock    gRPC service Admin, for the owner and root only
-//   ferryd.json   what launchers and tools need to know: see Info
+//   ferryd.json   data for launchers and tools: see Info
 //
 // The daemon that holds the lock owns every file here. Files that a dead daemon left are removed
 // under the lock; the destructor removes its own files, and the directory too if Open made it.
@@ -49,7 +49,7 @@ class RunDirectory {
   std::string InfoFile() const { return path_ + "/ferryd.json"; }
   std::string LockFile() const { return path_ + "/ferryd.lock"; }
 
-  // Whether users other than the owner can reach the sockets in it.
+  // Returns true if users other than the owner can reach the sockets in the directory.
   bool IsOpenToAll() const;
   // Writes ferryd.json at once and whole (rename).
   Status WriteInfo(const Info& info) const;

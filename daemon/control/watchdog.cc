@@ -34,7 +34,8 @@ void ServerProbe::Ask() {
   input_.clear();
   StatusOr<UniqueFd> fd = dial_();
   if (!fd.ok()) {
-    // Nobody can tell now, and being started anew would end all jobs for what passes.
+    // The server's state is unknown for now, and a restart would end all jobs for a trouble that
+    // passes.
     spdlog::error("the watchdog cannot try {}: {}", server_, fd.status().message());
     answered_ = true;
     return;

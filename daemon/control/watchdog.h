@@ -1,12 +1,12 @@
-// Finds out, again and again, whether ferryd's threads turn and whether it can be called.
+// Checks again and again that ferryd's threads turn and that it answers calls.
 //
 // Each tick of a timer of the control loop sends the progress thread a letter, and asks a gRPC
 // server of ours as a client would. If both were answered since the tick before, `alive` is called.
 // A thread that sleeps wakes for the letter; one that is stuck does not answer, and is named in the
 // log, as is the server. Between ticks it costs nothing.
 //
-// The server is asked by a connection that no stranger can take up (GrpcAcceptor::Dial): whoever
-// holds all the others must not seem to be a ferryd that stands still.
+// The server is asked by a connection that no stranger can take up (GrpcAcceptor::Dial): a stranger
+// that holds all others must not make ferryd seem to stand still.
 //
 // Thread: the control loop's, or any before that loop starts.
 #pragma once
@@ -40,9 +40,9 @@ class ServerProbe {
 
   ServerProbe(boost::asio::io_context& context, std::string server, Dial dial);
 
-  // Asks, unless a question waits for its answer.
+  // Sends a question, unless one still waits for its answer.
   void Ask();
-  // Whether the last question was answered.
+  // Returns true if the last question was answered.
   bool answered() const { return answered_; }
   void Stop();
 

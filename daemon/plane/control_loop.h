@@ -26,10 +26,10 @@ class ControlLoop {
   // will. All threads that might call Run must have stopped before.
   void Stop();
 
-  // Any thread; returns at once.
+  // Makes the loop call `function`; returns at once. Any thread.
   void Post(std::function<void()> function);
 
-  // Any other thread than the loop's: runs `function` there and waits for its result.
+  // Runs `function` on the loop's thread and waits for its result. Any thread but the loop's own.
   template <typename Function>
   auto Run(Function function) -> decltype(function()) {
     using Result = decltype(function());

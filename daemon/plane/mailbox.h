@@ -19,7 +19,7 @@ class Mailbox {
  public:
   Mailbox() : event_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
 
-  // Any thread.
+  // Puts a letter into the queue, for the progress thread to carry out. Any thread.
   void Post(std::function<void()> letter) {
     {
       std::lock_guard lock(mutex_);
@@ -28,13 +28,13 @@ class Mailbox {
     any_.store(true, std::memory_order_release);  // Pairs with Open.
     Ring();
   }
-  // Any thread: ends the sleep of the progress thread.
+  // Ends the sleep of the progress thread. Any thread.
   void Ring() const {
     const uint64_t one = 1;
     (void)!write(event_.get(), &one, sizeof(one));
   }
 
-  // The progress thread: reads all letters; returns how many.
+  // Reads and carries out all letters; returns their number. Called by the progress thread.
   uint32_t Open() {
     if (!any_.load(std::memory_order_acquire)) {  // Pairs with Post.
       return 0;
@@ -51,7 +51,7 @@ class Mailbox {
     opened_.clear();
     return count;
   }
-  // The progress thread, after it slept.
+  // Resets the eventfd. Called by the progress thread after it has slept.
   void Silence() const {
     uint64_t count = 0;
     (void)!read(event_.get(), &count, sizeof(count));

@@ -19,11 +19,11 @@
 
 namespace ferry::daemon {
 
-// How the progress thread reaches the worker that serves a rank.
+// The means by which the progress thread reaches the worker that serves a rank.
 struct WorkerSeat {
   progress::AttentionPtr attention;
   std::shared_ptr<progress::Copier> copier;  // of the job; null: the daemon's own threads copy
-  int bell = -1;  // eventfd that the worker of the job writes and nobody reads; -1: it has none
+  int bell = -1;  // eventfd that the job's worker writes and never reads; -1: it has none
 };
 
 class WorkerClient {
@@ -37,20 +37,20 @@ class WorkerClient {
   // kVersionMismatch: its segments are not what they should be; kPermissionDenied: the daemon
   // cannot work for the rank's user.
   virtual StatusOr<WorkerSeat> AddSession(std::shared_ptr<Session> session) = 0;
-  // Device memory that only streams reach: false where the daemon itself is to import it, else the
-  // job's worker process has been asked to, and says how that ended (SupervisorEvents::on_import).
+  // Asks the job's worker process to import device memory that only streams reach; the result comes
+  // by SupervisorEvents::on_import. False where the daemon itself is to import it.
   virtual bool ImportRegion(const Session& session, std::shared_ptr<const Region> region) = 0;
   // On return no thread of the daemon touches the rank's process or its regions for it, nor runs
   // its engine; a worker process may until it has read the news.
   virtual void RemoveSession(const std::string& job_id, uint32_t rank) = 0;
   virtual void AddRegion(const std::string& job_id, uint32_t rank,
                          std::shared_ptr<const Region> region) = 0;
-  // As RemoveSession, for one region.
+  // Does for one region what RemoveSession does for a rank.
   virtual void RemoveRegion(const std::string& job_id, uint32_t rank, uint32_t region) = 0;
 
-  // WorkerSeat::bell of the job's ranks; -1: it has none.
+  // Returns the WorkerSeat::bell of the job's ranks; -1: the job has none.
   virtual int BellOf(const std::string& job_id) const = 0;
-  // Nothing asked for is left undone. Any thread.
+  // Returns true if no request is left undone. Any thread.
   virtual bool Idle() const = 0;
 };
 

@@ -1,4 +1,4 @@
-// What `ferryctl top` shows: rates between two looks at a daemon. Pure; any thread.
+// The rates that `ferryctl top` shows, between two looks at a daemon. Pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace ferry::tools {
 
-// One look.
+// One look at a daemon.
 struct TopSample {
   uint64_t time_ns = 0;  // of the looker's monotonic clock
   control::StatusReply status;
@@ -28,7 +28,7 @@ struct SessionRates {
   double received_bytes = 0;
   double errors = 0;
   double queued_sends = 0;  // sends that began to wait
-  uint64_t queued = 0;      // these are as they stand
+  uint64_t queued = 0;      // these four are as they stand
   uint64_t credits_out = 0;
   uint64_t unexpected = 0;
   uint64_t unfinished = 0;
@@ -58,7 +58,7 @@ struct TopRates {
 };
 
 // `before` may be of another life of the daemon, or lack sessions that are new: numbers that are
-// not in it, or have shrunk since, count from 0. Two samples of one time give rates of 0.
+// not in `before`, or have shrunk since, count from 0. Two samples of one time give rates of 0.
 TopRates RatesBetween(const TopSample& before, const TopSample& after);
 
 // One picture of `ferryctl top`, as text and as JSON. As wide as the terminal; numbers that mean

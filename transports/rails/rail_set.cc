@@ -279,7 +279,7 @@ void RailSet::ForgetIfIdle(RailPeer* peer) {
 
 // --------------------------------------------------------------------------------------- accepting
 
-// As the rails do for their own deadlines: time during which nobody called is no fault of the
+// Extends deadlines, as the rails do their own, by a time without calls: that is no fault of the
 // peers.
 void RailSet::OnCall(uint64_t now_ns) {
   const uint64_t gap_ns = now_ns - std::min(now_ns_, now_ns);

@@ -44,7 +44,7 @@ struct RailRegion {
   RailKeys keys{};
   std::array<RegionHandle, kMaxRails> handles{};
   uint32_t users = 0;  // operations of the rails' transport
-  // Not null: some rails have released it, so it is of no use any more.
+  // Not null: some rails have released the region, so it cannot be used any more.
   std::unique_ptr<RailsRegistration> leaving;
 
   bool Contains(const void* address, uint64_t length) const {
@@ -93,13 +93,13 @@ inline constexpr uint64_t kRailMessageContext = kDirectContext - 1;
 
 struct RailPeer {
   PeerId id{};
-  Secret cookie{};      // the peer's for us
-  Secret own_cookie{};  // ours for the peer
+  Secret cookie{};      // the peer's for this node
+  Secret own_cookie{};  // this node's for the peer
   uint32_t rails = 0;   // that both nodes have
   std::array<PeerId, kMaxRails> of_rail{};
   uint32_t up = 1;       // rails, by bit, that may carry its stripes: the first and those that echo
-  bool probing = false;  // it was or will be used, so the others are probed
-  uint64_t asked_ns = 0;  // when they were first asked; 0: not yet
+  bool probing = false;  // the peer was or will be used, so its other rails are probed
+  uint64_t asked_ns = 0;  // time of the first probe of those rails; 0: none yet
   ErrorCode failure = ErrorCode::kOk;
   bool removed = false;
   uint32_t outstanding = 0;
@@ -136,7 +136,7 @@ struct RailOperation {
   uint64_t asked_ns = 0;
 };
 
-// Whether both wait for the same answer.
+// Returns true if both requests wait for the same answer.
 inline bool AskSame(const RmaRequest& a, const RmaRequest& b) {
   return a.peer == b.peer && a.key == b.key;
 }
@@ -231,7 +231,7 @@ class RailSet final : public Transport {
       user_.OnLanded(context, code);
       ++handed_on_;
     }
-    // Of the others no message is lost.
+    // Passes the loss of the first rail on; the other rails carry no messages.
     void OnPeerLost(PeerId peer, bool lossless) override {
       if (const PeerId whole = rail_ == 0 ? owner_.NameOf(peer) : kUnknownPeer;
           whole != kUnknownPeer) {
@@ -314,16 +314,16 @@ class RailSet final : public Transport {
 
   RailMemory memory_;
   SlotMap<PeerId, RailPeer> peers_;
-  std::unordered_map<PeerId, PeerId> by_first_rail_;  // what the first rail calls a peer
+  std::unordered_map<PeerId, PeerId> by_first_rail_;  // by the first rail's number of a peer
 
   std::vector<RailOperation> operations_;
   std::vector<uint32_t> free_operations_;
-  uint32_t busy_peers_ = 0;  // that have operations outstanding
+  uint32_t busy_peers_ = 0;  // peers that have operations outstanding
   std::vector<PostedStripe> posted_stripes_;
   std::vector<uint32_t> free_posted_stripes_;
   std::vector<uint32_t> parked_;
-  std::vector<uint32_t> resumed_;  // of these, while they are tried again
-  std::vector<uint32_t> asking_;   // wait for keys
+  std::vector<uint32_t> resumed_;  // operations of parked_, while they are tried again
+  std::vector<uint32_t> asking_;   // operations that wait for keys
   std::vector<uint32_t> ended_;    // to be reported, from reported_ on
   size_t reported_ = 0;
   std::vector<std::pair<size_t, RailMessage>> replies_;  // to be sent, each by its rail
