@@ -38,7 +38,7 @@ collective::BoardShape ShapeOf(int members) {
 
 collective::BoardLimits LimitsOf(int members) {
   collective::BoardLimits limits;
-  // One PE has nobody to copy to.
+  // A single PE has no other to copy to.
   limits.direct_min_bytes.fill(members == 1 ? SIZE_MAX : kDirectMinBytes);
   return limits;
 }
@@ -97,7 +97,8 @@ class OneAtATime {
   std::atomic<bool>& is_busy_;
 };
 
-// Whether CPUs have to work on memory that they do not reach. Messages copy it themselves.
+// Returns true if CPUs have to work on memory that they do not reach. Messages copy such memory
+// themselves.
 bool NeedsHostCopies(const collective::Binding& binding, bool are_all_local) {
   return (are_all_local || binding.reducer != nullptr) &&
          (MayBeByStream(binding.input) || MayBeByStream(binding.output)) &&

@@ -1,15 +1,14 @@
-// Where the PEs of a team, or of an active set, meet for collectives. If all are local, it is a
-// board in memory of the first of them, on the engine that MPI's collectives run on
-// (coll/board). If they are on several nodes, they meet by messages (message_runs.h).
-// The terms are MPI's: a member is a PE's index in the team.
+// The collectives of a team, or of an active set. If all its PEs are local, they meet at a board in
+// memory of the first PE, on the engine of MPI's collectives (coll/board). PEs on several nodes
+// meet by messages (message_runs.h). The terms are MPI's: a member is a PE's index in the team.
 //
-// Calling thread: one at a time, for one assembly. Functions that block end the program, with a
-// sentence, when a PE that they wait for has died, has left or has given the collective up (then a
-// queue's call ends alone: fail.h), or is in another collective.
+// Calling thread: one at a time, for one assembly. Functions that block end the program, with an
+// error message, when a PE that they wait for has died, has left or has given the collective up
+// (then a queue's call ends alone: fail.h), or is in another collective.
 //
-// All members come to the same collectives, as many, or they would be out of step. So a member that
-// gives up before it has come to one still tells the others, who give up, too: RunAfter and its
-// kin.
+// All members take part in the same collectives, or they would be out of step. So a member that
+// gives up before it has come to one still tells the others, which give up, too: RunAfter,
+// SyncAfter and GatherAfter.
 #pragma once
 
 #include <atomic>
@@ -46,9 +45,9 @@ class AssemblyLink : public collective::FrontLink {
   void GiveStaging(void* memory) override;
 };
 
-// One of the two; none: nowhere.
+// The meeting place of an assembly: a board or a context; neither: nowhere.
 struct MeetingPlace {
-  uint64_t board_offset = 0;  // where the board lies in the first PE's region, zeroed
+  uint64_t board_offset = 0;  // of the board in the first PE's region, zeroed
   uint32_t context = 0;       // of messages (message_contexts.h)
 
   bool is_nowhere() const { return board_offset == 0 && context == 0; }
@@ -56,33 +55,34 @@ struct MeetingPlace {
 
 class Assembly {
  public:
-  // What a board for so many members takes.
+  // Returns the size of a board for so many members.
   static size_t BoardBytes(int members);
 
   // `pes`: of the world, in the order of the team; `self`: this PE's index.
   Assembly(const std::vector<int>& pes, int self, const MeetingPlace& where);
 
-  // Whether it is a board: then all members are local.
+  // Returns true if the members meet at a board: then all are local.
   bool has_board() const { return board_.has_value(); }
-  // This PE does not come to the board any more. The last to leave is told so: nobody looks at it
-  // again.
+  // Leaves the board, to which this PE does not come any more. Returns true to the last PE to
+  // leave: then no PE looks at the board again.
   bool Leave() { return board_->Leave(); }
 
   int self() const { return sync_.rank; }
   int size() const { return sync_.size; }
   int PeOf(int member) const { return link_.PeOf(member); }
   const MeetingPlace& where() const { return where_; }
-  // Whether a thread is in a collective.
+  // Returns true while a thread is in a collective.
   bool is_busy() const { return is_busy_.load(std::memory_order_relaxed); }
 
   // Returns once all members have called it. Blocks.
   void Sync(const char* call);
-  // Has each member tell all others `size_bytes`; `all` gets them by member. Blocks as Sync does.
+  // Sends `size_bytes` of each member to all others; `all` gets them by member. Blocks as Sync
+  // does.
   void Gather(const char* call, const void* own, size_t size_bytes, void* all);
   // Carries a collective out; `problem.rank` and `size` are set here. Blocks.
   void Run(const char* call, collective::Problem* problem, const collective::Binding& binding);
-  // The same, once `before()` is done. If that gives up (fail.h), this member does not come, and
-  // the others learn that.
+  // Runs before(), then the collective. If before() gives up (fail.h), this member does not take
+  // part, and tells the others so.
   template <typename Before>
   void RunAfter(const char* call, collective::Problem* problem, const collective::Binding& binding,
                 Before&& before) {
@@ -114,7 +114,7 @@ class Assembly {
   // Takes part in the collective for the others only, who learn that this member has failed.
   void Renounce(const char* call, collective::Problem* problem, ErrorCode why);
   void TellOfFailure(const collective::Problem& problem, ErrorCode why);
-  // With copies in host memory of what CPUs do not reach.
+  // Runs with copies in host memory of data that CPUs do not reach.
   void RunOnCopies(const char* call, const collective::Problem& problem,
                    const collective::Binding& binding);
   void RunWhereItIs(const char* call, const collective::Problem& problem,

@@ -103,7 +103,8 @@ void* TakeStaging(size_t bytes, bool for_streams) {
 }
 
 void GiveStaging(void* memory) {
-  // Once the connection has ended somebody may still write to it (MessageRuns::Abandon).
+  // Once the connection has ended a peer may still write to the memory (MessageRuns::Abandon), so
+  // it is kept.
   if (job.front_end->poison() == ErrorCode::kOk &&
       !job.front_end->memory->GiveBounceBuffer(memory)) {
     std::free(memory);

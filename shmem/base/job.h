@@ -1,5 +1,5 @@
-// The job as OpenSHMEM sees it, between shmem_init and shmem_finalize: what all of this folder
-// uses.
+// The job as OpenSHMEM sees it, between shmem_init and shmem_finalize: the state that all code of
+// this folder uses.
 //
 // Calling thread: shmem_init and shmem_finalize change it, all others read it.
 #pragma once
@@ -31,14 +31,14 @@ struct Segment {
   std::string name;
   std::byte* base = nullptr;
   size_t size_bytes = 0;
-  std::vector<ptrdiff_t> shifts = {};  // by PE: its address of a byte, less ours
-  // What libferry calls the memory of remote PEs (client/api/one_sided.h): the number of its
-  // segment, and where in that this stretch begins; by PE.
+  std::vector<ptrdiff_t> shifts = {};  // by PE: its address of a byte, less this PE's
+  // libferry's names of remote PEs' memory (client/api/one_sided.h), by PE: the number of its
+  // segment, and the offset in it at which this stretch begins.
   std::vector<uint32_t> numbers = {};
   std::vector<uint64_t> first_offsets = {};
   int heap = kNoHeap;         // 0: the heap in host memory; else the space's number
   bool is_by_stream = false;  // CPUs do not reach it, here or on another PE: only streams do
-  bool is_programs = false;   // of shmemx_heap_create: the program itself gives pieces of it out
+  bool is_programs = false;   // of shmemx_heap_create: the program itself allocates from it
 
   bool is_heap() const { return heap != kNoHeap; }
   bool Contains(const void* address, size_t bytes) const {
@@ -52,17 +52,17 @@ struct Job {
   int self = -1;
   int size = 0;
   int thread_level = 0;
-  std::vector<int> local_pes;  // this one, too
+  std::vector<int> local_pes;  // with this PE
   bool has_remote_pes = false;
-  // FrontEnd::death_epoch while running, and what it was when somebody looked for dead local PEs.
+  // FrontEnd::death_epoch while running, and its value at the last search for dead local PEs.
   static constexpr uint32_t kNoDeaths = 0;
   const uint32_t* death_epoch = &kNoDeaths;
   std::atomic<uint32_t> deaths_seen{0};
   std::unique_ptr<Region> region;
   Segment heap;  // of size 0 unless running
   std::vector<Segment> statics;
-  // By number, from 1 on; null: there is none. Who may still look at one that is taken out finds
-  // it where it was.
+  // By number, from 1 on; null: there is none. A space that was taken out stays in memory, for
+  // threads that may still look at it.
   std::array<std::atomic<const Segment*>, kMostSpaces> spaces{};
   bool is_checking = false;  // the checking mode (checks.h), on all PEs or on none
   std::atomic<Phase> phase{Phase::kBefore};
@@ -72,12 +72,12 @@ struct Job {
            front_end->NodeOf(static_cast<uint32_t>(self));
   }
   bool AreLocal(const std::vector<int>& pes) const;
-  // Whether PEs may have died since then. Costs two loads.
+  // Returns true if PEs may have died since that search. Costs two loads.
   bool has_new_deaths() const {
     return shm::LoadRelaxed(*death_epoch) != deaths_seen.load(std::memory_order_relaxed);
   }
   bool is_running() const { return phase.load(std::memory_order_acquire) == Phase::kRunning; }
-  // The segment that all of these bytes lie in, or null.
+  // Returns the segment in which all of these bytes lie, or null.
   const Segment* FindSegment(const void* address, size_t bytes) const;
 };
 // Never destroyed: threads of the program may run to the end.
@@ -86,7 +86,8 @@ extern Job& job;
 // Ends the program unless OpenSHMEM is running, with a sentence that says whether shmem_init is
 // missing or shmem_finalize came before.
 void CheckRunning(const char* call);
-// The same for calls that are good between shmemx_heap_preinit and shmemx_heap_postinit, too.
+// Ends the program unless OpenSHMEM is running, or between shmemx_heap_preinit and
+// shmemx_heap_postinit.
 void CheckJoined(const char* call);
 [[noreturn]] void FailNotRunning(const char* call);
 

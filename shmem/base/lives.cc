@@ -13,7 +13,8 @@ uint8_t* RemoteLives() {
   return reinterpret_cast<uint8_t*>(job.region->base() + job.region->place().remote_lives);
 }
 
-// One byte for each remote PE. Whoever does not get it is gone, or notices that this PE is gone.
+// Puts one byte to each remote PE. A PE that does not get it is gone, or notices that this PE is
+// gone.
 void TellRemotePes() {
   client::OneSided& one_sided = *job.front_end->one_sided;
   client::OneSidedContext* const context = one_sided.MakeContext();

@@ -6,7 +6,7 @@
 //   SHMEM_TEAM_WORLD              kFirstContext
 //   other teams                   numbers of their own: the first PE of a team makes its number,
 //                                 and tells the others; PE r of n makes r, r + n, r + 2 n, ...
-//   active sets                   a hash of the set: nobody tells anybody about them
+//   active sets a hash of the set, which each PE computes by itself
 //
 // Two active sets may have one hash. That is harmless: their collectives block, and a pair of PEs
 // that is in both calls them in one order, in which libferry keeps the messages of the pair.
@@ -26,7 +26,7 @@ inline constexpr uint32_t kActiveSetContexts = uint32_t{1} << 30;  // the last o
 inline constexpr uint32_t kFirstActiveSetContext = kFirstContext + kActiveSetContexts;
 static_assert(kFirstActiveSetContext + (kActiveSetContexts - 1) == UINT32_MAX);
 
-// 0: all are used up.
+// Returns the context of a team by its number; 0: all are used up.
 constexpr uint32_t TeamContext(uint64_t number) {
   return number < kFirstActiveSetContext - kFirstTeamContext
              ? kFirstTeamContext + static_cast<uint32_t>(number)

@@ -32,7 +32,7 @@ std::vector<int> NodesOf(const std::vector<int>& pes) {
 
 }  // namespace
 
-// What AwaitRun calls.
+// The functions that AwaitRun calls.
 class MessageRuns::Wait {
  public:
   explicit Wait(MessageRuns* runs) : runs_(*runs), end_ns_(CoarseMonotonicNs() + kLookNs) {}

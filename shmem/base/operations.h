@@ -1,8 +1,8 @@
-// What the functions of <shmem.h> call: few true implementations, by width and by kind.
+// The implementations that the functions of <shmem.h> call: few, by width and by kind.
 //
 // Each function of the API names itself (`call`, as "shmem_long_put") for messages. Misuse that can
-// be seen ends the program with a sentence, so nothing here returns an error but where the standard
-// has one. Calling thread: as the thread level allows; functions that block say so.
+// be seen ends the program with a sentence, so only functions for which the standard has an error
+// return one. Calling thread: as the thread level allows; functions that block say so.
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@ struct Team;
 namespace internal {
 extern Context* const default_context;
 }  // namespace internal
-// In place: a call would cost a put of a word as much as the rest of it.
+// Inline: a call would cost as much as the rest of a put of a word.
 inline Context* DefaultContext() { return internal::default_context; }
 Team* WorldTeam();
 Team* SharedTeam();
@@ -73,17 +73,18 @@ using Atomic = shm::OneSidedOperation;  // kFetch to kXor
 // Returns the old value.
 template <typename T>
 T AtomicFetch(const char* call, Context* context, Atomic op, T* dest, T value, T condition, int pe);
-// Over at the next quiet, when *found is there; null: the old value is of no interest.
+// Begins an operation that is over, with *found set, at the next quiet; a null `found` leaves the
+// old value out.
 template <typename T>
 void AtomicBegin(const char* call, Context* context, Atomic op, T* dest, T value, T condition,
                  int pe, T* found);
 
 // ---- Waiting (9.9) ------------------------------------------------------------------------------
-// T: int16_t ... uint64_t. Block where they say wait.
+// T: int16_t ... uint64_t. Functions whose name says wait block.
 enum class WaitFor : uint8_t { kAll, kAny, kSome };
-// One value for all of them, or one for each (`values_are_many`). `status` masks, `indices` gets
-// those of kSome; both may be null. Returns the index (kAny), the count (kSome), or for kAll 1 (0:
-// not all, in tests).
+// Compare with one value for all variables, or with one for each (`values_are_many`). `status`
+// masks, `indices` gets those of kSome; both may be null. Returns the index (kAny), the count
+// (kSome), or for kAll 1 (0: not all, in tests).
 template <typename T>
 struct WaitCall {
   const T* variables;
@@ -106,8 +107,8 @@ void PeQuiet(const char* call, Context* context, const int* target_pes, size_t n
 
 // ---- Devices (shmemx.h, ferry/device/shmem.h) ---------------------------------------------------
 int DeviceCount(const char* call);
-// The table's address, for kernels. Null on all PEs of the team, with a line that says why, if one
-// of them cannot have it.
+// Returns the table's address, for kernels. Null on all PEs of the team, with a line that says why,
+// if one of them cannot have a table.
 void* DevicePrepare(const char* call, Team* team, int device);
 void DeviceRelease(const char* call, void* table);
 
@@ -117,9 +118,9 @@ void ClearLock(const char* call, long* lock);
 int TestLock(const char* call, long* lock);
 
 // ---- Collectives (9.10) -------------------------------------------------------------------------
-// Block; 0, or not 0 as the standard says.
+// Collectives block, and return 0, or not 0, as the standard says.
 //
-// An active set of the deprecated calls; else the team.
+// The PEs of a collective: an active set of the deprecated calls, else the team.
 struct Group {
   Team* team;
   int pe_start;
@@ -156,7 +157,7 @@ enum class ReduceType : uint8_t {
 };
 int Reduce(const char* call, const Group& group, void* dest, const void* source, size_t count,
            ReduceType type, ReduceOp op);
-// 1.6: sums of the PEs up to this one, itself counted (inclusive) or not.
+// OpenSHMEM 1.6: sums of the PEs up to this one, itself counted (inclusive) or not.
 int Scan(const char* call, const Group& group, void* dest, const void* source, size_t count,
          ReduceType type, bool inclusive);
 
@@ -164,8 +165,8 @@ int Scan(const char* call, const Group& group, void* dest, const void* source, s
 // Enqueues a call of the above: a thread of libferry's makes it when the queue's stream gets there.
 // Returns 0, or an error of ferry.h where the stream takes no work any more. `queue`: ferry_queue.
 //
-// Nearly a thousand functions pass a closure each: kept as bytes, which costs the compiler less
-// than half of what as many kinds of std::function would.
+// Nearly a thousand functions pass a closure each. It is kept as bytes, which costs the compiler
+// less than half as much as so many kinds of std::function.
 struct QueuedCall {
   void (*make)(const void* closure);
   alignas(16) std::array<std::byte, 128> closure;
@@ -183,7 +184,8 @@ int OnQueue(const char* call, uint64_t queue, const Make& make) {
 
 // ---- Life, queries, memory: the API's own arguments ---------------------------------------------
 int InitThread(const char* call, int requested, int* provided);
-// The same in two steps, between which the program names memory for a heap (HeapCreate).
+// Do what InitThread does in two steps, between which the program names memory for a heap
+// (HeapCreate).
 int HeapPreinit(const char* call, int requested, int* provided);
 void HeapPostinit(const char* call);
 void Finalize(const char* call);
@@ -200,10 +202,10 @@ void* Malloc(const char* call, size_t bytes, size_t alignment, bool zero, long h
 void* Realloc(const char* call, void* pointer, size_t bytes);
 void Free(const char* call, void* pointer);
 struct HeapInfo {
-  size_t reserved_bytes;      // what the heap may grow to
+  size_t reserved_bytes;      // the most that the heap may grow to
   size_t size_bytes;          // of it, backed by memory so far
   size_t used_bytes;          // given out
-  size_t largest_free_bytes;  // what one shmem_malloc could still get
+  size_t largest_free_bytes;  // the most that one shmem_malloc could still get
 };
 void GetHeapInfo(const char* call, HeapInfo* info);
 
@@ -212,7 +214,7 @@ void GetHeapInfo(const char* call, HeapInfo* info);
 struct Space;
 
 // Names memory of the program's own, all of which is symmetric once OpenSHMEM has begun. `kind`:
-// what memory the program takes it for, which it is itself asked for.
+// the kind of memory that the program says it is; the memory itself is examined, too.
 enum ExternalHeap : int {  // SHMEMX_EXTERNAL_HEAP_*
   kExternalHeapZe,
   kExternalHeapCuda,
@@ -220,7 +222,7 @@ enum ExternalHeap : int {  // SHMEMX_EXTERNAL_HEAP_*
   kExternalHeapHost
 };
 void HeapCreate(const char* call, void* base, size_t bytes, int kind);
-// Null on all PEs, with a line that says why, if one of them cannot have its part.
+// Makes a space. Null on all PEs, with a line that says why, if one of them cannot have its part.
 Space* SpaceCreate(const char* call, int device, size_t bytes);
 void SpaceDestroy(const char* call, Space* space);
 void* SpaceMalloc(const char* call, Space* space, size_t bytes, size_t alignment, bool zero);

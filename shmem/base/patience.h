@@ -1,9 +1,9 @@
-// How a PE waits for memory that others write in ways nobody is told of, such as plain stores
-// (client/api/word_wait.h), and what it does about PEs that die meanwhile.
+// A wait of a PE for memory that others write without notice, such as by plain stores
+// (client/api/word_wait.h), and for deaths of PEs meanwhile.
 //
-// A rest is no longer than 5 ms, so what comes is seen soon after a long wait, too, which takes
-// less than 1 % of a core. With remote PEs in the job it rests early, so that daemons on the same
-// cores get to it.
+// A rest is no longer than 5 ms, so a store is seen soon even in a long wait, which takes less than
+// 1 % of a core. With remote PEs in the job it rests early, so that daemons on the same cores get
+// to it.
 //
 // Calling thread: one wait of one thread.
 #pragma once
@@ -16,22 +16,21 @@ namespace ferry::shmem {
 
 class Patience {
  public:
-  // What happens when another PE has died: the program, or a queue's call, ends (GiveUp of fail.h),
-  // with a sentence that names it and the call; or (kOurs) the caller looks at `deaths` and knows
-  // what to do.
+  // The action when another PE has died: the program, or a queue's call, ends (GiveUp of fail.h),
+  // with a message that names the PE and the call; or (kOurs) the caller acts on `deaths`.
   enum class Deaths : uint8_t { kEndProgram, kOurs };
-  // What a look costs: nothing, or a message to another node.
+  // The cost of a look: nothing, or a message to another node.
   enum class Looks : uint8_t { kFree, kMessages };
   explicit Patience(const char* call, Deaths deaths = Deaths::kEndProgram,
                     Looks looks = Looks::kFree);
 
-  // After a look that found nothing: waits a little.
+  // Waits a little. To be called after a look that found nothing.
   void Rest() {
     if (!wait_.Pause()) {
       RestLonger();
     }
   }
-  // How many PEs have died, as far as this wait knows. It looks once it begins to rest.
+  // Returns the number of dead PEs that this wait has found. It looks once it begins to rest.
   int deaths() const { return death_count_; }
 
  private:

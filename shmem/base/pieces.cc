@@ -11,7 +11,7 @@ using PieceMap = std::map<uint64_t, Piece>;  // by offset
 
 struct HeapPieces {
   PieceMap live;
-  PieceMap freed;  // those whose bytes nobody has been given since
+  PieceMap freed;  // freed pieces whose bytes have not been given out again
 };
 struct Pieces {
   std::shared_mutex mutex;

@@ -1,6 +1,6 @@
-// What the checking mode (checks.h) knows of the symmetric heaps (0: that in host memory; else the
-// number of a space): which pieces the program has been given, byte by byte, and which of them it
-// has given back. All PEs' are alike.
+// The checking mode's (checks.h) records of the symmetric heaps (0: that in host memory; else the
+// number of a space): the pieces that the program has been given, byte by byte, and those that it
+// has given back. They are alike on all PEs.
 //
 // Calling thread: any. Nothing blocks. `call` stays valid for ever, as the names of functions do.
 #pragma once
@@ -20,19 +20,19 @@ struct Piece {
   const char* freed_by = "";
 };
 
-// "the symmetric heap", "space 2".
+// Returns "the symmetric heap", "space 2" and so on.
 std::string HeapName(int heap);
 
-// Of a heap that begins.
+// Forgets all pieces of a heap, which begins.
 void ForgetPieces(int heap);
-// The program has these bytes from now on; also in place of others that began there.
+// Notes that the program has these bytes from now on; also in place of others that began there.
 void NotePiece(const char* call, int heap, uint64_t offset, uint64_t bytes);
 void NoteFreed(const char* call, int heap, uint64_t offset);
 
-// Why the program may not use these bytes of the heap, as "lie ..."; empty: it may. `bytes` is not
-// 0.
+// Returns why the program may not use these bytes of the heap, as "lie ..."; empty: it may. `bytes`
+// is not 0.
 std::string FindPieceFault(int heap, uint64_t offset, uint64_t bytes);
-// Those that the program has, of all heaps.
+// Returns the pieces of all heaps that the program has.
 std::vector<Piece> LivePieces();
 
 }  // namespace ferry::shmem

@@ -1,9 +1,9 @@
-// What lies at the beginning of the memory that each PE shares with the others of its node: its own
-// state, as they look at it. The system area (boards and the like) and the symmetric heap follow.
+// The beginning of the memory that each PE shares with the others of its node: its own state, for
+// them to read. The system area (boards and the like) and the symmetric heap follow.
 //
-// Only the PE itself writes to its place; those of other nodes, to its remote_lives. The layout is
-// libferry_shmem's own: the PEs of a job are of one release, and ferryd never looks at it. Zero is
-// the empty state.
+// Only the PE itself writes to its place; PEs of other nodes write to its remote_lives. The layout
+// is libferry_shmem's own: the PEs of a job are of one release, and ferryd never looks at it. Zero
+// is the empty state.
 #pragma once
 
 #include <cstddef>
@@ -11,10 +11,10 @@
 
 namespace ferry::shmem {
 
-// How far a PE has come between shmem_init and the end of shmem_finalize.
+// The stages of a PE between shmem_init and the end of shmem_finalize.
 enum class Life : uint32_t { kStarting, kRunning, kLeaving };
 
-// A stretch of static data that other PEs reach, as this PE has it.
+// A stretch of this PE's static data that other PEs reach.
 struct StaticLayout {
   uint64_t name_hash;  // of the program or the library that it belongs to
   uint64_t size_bytes;
@@ -25,7 +25,7 @@ static_assert(sizeof(StaticLayout) == 24);
 
 inline constexpr size_t kMostStatics = 64;
 
-// All of them. PEs of other nodes get a copy.
+// All stretches of static data. PEs of other nodes get a copy.
 struct StaticsLayout {
   uint64_t count;
   StaticLayout all[kMostStatics];
@@ -35,10 +35,10 @@ struct alignas(128) PlaceLayout {
   uint32_t life;  // Life
   uint32_t reserved;
   uint64_t heap_bytes;
-  // Offsets in the region: those of the boards count at the first PE of the team.
+  // Offsets in the region. Those of the boards are valid at the first PE of the team.
   uint64_t world_board;  // 0: the world has several nodes
   uint64_t shared_board;
-  // A byte for each PE, in which those of other nodes say that they are leaving; 0: there are none.
+  // A byte for each PE, in which PEs of other nodes store that they are leaving; 0: there are none.
   // It is the first that each PE takes of its system area, so it lies at one offset everywhere.
   uint64_t remote_lives;
   // The first of the active sets whose boards this PE has made, as an offset in the region; 0:
@@ -50,10 +50,10 @@ struct alignas(128) PlaceLayout {
 inline constexpr size_t kPlaceBytes = 4096;
 static_assert(sizeof(PlaceLayout) <= kPlaceBytes);
 // The symmetric heap begins at a multiple of this on all PEs, in their own address space and in
-// those of the local ones: so far shmem_align can align.
+// those of the local ones: shmem_align can align as far as this.
 inline constexpr size_t kHeapAlignment = size_t{256} << 20;
 inline constexpr size_t kHeapOffset = kHeapAlignment;
-// The system area. It takes memory only where something lies.
+// The size of the system area. Only parts in use take memory.
 inline constexpr size_t kSystemBytes = kHeapOffset - kPlaceBytes;
 
 // Precedes the board of an active set.

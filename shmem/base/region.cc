@@ -46,7 +46,7 @@ Status ReceiveFrom(FrontEnd* front_end, int pe, int tag, void* data, size_t size
   return EndOf(front_end, started, completion);
 }
 
-// Whether addresses in a mapping of a region are aligned where its offsets are.
+// Returns ok if addresses in a mapping of a region are aligned where its offsets are.
 Status CheckAlignment(const std::byte* base) {
   static_assert(kHeapAlignment <= shm::kMostMappingAlignment && kHeapOffset % kHeapAlignment == 0);
   return reinterpret_cast<uintptr_t>(base) % kHeapAlignment == 0
@@ -114,7 +114,7 @@ StatusOr<std::unique_ptr<Region>> Region::Make(FrontEnd* front_end, uint64_t hea
 
 Status Region::MeetOthers() {
   const auto size = static_cast<size_t>(front_end_->size());
-  // What others need to know of a part to map it.
+  // A PE's description of its part, from which the others map it.
   struct Offer {
     shm::Location where;
     uint64_t size_bytes;

@@ -178,7 +178,7 @@ bool HasOneThread() {
 
 // ---- fork ---------------------------------------------------------------------------------------
 
-// The same from a memfd, in which other PEs may have written, too. The kernel reads it:
+// Copies data from its memfd, in which other PEs may have written, too. The kernel reads it:
 // AddressSanitizer forbids the program to look between its variables. False: the kernel could not.
 bool CopyMoved(const Moved& from, std::byte* to) {
   const int fd = from.fd.get();
@@ -254,7 +254,8 @@ const StaticLayout* FindLike(const Moved& own, const StaticsLayout& theirs) {
   return nullptr;
 }
 
-// What the PEs have offered, by PE: local ones in their places, remote ones tell it.
+// Collects the offers of the PEs, by PE: local ones have them in their places, remote ones send
+// them.
 Status CollectOffers(std::vector<StaticsLayout>* told, std::vector<const StaticsLayout*>* offers) {
   const auto size = static_cast<size_t>(job.size);
   if (job.has_remote_pes) {

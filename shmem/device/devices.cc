@@ -59,7 +59,8 @@ struct Table {
   uint64_t scratch = 0;                        // offset in the region; 0: there is no ring
   client::StreamQueues::DeviceRing ring = {};  // by which they ask ferryd
 
-  // What loads and stores do not do, or not well.
+  // Returns true if kernels need ferryd for operations that loads and stores cannot do, or do
+  // badly.
   bool MustAsk() const { return !job.AreLocal(pes) || !has_atomics || cutovers != NoCutovers(); }
 };
 
@@ -146,7 +147,8 @@ Status MakeRing(Table* table, int device) {
   return {};
 }
 
-// What this PE does by itself: its own area, a ring if need be, and memory for the table.
+// Makes the parts that this PE needs no other for: its own area, a ring if need be, and memory for
+// the table.
 Status Begin(Table* table, int device) {
   FERRY_RETURN_IF_ERROR(CheckDevice(device));
   const StatusOr<gpu::DeviceInfo> info = job.front_end->memory->DescribeDevice(device);
@@ -205,13 +207,14 @@ void Free(Table* table) {
   }
 }
 
-// What each PE of the team tells the others.
+// The data that each PE of the team tells the others.
 struct Offer {
   uint64_t area;
   int64_t error;  // ErrorCode
 };
 
-// Where kernels of the device find what PE `pe` has of a space; 0: they do not reach it.
+// Returns the address at which kernels of the device find PE `pe`'s part of a space; 0: they do not
+// reach it.
 uint64_t AddressForKernels(const Segment& space, int pe, int device) {
   const ptrdiff_t shift = space.shifts[static_cast<size_t>(pe)];
   std::byte* const there = shift == kRemote ? nullptr : space.base + shift;
@@ -224,8 +227,8 @@ uint64_t OffsetOf(const Segment& space, int pe) {
   return space.first_offsets[static_cast<size_t>(pe)];
 }
 
-// What ferryd calls it; 0: a kernel cannot ask for it, since a table has one offset for all PEs.
-// Only memory of the program's own begins at others.
+// Returns ferryd's number for PE `pe`'s part; 0: a kernel cannot ask for it, since a table has one
+// offset for all PEs. Only memory of the program's own begins at different offsets.
 uint32_t SegmentForKernels(const Segment& space, int pe) {
   return OffsetOf(space, pe) == OffsetOf(space, job.self) ? space.numbers[static_cast<size_t>(pe)]
                                                           : 0;
