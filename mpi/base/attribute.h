@@ -54,7 +54,7 @@ class Keyval : public Object {
   void* const extra_state;
 };
 
-// The keys that programs made. A number is not used again.
+// The keys that programs made. A number is never reused.
 class Keyvals {
  public:
   // `first`: the smallest number to give; those of the ABI's predefined attributes lie below.
@@ -65,7 +65,7 @@ class Keyvals {
                  void* extra_state, int* number);
   // MPI_ERR_KEYVAL when `number` names no key of this kind, or one that was freed.
   Failure Find(AttributeKind kind, int number, Ref<Keyval>* keyval) const;
-  // The number names nothing from now on; attributes under it live on (section 7.7.2,
+  // Frees a number, which names nothing from now on; attributes under it live on (section 7.7.2,
   // MPI_COMM_FREE_KEYVAL). Errors as in Find.
   Failure Free(AttributeKind kind, int number);
   size_t count() const;
@@ -76,9 +76,9 @@ class Keyvals {
   std::unordered_map<int, Ref<Keyval>> keyvals_;
 };
 
-// Those of this process. They may be used before MPI_Init and after MPI_Finalize.
+// Returns the keys of this process. They may be used before MPI_Init and after MPI_Finalize.
 Keyvals& ProcessKeyvals();
-// How callbacks of a kind of object are called.
+// Returns the functions that call the callbacks of a kind of object.
 Keyval::Caller CallerOf(AttributeKind kind);
 
 // The attributes of one object, in the order in which they were first set.
@@ -90,18 +90,19 @@ class AttributeSet {
 
   // In the following `object` is the handle for callbacks.
 
-  // Sets or replaces; the value before is deleted first, and stays if its callback fails.
+  // Sets or replaces an attribute; the old value is deleted first, and stays if its callback fails.
   Failure Set(void* object, Ref<Keyval> keyval, void* value);
-  // False: not set.
+  // Gets an attribute. False: it is not set.
   bool Get(int number, void** value) const;
-  // MPI_ERR_KEYVAL if it is not set; it stays if its callback fails.
+  // Deletes an attribute. MPI_ERR_KEYVAL if it is not set; it stays if its callback fails.
   Failure Delete(void* object, int number);
-  // Puts into `copies`, an object's that nobody uses yet, what the keys' callbacks want there. At
-  // the first that fails the copying ends, and the caller deletes what was copied.
+  // Copies, for each key whose callback wants that, the attribute to `copies`, those of an object
+  // that is not in use yet. The first callback that fails ends the copying, and the caller deletes
+  // the copies.
   Failure CopyTo(void* object, AttributeSet* copies) const;
-  // Deletes all of them, the last set first (as section 11.2.4 asks for MPI_COMM_SELF). Ends at the
-  // first whose callback fails, which stays, as those before it do. Attributes that callbacks set
-  // meanwhile are deleted too.
+  // Deletes all attributes, the last set first (as section 11.2.4 asks for MPI_COMM_SELF). Ends at
+  // the first whose callback fails, which stays, as those before it do. Attributes that callbacks
+  // set meanwhile are deleted too.
   Failure DeleteAll(void* object);
 
  private:

@@ -1,5 +1,5 @@
-// The rank's connection to libferry, as all of the front end uses it: who may call it at a time,
-// and how its errors become MPI's.
+// The rank's connection to libferry, as all of the front end uses it, with the threads that may
+// call it at a time, and the conversion of its errors to MPI's.
 //
 // Calling thread: any.
 #pragma once
@@ -17,30 +17,31 @@ inline constexpr int kTagMax = 0x3fffffff;
 // Null before MPI_Init and after MPI_Finalize.
 extern client::FrontEnd* front_end;
 
-// Which threads may be in the library at a time.
+// The threads that may be in the library at a time.
 class Threads {
  public:
-  // With the connection: what MPI_Init asked for (MPI_THREAD_SINGLE and so on). Called once.
+  // Sets the level that MPI_Init asked for (MPI_THREAD_SINGLE and so on). Called once, with the
+  // connection.
   static void Begin(int level);
   static void End();
-  // For another user of the connection, with a level of its own: what it asks for counts from now
-  // on. Call it as AllowThreads of the front end.
+  // Raises the level for another user of the connection. To be called at the same time as
+  // AllowThreads of the front end.
   static void Raise(int level);
 
-  // From now on several threads may call, Ferry's own among them, whatever the thread level. Called
-  // by a thread of the program's.
+  // Lets several threads call from now on, Ferry's own among them, whatever the thread level.
+  // Called by a thread of the program's.
   static void Allow();
-  // The same, until MPI_Finalize.
+  // Lets several threads call until MPI_Finalize.
   static void AllowForGood();
   static bool AreAllowed() { return allowed_.load(std::memory_order_acquire); }
 
-  // For Ferry's own thread: it is at rest, and stays out of the library until a thread of the
-  // program's, which says so first, gives it work.
+  // Called by Ferry's own thread: while it is at rest it stays out of the library, until a thread
+  // of the program's, which first calls this with false, gives it work.
   static void SetHelperAtRest(bool at_rest) {
     helper_at_rest_.store(at_rest, std::memory_order_release);  // Pairs with BeginCall.
   }
-  // To be called where calls of the program begin: where Ferry's own thread was the reason for
-  // Allow and is at rest, the program's threads have the library for themselves again.
+  // Gives the program's threads the library for themselves again, where Ferry's own thread was the
+  // reason for Allow and is at rest. To be called where calls of the program begin.
   static void BeginCall() {
     if (AreAllowed() && helper_at_rest_.load(std::memory_order_acquire)) [[unlikely]] {
       Restrict();
@@ -54,13 +55,13 @@ class Threads {
   static inline std::atomic<bool> helper_at_rest_{false};
 };
 
-// The MPI error class for an error of a message, or of a call of `front_end`.
+// Returns the MPI error class for an error of a message, or of a call of `front_end`.
 int ErrorClassOf(ErrorCode error);
 Failure FailureOf(const Status& status);
-// The same, with the sentence that `front_end` has for it.
+// Converts an error to a failure, with the text that `front_end` has for it.
 Failure FailureOf(ErrorCode error);
-// The same for matched collectives and queues. Here nobody asked for kCancelled: it says that a
-// stream was destroyed, or a partner's was.
+// Converts an error of matched collectives and queues. There kCancelled is no request of the
+// program's: it says that a stream was destroyed, or a partner's was.
 Failure FailureOfQueue(const Status& status);
 
 }  // namespace ferry::mpi

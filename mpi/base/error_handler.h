@@ -1,4 +1,4 @@
-// Error handlers: what happens when a call fails (MPI 5.0, section 9.3).
+// Error handlers, which are called when a call fails (MPI 5.0, section 9.3).
 //
 // Calling thread: any.
 #pragma once
@@ -15,7 +15,7 @@ namespace ferry::mpi {
 class ErrorHandler : public Object {
  public:
   enum class Kind { kFatal, kAbort, kReturn, kUser };
-  // Which objects it is for. Predefined ones are for all.
+  // The kind of object that a handler is for. Predefined handlers are for all.
   enum class Owner { kAny, kComm, kFile, kSession, kWindow };
 
   explicit ErrorHandler(Kind kind) : Object(ForAnyThread()), kind(kind) {}
@@ -62,7 +62,7 @@ class ErrorHandler : public Object {
   }
 };
 
-// What an object with an error handler is made of beside others. Any thread may change the handler.
+// A base class of objects with an error handler. Any thread may change the handler.
 class HasErrorHandler {
  public:
   explicit HasErrorHandler(Ref<ErrorHandler> handler) : handler_(std::move(handler)) {}

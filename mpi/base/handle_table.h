@@ -1,11 +1,11 @@
-// The handles of one kind (communicators, datatypes, ...): what a program holds, and which object
-// each stands for.
+// The handles of one kind (communicators, datatypes, ...) that a program holds, and the object for
+// which each stands.
 //
-// MPI's standard ABI makes a handle a pointer to a structure that nobody sees. Ours points to a
-// cell of this table, which holds the object's address. So any word that a program passes can be
-// checked in a few instructions before anything is read: a handle that was freed, one of another
-// kind and a wild pointer are all told apart from a live one. Predefined handles are the small
-// numbers that the ABI gives them (MPI 5.0, section 20.3).
+// MPI's standard ABI makes a handle a pointer to an opaque structure. Ferry's points to a cell of
+// this table, which holds the object's address. So any word that a program passes can be checked in
+// a few instructions before anything is read: a handle that was freed, one of another kind and a
+// wild pointer are all told apart from a live one. Predefined handles are the small numbers that
+// the ABI gives them (MPI 5.0, section 20.3).
 //
 // Calling thread: any. Find takes no lock.
 #pragma once
@@ -20,7 +20,7 @@
 
 namespace ferry::mpi {
 
-// Predefined handles lie below.
+// Predefined handles lie below this address.
 inline constexpr uintptr_t kPredefinedHandles = 1024;
 
 // The part that does not depend on the kind.
@@ -42,23 +42,23 @@ class HandleCells {
     }
     return reinterpret_cast<const Cell*>(handle)->object.load(std::memory_order_acquire);
   }
-  // 0: there is no memory for another one.
+  // Makes a handle for the object. 0: there is no memory for another one.
   uintptr_t Add(void* object);
   // Frees the handle, which may then be used for another object. Returns its object; null: it named
   // none.
   void* Remove(uintptr_t handle);
-  // For objects of a pool, which keep their handle: makes one of Add stand for nothing (null), or
-  // for `object` again. No lock.
+  // For objects of a pool, which keep their handle: makes a handle of Add stand for nothing (null),
+  // or for `object` again. Takes no lock.
   static void Set(uintptr_t handle, void* object) {
     reinterpret_cast<Cell*>(handle)->object.store(object, std::memory_order_release);
   }
   void SetPredefined(uintptr_t handle, void* object) { predefined_[handle] = object; }
-  // A number for the handle, as small as can be: predefined handles are their own number, and a
-  // handle that Add never gave has 0.
+  // Returns a number for the handle, as small as can be: predefined handles are their own number,
+  // and a handle that Add never gave has 0.
   int NumberOf(uintptr_t handle) const;
-  // The handle with this number; 0 if there was never one.
+  // Returns the handle with this number; 0 if there was never one.
   uintptr_t HandleOf(int number) const;
-  // How many handles of Add stand for an object.
+  // Returns the number of Add's handles that stand for an object.
   size_t count() const;
   // Calls `use(handle, object)` for each of them. It may remove the handle; no other thread may.
   template <typename Use>
@@ -91,13 +91,15 @@ class HandleCells {
 template <typename T, typename Handle>
 class HandleTable {
  public:
-  // Null: the handle stands for nothing.
+  // Returns the handle's object. Null: the handle stands for nothing.
   T* Find(Handle handle) const {
     return static_cast<T*>(cells_.Find(reinterpret_cast<uintptr_t>(handle)));
   }
-  // A handle for the object, whose part of it the caller hands over. A null handle (0): no memory.
+  // Makes a handle for the object, to which the caller hands over its reference. A null handle (0):
+  // no memory.
   Handle Add(T* object) { return reinterpret_cast<Handle>(cells_.Add(object)); }
-  // The object, with the handle's part of it. Predefined handles are not removed (null).
+  // Removes the handle, and returns its object with the handle's reference. Predefined handles are
+  // not removed (null).
   T* Remove(Handle handle) {
     return static_cast<T*>(cells_.Remove(reinterpret_cast<uintptr_t>(handle)));
   }
@@ -139,7 +141,7 @@ class Request;
 class Session;
 class Win;
 
-// Those of this process.
+// The handles of this process.
 extern HandleTable<Comm, MPI_Comm> comms;
 extern HandleTable<Datatype, MPI_Datatype> datatypes;
 extern HandleTable<ErrorHandler, MPI_Errhandler> error_handlers;

@@ -12,7 +12,7 @@
 
 namespace ferry::mpi {
 
-// Whether threads may use objects at the same time: not while the thread level, or the order of
+// True if threads may use objects at the same time: not while the thread level, or the order of
 // calls, keeps them apart. Set while one thread alone is in the library.
 inline std::atomic<bool> threads_may_meet{true};
 
@@ -41,8 +41,8 @@ class Object {
   struct ForAnyThread {};
   explicit Object(ForAnyThread) : for_any_thread_(true) {}
 
-  // Called when nobody uses the object any more. Objects of a pool go back there, with one part in
-  // them.
+  // Called when the object has no user any more. Objects of a pool go back there, with one
+  // reference.
   virtual void Destroy() { delete this; }
   void Renew() { references_.store(1, std::memory_order_relaxed); }
 
@@ -50,7 +50,7 @@ class Object {
   bool IsShared() const {
     return threads_may_meet.load(std::memory_order_relaxed) || for_any_thread_;
   }
-  // How many there were.
+  // Takes one reference away. Returns the number before.
   uint32_t TakeOne() const {
     if (IsShared()) {
       return references_.fetch_sub(1, std::memory_order_acq_rel);
@@ -64,19 +64,19 @@ class Object {
   const bool for_any_thread_ = false;
 };
 
-// One part in an object.
+// One reference to an object.
 template <typename T>
 class Ref {
  public:
   Ref() = default;
   Ref(std::nullptr_t) {}  // NOLINT: implicit, as a pointer's
-  // Takes over the part that comes with `new`, or that someone else held.
+  // Takes over the reference that comes with `new`, or that another holder gives up.
   static Ref Adopt(T* object) {
     Ref ref;
     ref.object_ = object;
     return ref;
   }
-  // A part more.
+  // Adds a reference.
   static Ref Share(T* object) {
     if (object != nullptr) {
       object->Retain();
@@ -101,7 +101,7 @@ class Ref {
   T* operator->() const { return object_; }
   T& operator*() const { return *object_; }
   explicit operator bool() const { return object_ != nullptr; }
-  // Gives the part to the caller, who releases it.
+  // Gives the reference to the caller, who releases it.
   T* Leave() { return std::exchange(object_, nullptr); }
 
  private:

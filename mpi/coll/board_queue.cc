@@ -17,7 +17,7 @@ BoardQueue::BoardQueue(const Comm& comm, std::function<void(BoardCall*, BoardRes
       has_waiting_(std::move(has_waiting)),
       fiber_([this] { Work(); }) {}
 
-// Until the board is there nobody knows what it can carry out: then calls wait for it.
+// Until the board is there, its abilities are unknown: then calls wait for it.
 bool BoardQueue::MayTake(const Problem& problem) const {
   return !is_set_up_ ||
          (board_ != nullptr && CollectiveTable().LeavesToBoard(problem) && board_->CanRun(problem));

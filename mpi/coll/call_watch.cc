@@ -228,7 +228,7 @@ void CallWatch::Send(int peer, bool is_question, const Call& call) {
   const client::Message message = MessageTo(peer, &sent.notice);
   if (front_end->messages->StartSend(message, &sent.handle) != ErrorCode::kOk ||
       sent.handle == client::kCompletedSend) {
-    sent_.pop_back();  // it is away, or nobody is there to be asked
+    sent_.pop_back();  // it has left, or the peer is gone
   }
 }
 

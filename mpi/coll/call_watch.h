@@ -1,12 +1,13 @@
 // Says which ranks keep a collective waiting: a rank that has waited for long (option
 // mpi_warn_after_ms) asks the others of the communicator where they are, and writes to its standard
-// error who has not come, or who is in another collective. It only tells: the wait goes on.
+// error which ranks have not come, or are in another collective. It only reports: the wait goes on.
 //
 // A rank that waits in a collective of the communicator answers; one that computes, or waits for
-// something else, does not. On a board (coll/board) nobody has to be asked.
+// something else, does not. On a board (coll/board) no rank has to be asked: absence can be seen
+// there.
 //
-// Each question doubles the time before the next one, so that a rank that never listens has few of
-// them to keep. Calling thread: any. Nothing blocks.
+// Each question doubles the time before the next one, so that a rank that never listens has to keep
+// few of them. Calling thread: any. Nothing blocks.
 #pragma once
 
 #include <atomic>
@@ -34,7 +35,7 @@ class CallWatch {
   CallWatch(const CallWatch&) = delete;
   CallWatch& operator=(const CallWatch&) = delete;
 
-  // The call that a rank waits in: the number among the communicator's collectives, and the
+  // The call in which a rank waits: its number among the communicator's collectives, and the
   // function.
   struct Call {
     uint64_t number = 0;
@@ -54,7 +55,8 @@ class CallWatch {
     uint64_t end_ns() const override { return end_ns_; }
     void Look() override { Look(nullptr); }
     void Listen() override { watch_.Listen(); }
-    // `absent` says who has not come, where that can be seen: then nobody is asked.
+    // Reports a long wait, if it is time. `absent` tells which ranks have not come, where that can
+    // be seen: then no rank is asked.
     void Look(const std::function<bool(int peer)>* absent) {
       if (CoarseMonotonicNs() >= end_ns_) [[unlikely]] {
         LookNow(absent);
@@ -74,7 +76,7 @@ class CallWatch {
     uint64_t end_ns_;
   };
 
-  // To be called while waiting: hears what others ask and answer.
+  // Takes questions and answers of other ranks. To be called while waiting.
   void Listen() {
     if (is_listening_.load(std::memory_order_relaxed)) [[unlikely]] {
       ListenNow();
@@ -104,7 +106,7 @@ class CallWatch {
   void PostReceive();
   void Take(int peer);
   void Send(int peer, bool is_question, const Call& call);
-  // The wait for the earliest call; null: there is none.
+  // Returns the wait for the earliest call; null: there is none.
   const Wait* First() const;
   client::Message MessageTo(int peer, void* buffer) const;
 
@@ -114,7 +116,7 @@ class CallWatch {
   Call blocking_call_;
   std::atomic<bool> is_listening_{false};
   std::mutex mutex_;      // guards what follows
-  uint64_t patience_ns_;  // 0: nobody is asked, nothing is told
+  uint64_t patience_ns_;  // 0: no questions, no reports
   std::vector<Wait*> waits_;
   Notice received_;
   client::RequestHandle receive_ = 0;
@@ -122,7 +124,7 @@ class CallWatch {
   std::deque<Sent> sent_;     // not over
 };
 
-// "1, 2 and 5"; long lists end with how many more there are.
+// Returns "1, 2 and 5"; long lists end with the number of ranks left out.
 std::string RankList(const std::vector<int>& ranks);
 
 }  // namespace ferry::mpi

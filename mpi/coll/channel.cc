@@ -307,8 +307,8 @@ bool Channel::StepComparisons() {
   return any;
 }
 
-// Goes on until nothing more happens: an operation that a step has begun may be over at once, and
-// nobody would say so.
+// Goes on until nothing more happens: an operation that a step has begun may be over at once,
+// without a notice.
 void Channel::AdvanceLocked() {
   do {
     while (runner_.Advance()) {

@@ -1,7 +1,7 @@
-// A communicator's collectives run on its channel. If its ranks share a node, blocking ones use its
-// board, and nonblocking ones another (board_queue.h). If some of them share a node, blocking ones
-// may go in two levels (coll/levels). All others use its messages, its runner, and the
-// schedules that earlier calls have made.
+// The channel carries out a communicator's collectives. If the ranks share a node, blocking
+// collectives use the channel's board, and nonblocking ones another (board_queue.h). If some of
+// them share a node, blocking collectives may go in two levels (coll/levels). All others use the
+// channel's messages, its runner, and the schedules that earlier calls have made.
 //
 // Calling thread: any that the thread level allows; a channel's own lock keeps them apart once
 // several threads may call.
@@ -43,12 +43,13 @@ struct ProgramRun {
 class Comparison;
 struct CallDescription;
 
-// What a program sees of a run that failed (with another code than kOk): class and sentence.
+// Returns the error class and text that a program gets for a run that failed (with another code
+// than kOk).
 Failure DescribeFailedRun(const collective::RunFailure& failure);
 
 class Channel : public Comm::Extension, public Watched {
  public:
-  // The communicator's, made at the first call.
+  // Returns the communicator's channel, made at the first call.
   static Channel& Of(Comm& comm) {
     Comm::Extension* const extension = comm.extension();
     return extension != nullptr ? static_cast<Channel&>(*extension) : MakeFor(comm);
@@ -56,23 +57,24 @@ class Channel : public Comm::Extension, public Watched {
   explicit Channel(const Comm& comm);
   ~Channel() override;
 
-  // This process among the ranks of problems.
+  // This process's number among the ranks of problems.
   int self() const { return messenger_.self(); }
   int size() const { return messenger_.size(); }
-  // The rank in the job of one of them.
+  // Returns the rank in the job of one of those ranks.
   int WorldRank(int peer) const { return messenger_.WorldRank(peer); }
 
-  // To be called at the beginning of each blocking call; `call` is the function.
+  // Names the blocking call that begins; `call` is the MPI function. To be called by each blocking
+  // call.
   void Name(const char* call) { watch_.SetBlockingCall({calls_++, call}); }
-  // To be called in each blocking call in which all ranks take part, even if it is in vain; where
-  // they compare their calls, only once they have found that they belong together. May block: the
-  // ranks make their board then.
+  // Counts a blocking call, at one of which the ranks make their board; so it may block. To be
+  // called in each blocking call in which all ranks take part, even if it is in vain; where ranks
+  // compare their calls, only once they have found that they belong together.
   void Enter() {
     if (++entered_ == kBoardCall && boards_ != Boards::kNone) [[unlikely]] {
       MakeBoard();
     }
   }
-  // The same for a call that does not block and is not persistent. Does not block.
+  // Counts a nonblocking call that is not persistent. Does not block.
   void EnterNonblocking() { ++entered_nonblocking_; }
   // Returns the number of such a call among those that Name counts.
   uint64_t CountCall() { return calls_++; }
@@ -80,11 +82,11 @@ class Channel : public Comm::Extension, public Watched {
   // `number`: of TakeNumber, or kNoNumber.
   void Run(collective::Problem* problem, const collective::Binding& binding,
            collective::RunFailure* failure, uint32_t number = kNoNumber);
-  // In place of Run: this rank cannot go through with it, and tells those who wait for it on the
-  // board. It counts as one of the calls that take numbers all the same, once there are boards in
-  // several nodes.
+  // Gives a call up, in place of Run: this rank cannot go through with it, and tells the ranks that
+  // wait for it on the board. Once there are boards in several nodes, the call takes a number all
+  // the same.
   void Renounce();
-  // The same in place of StartNonblocking. Something may be under way then.
+  // Gives a call up in place of StartNonblocking. Other runs may be under way afterwards.
   void RenounceNonblocking();
 
   // If ranks compare their calls (ComparesCalls), each call takes a number of the channel, even if
@@ -96,7 +98,7 @@ class Channel : public Comm::Extension, public Watched {
   // if the calls belong together.
   std::shared_ptr<Comparison> Compare(CallDescription own, uint32_t number, bool persistent,
                                       std::function<void()> go_on);
-  // Blocks until it is done.
+  // Blocks until the run is done.
   template <typename Run>  // as Advance
   void Await(const Run& run) {
     struct Waiting {
@@ -111,19 +113,20 @@ class Channel : public Comm::Extension, public Watched {
         },
         &waiting);
   }
-  // Waits until done(argument), which Advance brings about, for `call`, and tells of long waits.
+  // Waits for `call` until done(argument) is true, which calls Advance, and reports long waits.
   void AwaitCall(const CallWatch::Call& call, bool (*done)(void*), void* argument);
 
-  // The same in parts, for what does not block. A run that was taken is given back when it is done.
+  // The parts of Run, for calls that do not block. A run that was taken is given back when it is
+  // done.
   using Taken = collective::KeptRuns::Taken;
   Taken Take(const collective::Problem& problem);
   void GiveBack(Taken taken);
-  // A call that is neither persistent nor compared. `started`, and what it names, stay until it is
-  // done.
+  // Starts a call that is neither persistent nor compared. `started`, and the objects that it
+  // names, stay until it is done.
   struct Started;
   void StartNonblocking(Started* started, collective::Problem* problem,
                         const collective::Binding& binding);
-  // For `go_on` of Compare.
+  // Starts a run in `go_on` of Compare, which holds the channel's lock.
   void StartLocked(collective::CollectiveRun* run, const collective::Binding& binding,
                    uint32_t number) {
     runner_.Start(run, binding, number);
@@ -134,34 +137,34 @@ class Channel : public Comm::Extension, public Watched {
                        uint32_t number);
   // Takes `count` such numbers in a row, for an operation that consists of several runs: *first,
   // and those that UnitNumber finds. Numbers come round again. MPI_ERR_OTHER: an operation of this
-  // rank has some of these yet; ranks stay in step all the same.
+  // rank still has some of these; ranks stay in step all the same.
   static constexpr uint32_t kUnitNumbers = 1U << 16;
   Failure TakeUnitNumbers(uint32_t count, uint32_t* first);
   void GiveBackUnitNumbers(uint32_t first, uint32_t count);
   static uint32_t UnitNumber(uint32_t first, uint32_t unit);
-  // Starts one of several runs, after which Advance is to come. `before`: as of Runner::Start.
+  // Starts one of several runs; the caller calls Advance afterwards. `before`: as of Runner::Start.
   void StartUnit(collective::CollectiveRun* run, const collective::Binding& binding,
                  uint32_t number, const collective::RunFailure& before);
-  // This rank's schedule for a problem, by the algorithm that all ranks choose.
+  // Returns this rank's schedule for a problem, by the algorithm that all ranks choose.
   collective::Schedule MakeSchedule(const collective::Problem& problem) const;
-  // The same for queues (QueueTable).
+  // Returns this rank's schedule for a problem on a queue (QueueTable).
   collective::Schedule MakeScheduleOfQueue(const collective::Problem& problem) const;
-  // A run that nobody else takes. It is given back when it is done.
+  // Makes a run of the schedule that no other operation takes. It is given back when it is done.
   std::unique_ptr<collective::CollectiveRun> Prepare(
       std::shared_ptr<const collective::Schedule> schedule);
   void GiveBack(std::unique_ptr<collective::CollectiveRun> run);
   // Names a rank that has died, where a failure may be the consequence.
   void BlameTheDead(collective::RunFailure* failure) const;
-  // A rank that has died, and how; if none has, one that has left (kNotFound). -1: all are there,
-  // as far as is known.
+  // Returns a rank that has died, and sets *how; if none has, one that has left (kNotFound). -1: no
+  // rank is known to be gone.
   int FindDead(ErrorCode* how) const;
-  // For a run of whose ranks one has died: it waits for none of the others any more, for they may
-  // have given up without a message. What cannot be cancelled ends by itself.
+  // Gives up a run of whose ranks one has died: it waits for none of the others any more, which may
+  // have given up without a message. Messages that cannot be cancelled end by themselves.
   void GiveUp(collective::CollectiveRun* run);
-  // Starts one that is matched; returns what StreamQueues::StartProgram says. `run` stays until it
-  // is done.
+  // Starts a matched collective; returns the status of StreamQueues::StartProgram. `run` stays
+  // until it is done.
   Status StartProgram(ProgramRun* run);
-  // Does what can be done without waiting. Returns whether the run is done.
+  // Carries the run on as far as it goes without waiting. Returns true once the run is done.
   template <typename Run>  // CollectiveRun, Started, ProgramRun, Comparison
   bool Advance(const Run& run) {
     const auto lock = Lock();
@@ -171,7 +174,7 @@ class Channel : public Comm::Extension, public Watched {
     }
     return run.is_done();
   }
-  // While it exists, a thread of the program does that again and again.
+  // While it exists, a thread of the program calls Advance again and again.
   class Waiting {
    public:
     explicit Waiting(Channel* channel) : channel_(*channel) { channel_.waiting_++; }
@@ -182,31 +185,31 @@ class Channel : public Comm::Extension, public Watched {
    private:
     Channel& channel_;
   };
-  // For one thread: whether the program has, since the last question.
+  // Returns true if the program has called Advance since the last question. For one thread.
   bool IsLookedAfter() override {
     const uint64_t looks = looks_.load(std::memory_order_relaxed);
     return std::exchange(seen_looks_, looks) != looks || waiting_ != 0;
   }
-  // Whether something is under way.
+  // Returns true if an operation is under way.
   bool IsBusy() override {
     const auto lock = Lock();
     return IsBusyLocked();
   }
-  // At the end, when nobody advances the channel any more: gives up the making of the board for
-  // nonblocking calls, and the comparisons of calls that have failed, which other ranks may never
-  // have come to.
+  // Gives up, at the end, when no thread advances the channel any more, the making of the board for
+  // nonblocking calls, and the comparisons of calls that have failed, to which other ranks may
+  // never have come.
   void Abandon() override;
-  // As Advance, for all that is under way.
+  // Carries on all operations under way, as Advance does for one run.
   Progress AdvanceAll() override;
 
  private:
   friend class Comparison;
 
-  // The blocking or nonblocking call that makes the board: one that is used less is not worth its
-  // memory.
+  // The number of the blocking or nonblocking call that makes the board: a board that is used less
+  // is not worth its memory.
   static constexpr uint64_t kBoardCall = 4;
 
-  // Those that blocking calls may have: one for all ranks, or one in each node with several.
+  // The boards that blocking calls may have: one for all ranks, or one in each node with several.
   enum class Boards : uint8_t { kNone, kOne, kInEachNode };
   // Parts of a collective with one number.
   class Parts;
@@ -233,9 +236,9 @@ class Channel : public Comm::Extension, public Watched {
   static std::vector<int> NodesOf(const collective::FrontMessenger& messenger);
 
   const Comm& comm_;
-  // Counts blocking calls, of which there is one at a time.
+  // Blocking calls so far, of which there is one at a time.
   uint64_t entered_ = 0;
-  uint64_t calls_ = 0;  // of all that are not persistent; two threads do not call at a time
+  uint64_t calls_ = 0;  // all calls that are not persistent; made by one thread at a time
   Boards boards_ = Boards::kNone;
   std::unique_ptr<NodeBoard> board_;               // null: there is none, or none yet
   std::unique_ptr<collective::TwoLevels> levels_;  // from when there may be boards in each node
@@ -257,9 +260,9 @@ class Channel : public Comm::Extension, public Watched {
   std::vector<bool> taken_units_;  // by number; empty until the first are taken
 };
 
-// A start of a collective that does not block: on the board, or by messages.
+// A start of a nonblocking collective: on the board, or by messages.
 struct Channel::Started : BoardCall {
-  Taken taken;  // by messages, from when that is known
+  Taken taken;  // once the call is known to go by messages
   uint32_t message_number = 0;
   bool is_on_board = false;
 

@@ -22,7 +22,7 @@
 namespace ferry::mpi {
 
 struct BlockArguments {
-  void* address = nullptr;  // what the datatype's displacements count from
+  void* address = nullptr;  // origin of the datatype's displacements
   int64_t count = 0;
   const Datatype* type = nullptr;
 };
@@ -33,18 +33,19 @@ collective::DataRecord RecordOf(int64_t count, const Datatype& type);
 // A program's buffer in a collective, as one run of bytes with blocks at offsets.
 //
 // Where the program's elements lie next to each other (or its blocks are such runs), the memory
-// itself is used. Otherwise, and where a CPU has to reduce what only streams reach, a packed copy
-// stands in: only what the collective reads is copied in, only what it gives is copied out. Copying
-// blocks while it copies.
+// itself is used. Otherwise, and where a CPU has to reduce data that only streams reach, a packed
+// copy stands in: only data that the collective reads are copied in, only its results are copied
+// out. The copies block.
 class CollectiveBuffer {
  public:
-  // `count` elements in a row. `on_host`: CPUs must be able to load from it. MPI_ERR_NO_MEM.
+  // Sets a buffer of `count` elements in a row. `on_host`: CPUs must be able to load from it.
+  // MPI_ERR_NO_MEM.
   Failure Set(void* address, int64_t count, const Datatype& type, bool on_host);
-  // One block each; fills in where they lie.
+  // Sets a buffer of one block for each rank; fills in the blocks' places.
   Failure Set(const std::vector<BlockArguments>& blocks, std::vector<collective::Block>* places,
               bool on_host = false);
 
-  // Before Set: a copy stands in at any rate.
+  // Makes a copy stand in at any rate. To be called before Set.
   void KeepApart() { is_apart_ = true; }
 
   // Records for ranks to compare: of one of `times` equal parts of the first form; of each block of
@@ -56,16 +57,16 @@ class CollectiveBuffer {
 
   // Null if there are no bytes.
   void* base() const { return base_; }
-  // Whether a copy stands in for the program's memory.
+  // Returns true if a copy stands in for the program's memory.
   bool is_copy() const { return copy_ != nullptr; }
-  // Whether only streams reach the program's memory that a copy stands in for.
+  // Returns true if a copy stands in for memory of the program that only streams reach.
   bool is_by_stream() const { return is_by_stream_; }
   // The copies that Fetch(first, count) and Deliver consist of, for streams to do.
   std::vector<gpu::StridedCopy> FetchCopies(int64_t first, int64_t count) const;
   std::vector<gpu::StridedCopy> DeliverCopies() const;
-  // Before the collective starts: brings elements or blocks [first, first + count) into the copy.
+  // Copies elements or blocks [first, first + count) into the copy, before the collective starts.
   Failure Fetch(int64_t first, int64_t count);
-  // After it: takes them out of the copy, to the program's memory.
+  // Copies the results out of the copy, to the program's memory, after the collective.
   Failure Deliver();
 
  private:
@@ -85,12 +86,12 @@ class CollectiveBuffer {
   std::unique_ptr<char, Free> copy_;  // null: the program's memory is used
   bool is_by_stream_ = false;
   bool is_apart_ = false;
-  std::vector<Piece> pieces_;  // what the copy consists of
+  std::vector<Piece> pieces_;  // the parts of the copy
   BlockArguments run_;         // of the first form
   std::vector<collective::DataRecord> block_records_;
 };
 
-// Which elements or blocks of a buffer the collective reads.
+// The elements or blocks of a buffer that the collective reads.
 struct Portion {
   int64_t first = 0;
   int64_t count = 0;
@@ -102,21 +103,22 @@ struct CollectiveOperation {
   CollectiveBuffer output;
   Portion input_read;
   Portion output_read;
-  bool delivers = true;  // the output is this rank's to have
+  bool delivers = true;  // this rank gets the output
   bool reduces = false;
   OpReducer reducer;
-  int device = collective::kHostMemory;  // what reduces
+  int device = collective::kHostMemory;  // the device that reduces
   const char* call_name = "";
-  // A unit of partitions: its result lies where others' contributions are read, and is put there
-  // when they all are over.
+  // For a unit of partitions: its result lies where others' contributions are read, and is put
+  // there when they all are over.
   bool holds_result = false;
-  std::string cut;  // of a partitioned one: into what, for ranks to compare
+  std::string cut;  // the units of a partitioned one, for ranks to compare
   std::unique_ptr<CallDescription> description;  // where ranks compare their calls
   uint32_t number = Channel::kNoNumber;          // of the channel's, there
 
-  // Brings in what is read, where copies stand in for the program's buffers.
+  // Copies the data that are read, where copies stand in for the program's buffers.
   Failure Fetch() { return input.is_copy() || output.is_copy() ? FetchCopies() : Failure(); }
-  // Prepares a run of its own, which tells the others if that fails, and Finish the program.
+  // Fetches for a run of its own. If that fails, the run tells the other ranks, and Finish the
+  // program.
   void FetchForRun() {
     if (input.is_copy() || output.is_copy()) {
       fetched_ = FetchCopies();
@@ -126,7 +128,7 @@ struct CollectiveOperation {
     return {input.base(), output.base(), reduces ? &reducer : nullptr, device,
             fetched_.ok() ? nullptr : &NotFetched()};
   }
-  // After the run: puts the result where the program wants it, or says what went wrong.
+  // Puts the result, after the run, where the program wants it, or returns the failure.
   Failure Finish(const collective::RunFailure& failure) {
     return failure.code == ErrorCode::kOk && !output.is_copy() ? Failure() : FinishCopies(failure);
   }

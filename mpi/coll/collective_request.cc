@@ -58,7 +58,7 @@ void CollectiveRequest::BeginRun() {
   }
 }
 
-// Whether there is no comparison under way any more.
+// Returns true once no comparison is under way any more.
 bool CollectiveRequest::HasCompared() {
   return comparison_ == nullptr || channel_.Advance(*comparison_);
 }

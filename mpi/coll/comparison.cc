@@ -53,8 +53,8 @@ void Comparison::Gather(const void* own, size_t bytes, void* all) {
   channel_->runner_.Start(taken_.run(), {.input = own, .output = all}, number);
 }
 
-// Whether the run that Gather began is over and went well. If it is over and failed, the comparison
-// is over, too.
+// Returns true if the run that Gather began is over and went well. If it is over and failed, the
+// comparison is over, too.
 bool Comparison::HasGathered() {
   if (!taken_.run()->is_done()) {
     return false;

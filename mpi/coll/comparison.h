@@ -3,8 +3,8 @@
 // ranks have data of their own for each other, the lists of these, too. So all ranks find the same
 // difference.
 //
-// Once begun, a channel carries it on with everything else that is under way on it.
-// Calling thread: as the channel's.
+// Once begun, a channel carries a comparison on with its other operations. Calling thread: as the
+// channel's.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ class Comparison {
              std::function<void()> go_on);
 
   bool is_done() const { return phase_ == Phase::kOver; }
-  // Once it is done: what the call fails with.
+  // Returns the failure of the call, once the comparison is done.
   const Failure& failure() const { return failure_; }
 
  private:
@@ -42,10 +42,10 @@ class Comparison {
   enum class Phase { kBegin, kCalls, kLists, kOver };
   static constexpr int kPhases = 2;  // with messages
 
-  // What it waits for, once Step has begun it.
+  // Returns the run that the comparison waits for, once Step has begun it.
   collective::CollectiveRun* run() const { return taken_.run(); }
 
-  // Does what can be done. Returns whether anything was. Under the channel's lock.
+  // Goes on as far as it can. Returns true if it did anything. Called under the channel's lock.
   bool Step();
   void Gather(const void* own, size_t bytes, void* all);
   bool HasGathered();

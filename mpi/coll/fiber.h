@@ -4,7 +4,7 @@
 // So code that waits can be used where nothing may block: in place of waiting it suspends.
 //
 // Calling thread: any, one at a time; the body runs on the thread that resumes it, so it must not
-// suspend while it holds a lock, or the address of something that each thread has its own of.
+// suspend while it holds a lock, or the address of a thread-local object.
 #pragma once
 
 #include <boost/context/fiber.hpp>
@@ -24,12 +24,11 @@ class Fiber {
 
   // Runs the body until it suspends. Not to be called by the body.
   void Resume();
-  // By the body: makes Resume return.
+  // Makes Resume return. Called by the body.
   void Suspend();
 
  private:
-  // What sanitizers are to know of a switch, told on the side that leaves and on the one that
-  // comes.
+  // Tell sanitizers of a switch of stacks, on the side that leaves and on the one that comes.
   void LeaveOutside();
   void ComeInside();
   void LeaveInside(bool for_good);
@@ -38,7 +37,7 @@ class Fiber {
   const std::function<void()> body_;
   boost::context::stack_context stack_;
   boost::context::fiber inside_;   // the body, while it is suspended
-  boost::context::fiber outside_;  // whoever has resumed it, while it runs
+  boost::context::fiber outside_;  // the caller of Resume, while the body runs
   // Sanitizers' names for the two, and AddressSanitizer's for the stack outside.
   void* sanitizer_inside_ = nullptr;
   void* sanitizer_outside_ = nullptr;

@@ -20,12 +20,13 @@
 namespace ferry::mpi {
 namespace {
 
-// While collectives are under way it looks so often whether the program leaves them alone, and goes
-// to rest after so many looks at nothing. So a program that starts one and soon waits for it does
-// not pay for the waking of a thread, nor for its company.
+// While collectives are under way, the time between the thread's checks that the program carries
+// them on; and the number of checks that find none under way after which it goes to rest. So a
+// program that starts one and soon waits for it does not pay for the waking of a thread, nor for
+// its company.
 constexpr std::chrono::microseconds kLookEvery(200);
 constexpr uint32_t kIdleLooks = 20;
-// The same of what WaitFor does not hear of, while it waits for other things.
+// The time between looks at operations whose events do not wake WaitFor, while it waits for others.
 constexpr uint64_t kUnannouncedEveryNs = 200'000;
 
 class Helper {
@@ -169,7 +170,7 @@ class Helper {
       is_over = is_over || is_unannounced_new_ || is_stopping_;
     }
     if (has_ended) {
-      front_end->peers->WakeThreads();  // somebody may be waiting for just that
+      front_end->peers->WakeThreads();  // a thread may wait for just that
     }
     return is_over;
   }

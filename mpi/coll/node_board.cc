@@ -139,7 +139,7 @@ std::unique_ptr<NodeBoard> NodeBoard::MakeTogether(const RankSet& members, Line*
   }
   if (!agreed) {
     if (memory.own != nullptr) {
-      (void)front_end->memory->FreeMemory(memory.own);  // nobody has written to it
+      (void)front_end->memory->FreeMemory(memory.own);  // no rank has written to it
     }
     return nullptr;
   }

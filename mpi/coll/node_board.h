@@ -2,7 +2,7 @@
 // back once all have left it.
 //
 // Calling thread: that of a collective on the communicator, one at a time. SetUp blocks, unless it
-// is told how not to.
+// is given Pauses.
 #pragma once
 
 #include <cstddef>
@@ -24,21 +24,22 @@
 
 namespace ferry::mpi {
 
-// What a board whose collectives do not block does in place of that; else empty.
+// Functions that a board whose collectives do not block calls in place of blocking; empty for other
+// boards.
 struct Pauses {
   std::function<void()> pause;
   std::function<bool()> may_spin;  // NodeLink::MaySpin
   std::function<bool()> is_awake;  // NodeLink::IsAwake
 };
 
-// How its members reach each other, by libferry. Calling thread: see board/node_link.h.
+// The members' link, by libferry. Calling thread: see board/node_link.h.
 class CommLink : public collective::FrontLink {
  public:
   // `world_ranks`: the members' ranks in the job.
   CommLink(std::vector<int> world_ranks, Pauses pauses);
 
-  // From now on `watch`, which outlives it, tells of long waits. `board`: that of all ranks, on
-  // which those who are late are seen; null: there is none.
+  // Makes `watch`, which outlives this link, report long waits from now on. `board`: that of all
+  // ranks, on which late ranks can be seen; null: there is none.
   void SetWatch(CallWatch* watch, const collective::Board* board) {
     watch_ = watch;
     board_ = board;
@@ -65,19 +66,19 @@ class CommLink : public collective::FrontLink {
 
 class NodeBoard {
  public:
-  // A board of `members`, some or all of the communicator's ranks, which share this one's node.
-  // Collective over them. Null, on all of them, if one could not, and on those that a message
-  // failed to or from. `watch`, which outlives it, tells of long waits.
+  // Makes a board of `members`, some or all of the communicator's ranks, which share this one's
+  // node. Collective over them. Null on all of them if one could not take part, and on those to or
+  // from which a message failed. `watch`, which outlives the board, reports long waits.
   static std::unique_ptr<NodeBoard> SetUp(const Comm& comm, const std::vector<int>& members,
                                           CallWatch* watch);
-  // The same for a board of all ranks whose collectives do not block; nor does this. Such boards
+  // Makes a board of all ranks whose collectives do not block; nor does this function. Such boards
   // are made by messages of their own.
   static std::unique_ptr<NodeBoard> SetUp(const Comm& comm, Pauses pauses);
   ~NodeBoard();
 
   collective::Board& board() { return board_; }
   const collective::BoardLimits& limits() const { return limits_; }
-  // Whether Run may carry the problem out; the same on all ranks.
+  // Returns true if Run may carry the problem out; alike on all ranks.
   bool CanRun(const collective::Problem& problem) const { return CanRunOnBoard(problem, limits_); }
   // Carries the problem out, as the communicator's collective `number`. Blocks.
   collective::BoardResult Run(uint64_t number, const collective::Problem& problem,
@@ -99,7 +100,7 @@ class NodeBoard {
 
   NodeBoard(std::vector<int> world_ranks, int self, Memory memory,
             const collective::BoardShape& shape, const Facts& facts, Pauses pauses);
-  // `members`: those of the line, of the world.
+  // `members`: the members of the line, as ranks of the world.
   static std::unique_ptr<NodeBoard> MakeTogether(const RankSet& members, Line* line, Pauses pauses);
 
   const Memory memory_;

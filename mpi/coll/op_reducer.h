@@ -22,7 +22,7 @@ class OpReducer : public collective::Reducer {
   OpReducer() = default;
   // `op` has passed Check with `type`. Both outlive it, unless Keep is called.
   OpReducer(const Op& op, const Datatype& type) : op_(&op), type_(&type) {}
-  // From now on they live as long as it does.
+  // Keeps the operation and the datatype alive as long as this object.
   void Keep() {
     kept_op_ = Ref<const Op>::Share(op_);
     kept_type_ = Ref<const Datatype>::Share(type_);
@@ -31,18 +31,18 @@ class OpReducer : public collective::Reducer {
   const Op& op() const { return *op_; }
   const Datatype& type() const { return *type_; }
 
-  // Whether a thread that knows nothing of the library's locks may call Reduce: no handle has to be
-  // lent to a program's own function.
+  // Returns true if a thread that knows nothing of the library's locks may call Reduce: no handle
+  // has to be lent to a program's own function.
   bool MayRunAnywhere() const { return op_->IsPredefined() || type_->handle() != nullptr; }
 
-  // The device that had better reduce `count` elements of these buffers (by the addresses that
-  // MPI's displacements count from; null: there is none), or kHostMemory. If there is one, Reduce
-  // takes its memory too from now on, and leaves to it what lies there. It is one that has all
-  // buffers in its memory, as a kernel of Ferry's wants them, and enough elements to be worth it.
+  // Returns the device that had better reduce `count` elements of these buffers (by the addresses
+  // that MPI's displacements count from; null: no buffer), or kHostMemory. That device has all
+  // buffers in its memory, as a kernel of Ferry's wants them, and there are enough elements to be
+  // worth it. From then on Reduce takes memory of the device, too, and leaves it to the device.
   int ChooseDevice(std::initializer_list<const void*> buffers, int64_t count);
 
-  // The reduction that Reduce would have the device do, for a stream to do. ChooseDevice has found
-  // one.
+  // Returns the reduction that Reduce would ask of the device, for a stream to carry out.
+  // ChooseDevice must have found a device.
   gpu::Reduction OnDevice(const void* left, const void* right, void* to, size_t count) const {
     return {to, left, right, count, on_device_->type, on_device_->op};
   }

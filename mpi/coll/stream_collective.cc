@@ -96,7 +96,8 @@ std::byte* StreamCollective::Address(const Range& range) const {
 
 // ---- A copy of the output that the network reaches ----------------------------------------------
 
-// Whether it receives from another node, into the output, what it sends on to one.
+// Returns true if the collective receives data from another node into the output, and sends output
+// data to one.
 bool StreamCollective::PassesOutputOn() const {
   const auto touches = [this](const Step& step, StepKind kind, const Range& range) {
     return step.kind == kind && range.place == Place::kOutput && range.size_bytes != 0 &&
@@ -131,7 +132,7 @@ Failure StreamCollective::MakeStandIn() {
   return {};
 }
 
-// What is read of the output before the collective writes it is this rank's own block, in place.
+// Before the collective writes the output, it reads only this rank's own block there, in place.
 void StreamCollective::AddStandInCopies(bool fetches) {
   if (stand_in_ == nullptr) {
     return;
@@ -250,8 +251,8 @@ Failure StreamCollective::AddMoves(const CollectiveBuffer& buffer, const char* w
   return {};
 }
 
-// Whether the device has a kernel for such copies, and reaches both ends. It does not reach a copy
-// for which the heap had no room. To find out, packs one byte, which the start does again.
+// Returns true if the device has a kernel for such copies, and reaches both ends. It does not reach
+// a copy for which the heap had no room. To find out, packs one byte, which the start does again.
 bool StreamCollective::AreCopiedByKernels(const gpu::StridedCopy& copy) {
   return front_end->one_sided->LocateHere(copy.packed, 1).region != 0 &&
          front_end->memory->CopyStrided({copy.blocks, copy.packed, 1, 1, 0, true}).ok();

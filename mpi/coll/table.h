@@ -17,23 +17,25 @@ namespace ferry::mpi {
 
 // Calling thread: any, once AgreeOnCollectiveTable has returned.
 const collective::SelectionTable& CollectiveTable();
-// Whether ranks compare their calls of a collective before they carry it out (option mpi_check).
+// Returns true if ranks compare their calls of a collective before they carry it out (option
+// mpi_check).
 bool ComparesCalls();
-// Whether collectives on queues are chained in the nodes' NICs (option deferred_work_entries, of
-// rank 0's ferryd): their messages between nodes then go by the NICs, and follow each other there.
+// Returns true if collectives on queues are chained in the nodes' NICs (option
+// deferred_work_entries, of rank 0's ferryd): their messages between nodes then go by the NICs, and
+// follow each other there.
 bool ChainsInNics();
-// The table of matched collectives: where NICs chain them, that of CollectiveTable with algorithms
-// for it behind the rules of options.
+// Returns the table of matched collectives: where NICs chain them, that of CollectiveTable with
+// algorithms for chains behind the rules of options.
 const collective::SelectionTable& QueueTable();
 
-// Collective over all ranks of the job, once, between joining it and the first communicator.
-// Blocks. If rank 0's options are wrong it fails on all ranks, with MPI_ERR_OTHER and rank 0's
-// sentence.
+// Gives rank 0's table to all ranks. Collective over the job, once, between joining it and the
+// first communicator. Blocks. If rank 0's options are wrong it fails on all ranks, with
+// MPI_ERR_OTHER and rank 0's error text.
 Failure AgreeOnCollectiveTable();
 
-// The rules of these options, those of collective_algorithms first. Blocks on reading the file.
-// Fails with the system's error if it cannot be read; kConfiguration says what is wrong, with the
-// line of the file or the name of the variable.
+// Returns the rules of these options, those of collective_algorithms first. Blocks on reading the
+// file. Fails with the system's error if it cannot be read; kConfiguration says what is wrong, with
+// the line of the file or the name of the variable.
 StatusOr<std::vector<collective::SelectionRule>> RulesOf(const config::Options& options);
 
 }  // namespace ferry::mpi

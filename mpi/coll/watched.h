@@ -1,25 +1,26 @@
-// What the library's thread carries on while the program leaves it alone (helper.h).
+// Operations that the library's thread carries on while the program does not (helper.h).
 //
-// Calling thread: that one, but for what an implementation says. Nothing blocks.
+// Calling thread: that one, unless an implementation says otherwise. Nothing blocks.
 #pragma once
 
 namespace ferry::mpi {
 
 class Watched {
  public:
-  // Whether something is under way.
+  // Returns true if an operation is under way.
   virtual bool IsBusy() = 0;
-  // Whether the program has carried it on by itself, since the last question.
+  // Returns true if the program has carried the operations on by itself since the last question.
   virtual bool IsLookedAfter() = 0;
-  // Does what can be done without waiting.
+  // Carries the operations on as far as they go without waiting.
   struct Progress {
-    bool is_busy = false;    // something is under way still
-    bool has_ended = false;  // something is over that was not: threads may wait for just that
+    bool is_busy = false;    // an operation is still under way
+    bool has_ended = false;  // an operation has ended: threads may wait for just that one
   };
   virtual Progress AdvanceAll() = 0;
-  // At the end, when nobody advances it any more.
+  // Gives the operations up, at the end, when no thread carries them on any more.
   virtual void Abandon() = 0;
-  // Whether NodePeers::WaitFor hears of what it waits for; else it is looked at now and then.
+  // Returns true if NodePeers::WaitFor is woken by the events that the operations wait for; else
+  // the thread looks at them now and then.
   virtual bool IsAnnounced() const { return true; }
 
  protected:

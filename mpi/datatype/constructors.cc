@@ -74,9 +74,9 @@ class Maker {
   }
   void set_committed() { made_->committed = true; }
 
-  // The datatype, or why the shape is none.
+  // Returns the datatype, or why the shape is none.
   MadeDatatype Finish(Shape shape);
-  // The same for shapes of one old type, whose parts follow from the size.
+  // Returns the datatype of a shape of one old type, whose parts follow from the size.
   MadeDatatype FinishOf(Shape shape, Datatype& old);
 
  private:
@@ -128,10 +128,10 @@ MadeDatatype Maker::FinishOf(Shape shape, Datatype& old) {
 
 // ---- Blocks -------------------------------------------------------------------------------------
 
-// Whether any number of elements in a row are one run of bytes.
+// Returns true if any number of elements in a row are one run of bytes.
 bool IsRun(const Datatype& type) { return type.IsDense(2) && !type.shape().marks; }
 
-// Blocks of `length_of(i)` elements at `displacements[i] * unit` bytes.
+// Returns the shape of blocks of `length_of(i)` elements at `displacements[i] * unit` bytes.
 template <typename LengthOf>
 Shape JoinBlocks(Maker& maker, const Datatype& old, LengthOf&& length_of,
                  const Counts& displacements, int64_t unit) {
@@ -162,7 +162,7 @@ Shape JoinBlocks(Maker& maker, const Datatype& old, LengthOf&& length_of,
   return joiner.Join();
 }
 
-// The same for blocks of one length.
+// Returns the shape of blocks of one length, as JoinBlocks does.
 Shape JoinEqualBlocks(Maker& maker, const Datatype& old, int64_t length,
                       const Counts& displacements, int64_t unit) {
   if (!IsRun(old)) {

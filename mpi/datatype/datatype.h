@@ -1,12 +1,12 @@
-// An MPI datatype: where the data of one element lies, how it was made, and how to move elements to
-// and from a packed stream (MPI 5.0, chapter 5).
+// An MPI datatype: the layout of one element's data, the call that made it, and functions that move
+// elements to and from a packed stream (MPI 5.0, chapter 5).
 //
 // A datatype does not change once it is made, but for its name, its handle and whether it is
-// committed. It keeps the datatypes that it was made of, and so their layouts, alive. How it is to
-// be walked is worked out by its constructor (constructors.h), in time proportional to the
+// committed. It keeps the datatypes that it was made of, and so their layouts, alive. Its
+// constructor (constructors.h) works out how it is to be walked, in time proportional to the
 // constructor's own arguments: MPI_Type_commit has nothing left to do.
 //
-// Units: bytes. Buffers are host memory here; ForEachRun serves those who copy other memory. A
+// Units: bytes. Buffers are host memory here; ForEachRun serves code that copies other memory. A
 // buffer may be null where displacements are addresses (MPI_BOTTOM). "Packed" is the data without
 // gaps, in the machine's own representation. Calling thread: any, but set_name and set_handle are
 // for the caller to order. Blocks: never.
@@ -32,7 +32,7 @@ namespace ferry::mpi {
 
 class Datatype;
 
-// How a datatype was made (MPI 5.0, section 5.1.13).
+// The call by which a datatype was made (MPI 5.0, section 5.1.13).
 struct DatatypeContents {
   int combiner = MPI_COMBINER_NAMED;
   bool large = false;  // by a call whose counts are MPI_Count ("_c")
@@ -66,33 +66,33 @@ class Datatype : public Object {
   // The size of the data of one element.
   int64_t size_bytes() const { return shape().size_bytes(); }
   int64_t lower_bound() const { return lower_bound_; }
-  // From one element to the next.
+  // Returns the distance from one element to the next.
   int64_t extent() const { return extent_; }
   int64_t true_lower_bound() const { return shape().data.low; }
   int64_t true_extent() const { return shape().data.high - shape().data.low; }
 
   bool IsPredefined() const { return predefined_ != nullptr; }
-  // Its entry in the table; null: it is derived.
+  // Returns its entry in the table; null: it is derived.
   const BasicType* predefined() const { return predefined_; }
   void Commit() { committed_.store(true, std::memory_order_relaxed); }
   bool IsCommitted() const { return committed_.load(std::memory_order_relaxed); }
 
   const Signature& signature() const { return made_->signature; }
-  // The one predefined datatype that it is made of; null: there is none, or more than one.
+  // Returns the one predefined datatype that it is made of; null: there is none, or more than one.
   const BasicType* basic() const { return signature().basic; }
-  // How many of basic() an element has.
+  // Returns the number of basic() elements in one element.
   int64_t basics() const { return signature().basics; }
   const DatatypeContents& contents() const { return made_->contents; }
-  // The parts it is made of, in packed order. Empty: it is predefined, or empty.
+  // Returns the parts that it is made of, in packed order. Empty: it is predefined, or empty.
   const std::vector<Part>& parts() const { return made_->parts; }
   // For constructors.
   const Shape& shape() const { return made_->shape; }
-  // How many types lie one inside the other below this one.
+  // Returns the number of types that lie one inside the other below this one.
   int depth() const { return depth_; }
 
   std::string_view name() const { return name_; }
   void set_name(std::string_view name) { name_ = name; }
-  // For sentences: "the datatype MPI_INT"; most that programs make have no name.
+  // Returns "the datatype MPI_INT" for error texts; most datatypes that programs make have no name.
   std::string Text() const { return name_.empty() ? "the datatype" : "the datatype " + name_; }
   // The program's handle for it; null until the front end has given it a handle.
   MPI_Datatype handle() const { return handle_.load(std::memory_order_acquire); }
@@ -101,22 +101,22 @@ class Datatype : public Object {
 
   // ---- `count` elements, which lie an extent apart ----
 
-  // How many bytes they take packed. MPI_ERR_COUNT: count is negative, or a size or displacement
-  // does not fit into 63 bits. The calls below take such a count for granted.
+  // Returns the bytes that the elements take packed. MPI_ERR_COUNT: count is negative, or a size or
+  // displacement does not fit into 63 bits. The calls below require that there is no such error.
   Result<int64_t> PackedBytes(int64_t count) const;
-  // Whether they are one run of bytes, which begins at the true lower bound.
+  // Returns true if the elements are one run of bytes, which begins at the true lower bound.
   bool IsDense(int64_t count) const {
     return shape().layout.IsBlock() && (count <= 1 || extent_ == size_bytes());
   }
-  // Where their bytes lie, from the buffer on; [0, 0) if there are none.
+  // Returns the bounds of the elements' bytes, from the buffer on; [0, 0) if there are none.
   Bounds Span(int64_t count) const;
 
-  // Packed bytes [offset, offset + bytes) of what lies at `buffer`. Finding the place takes a
-  // division or a binary search for each level of the type; nothing before it is looked at.
+  // Copy packed bytes [offset, offset + bytes) of the elements at `buffer`. Finding the offset
+  // takes a division or a binary search for each level of the type; nothing before it is looked at.
   void Pack(const void* buffer, int64_t count, int64_t offset, int64_t bytes, void* packed) const;
   void Unpack(void* buffer, int64_t count, int64_t offset, int64_t bytes, const void* packed) const;
-  // callback(displacement from the buffer, length) for each piece of the same bytes, in packed
-  // order; pieces that follow each other in memory are one.
+  // Calls callback(displacement from the buffer, length) for each piece of the packed bytes
+  // [offset, offset + bytes), in packed order; pieces that follow each other in memory are one.
   template <typename Callback>
   void ForEachRun(int64_t count, int64_t offset, int64_t bytes, Callback&& callback) const {
     using Target = std::remove_reference_t<Callback>;

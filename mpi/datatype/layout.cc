@@ -7,8 +7,8 @@ namespace {
 
 using Kind = LayoutNode::Kind;
 
-// Whether two nodes describe the same bytes but for where they begin. Entries and bodies are
-// compared by address: equal ones are mostly the same.
+// Returns true if two nodes describe the same bytes but for where they begin. Entries and bodies
+// are compared by address: equal ones are mostly the same.
 bool SameShape(const LayoutNode& a, const LayoutNode& b) {
   if (a.kind != b.kind || a.size != b.size) {
     return false;
@@ -17,7 +17,7 @@ bool SameShape(const LayoutNode& a, const LayoutNode& b) {
          (a.count == b.count && a.stride == b.stride && a.body == b.body && a.blocks == b.blocks);
 }
 
-// Whether a loop that begins `stride` behind another one continues it.
+// Returns true if a loop that begins `stride` behind another one continues it.
 bool ContinuesAfter(const LayoutNode& loop, int64_t stride) {
   int64_t length = 0;
   return !__builtin_mul_overflow(loop.count, loop.stride, &length) && stride == length;

@@ -1,9 +1,10 @@
-// Where the bytes of one element of a datatype lie in memory, in the order in which they are
-// packed: a tree of loops and lists over contiguous runs, with what can be merged merged. A vector
-// of a million doubles is one loop; only irregular displacements take an entry each.
+// The places in memory of the bytes of one element of a datatype, in packed order: a tree of loops
+// and lists over contiguous runs, merged where possible. A vector of a million doubles is one loop;
+// only irregular displacements take an entry each.
 //
-// A node is a value. The LayoutStore in which it was made keeps what it points to (a loop's body,
-// the entries of a list). That does not change any more: several datatypes may share it.
+// A node is a value. The LayoutStore in which it was made keeps the data that it points to (a
+// loop's body, the entries of a list), which do not change any more: several datatypes may share
+// them.
 //
 // Units: bytes. Blocks: never. Calling thread: any for nodes; one at a time for a LayoutStore.
 // Nothing here checks for overflow: the constructors of Datatype have.
@@ -32,8 +33,8 @@ struct LayoutNode {
     kList,    // `count` nodes, `body[i]`, which begin at `begins[i]` of the packed stream
   };
   Kind kind = Kind::kBlock;
-  int64_t offset = 0;  // of all that the node describes, in memory
-  int64_t size = 0;    // of all that the node describes, packed
+  int64_t offset = 0;  // of the node's bytes, in memory
+  int64_t size = 0;    // of the node's bytes, packed
   int64_t count = 0;
   int64_t stride = 0;
   const LayoutNode* body = nullptr;
@@ -52,11 +53,11 @@ struct LayoutNode {
   }
 };
 
-// `count` times `body`, `stride` apart, as one node that may refer to `body`; simpler where loops
-// can be merged.
+// Returns `count` times `body`, `stride` apart, as one node that may refer to `body`; simpler where
+// loops can be merged.
 LayoutNode RepeatNode(const LayoutNode& body, int64_t count, int64_t stride);
 
-// `length` bytes in a row.
+// Returns a node of `length` bytes in a row.
 inline LayoutNode RunNode(int64_t displacement, int64_t length) {
   LayoutNode node;
   node.offset = displacement;
@@ -64,12 +65,12 @@ inline LayoutNode RunNode(int64_t displacement, int64_t length) {
   return node;
 }
 
-// The node, `displacement` further on in memory.
+// Returns the node, `displacement` further on in memory.
 LayoutNode MoveNode(LayoutNode node, int64_t displacement);
 
 // Nodes one after the other, merged where they touch. Empty ones are left out. As long as all of
-// them are runs of bytes, each takes as little room as it will for good: types of a million blocks
-// are made of them.
+// them are runs of bytes, each takes no more room than in the final layout: types of a million
+// blocks are made of them.
 class LayoutSequence {
  public:
   void Reserve(size_t nodes) { blocks_.reserve(nodes); }
@@ -80,7 +81,7 @@ class LayoutSequence {
       AddNode(node);
     }
   }
-  // Adds `length` bytes in a row.
+  // Adds a run of `length` bytes.
   void AddRun(int64_t displacement, int64_t length) {
     if (!nodes_.empty()) [[unlikely]] {
       AddNode(RunNode(displacement, length));
@@ -95,7 +96,8 @@ class LayoutSequence {
     size_ += length;
     end_ = displacement + length;
   }
-  // The same at base + displacement * unit for each of the displacements. length > 0.
+  // Adds `length` bytes in a row at base + displacement * unit for each of the displacements.
+  // length > 0.
   void AddRuns(const std::vector<int64_t>& displacements, int64_t base, int64_t unit,
                int64_t length);
 
@@ -116,9 +118,9 @@ class LayoutStore {
   LayoutStore(const LayoutStore&) = delete;
   LayoutStore& operator=(const LayoutStore&) = delete;
 
-  // Like RepeatNode, but the result does not refer to the argument.
+  // Returns the node of RepeatNode, but the result does not refer to the argument.
   LayoutNode Repeat(const LayoutNode& body, int64_t count, int64_t stride);
-  // The nodes of a LayoutSequence, made a loop where they are regular.
+  // Returns a node of a LayoutSequence's nodes: a loop where they are regular.
   LayoutNode Sequence(LayoutSequence sequence);
 
  private:
@@ -134,17 +136,17 @@ class LayoutStore {
 // ---- Moving the bytes that a layout describes ---------------------------------------------------
 //
 // `buffer` is what displacements count from. It may be null with displacements that are addresses
-// (MPI_BOTTOM). Host memory only; for other memory ForEachLayoutRun says what lies where. For this
+// (MPI_BOTTOM). Host memory only; for other memory ForEachLayoutRun gives the places. For this
 // folder: others use Datatype.
 
-// Packed bytes [offset, offset + bytes) of the layout, which it must have.
+// Copy packed bytes [offset, offset + bytes) of the layout, which it must have.
 void PackLayout(const LayoutNode& layout, const void* buffer, int64_t offset, int64_t bytes,
                 void* packed);
 void UnpackLayout(const LayoutNode& layout, void* buffer, int64_t offset, int64_t bytes,
                   const void* packed);
 
-// run(context, displacement, length) for each piece of the packed bytes [offset, offset + bytes),
-// in packed order; pieces that follow one another in memory are one.
+// Calls run(context, displacement, length) for each piece of the packed bytes [offset, offset +
+// bytes), in packed order; pieces that follow one another in memory are one.
 using LayoutRun = void (*)(void* context, int64_t displacement, int64_t length);
 void ForEachLayoutRun(const LayoutNode& layout, int64_t offset, int64_t bytes, LayoutRun run,
                       void* context);

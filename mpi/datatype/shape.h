@@ -2,8 +2,8 @@
 // bounds (MPI 5.0, section 5.1.6), all arithmetic checked.
 //
 // The bounds are kept apart: those of the data, and those that a user set
-// (MPI_Type_create_resized), which count alone where there are any. Rounding up to the alignment is
-// no part of what is composed: it is added once, for the whole.
+// (MPI_Type_create_resized), which count alone where there are any. Shapes are composed without
+// rounding up to the alignment, which is added once, for the whole.
 //
 // Units: bytes. For this folder. Calling thread: one at a time for a ShapeBuilder. Blocks: never.
 #pragma once
@@ -17,7 +17,7 @@
 
 namespace ferry::mpi {
 
-// [low, high): where something lies.
+// The bytes [low, high) of memory.
 struct Bounds {
   int64_t low = 0;
   int64_t high = 0;
@@ -48,12 +48,12 @@ class ShapeBuilder {
   // Shapes that it makes refer to the store.
   explicit ShapeBuilder(LayoutStore& store) : store_(store) {}
 
-  // count >= 0 copies of it, `stride` apart.
+  // Returns count >= 0 copies of the shape, `stride` apart.
   Shape Repeat(const Shape& shape, int64_t count, int64_t stride);
   Shape Move(Shape shape, int64_t displacement);
-  // One after the other in packed order, each where it lies.
+  // Joins shapes: one after the other in packed order, each at its own place.
   Shape Join(std::initializer_list<Shape> shapes);
-  // The same data with bounds set anew.
+  // Returns the shape's data with new bounds.
   Shape Resize(Shape shape, int64_t lower_bound, int64_t extent);
 
   int64_t Multiply(int64_t a, int64_t b) {
@@ -84,10 +84,10 @@ class ShapeJoiner {
   explicit ShapeJoiner(ShapeBuilder& builder) : builder_(builder) {}
 
   void Reserve(size_t shapes) { layouts_.Reserve(shapes); }
-  // Adds it where it lies, `displacement` further on.
+  // Adds the shape at its place, moved by `displacement`.
   void Add(const Shape& shape, int64_t displacement = 0);
-  // `count` copies, one behind the other, of a shape that is one run of bytes without marks and has
-  // no gap behind it: the same as Add(Repeat(...)), at a fraction of the cost.
+  // Adds `count` copies, one behind the other, of a shape that is one run of bytes without marks
+  // and has no gap behind it: as Add(Repeat(...)) does, at a fraction of the cost.
   void AddRun(const Shape& shape, int64_t count, int64_t displacement) {
     const int64_t size = builder_.Multiply(shape.size_bytes(), count);
     if (size == 0) {
@@ -100,11 +100,11 @@ class ShapeJoiner {
       layouts_.AddRun(low, size);
     }
   }
-  // The same for each of the displacements, which are in units of `unit` > 0 bytes: checked as a
-  // whole.
+  // Adds such copies at each of the displacements, which are in units of `unit` > 0 bytes: checked
+  // as a whole.
   void AddRuns(const Shape& shape, int64_t count, const std::vector<int64_t>& displacements,
                int64_t unit);
-  // The shape of all that were added. To be called once.
+  // Returns the shape of all shapes that were added. To be called once.
   Shape Join();
 
  private:

@@ -118,7 +118,7 @@ class LayoutWalk {
     sink_.Repeated(base, stride, group, count);
   }
 
-  // What a sink does with a run is short for a length that the compiler knows.
+  // A sink's code for a run is short for a length that the compiler knows.
   template <int64_t kLength>
   void EqualBlocks(const LayoutNode& node, int64_t base, int64_t first, int64_t last) {
     for (int64_t i = first; i < last; ++i) {
@@ -278,8 +278,8 @@ void CopyRuns(char* to, int64_t to_stride, const char* from, int64_t from_stride
   }
 }
 
-// The same for runs within loops that know few lengths: each length then has its own jump, which
-// the processor foresees.
+// Copies a run within loops of few lengths: each length then has its own jump, which the processor
+// foresees.
 inline void CopyMember(char* to, const char* from, int64_t length) {
   switch (length) {
     case 1:

@@ -1,10 +1,10 @@
-// Predefined datatypes that have no name, which a program asks for by what they are to hold: pairs
-// of any value and index (MPI_Type_get_value_index, MPI 5.0, section 6.9.4), and numbers of a
-// precision and range (MPI_Type_create_f90_..., section 19.1.5; by gfortran's kinds). Also numbers
-// of a size (MPI_Type_match_size), which have names.
+// Predefined datatypes without a name, which a program asks for by their contents: pairs of any
+// value and index (MPI_Type_get_value_index, MPI 5.0, section 6.9.4), and numbers of a precision
+// and range (MPI_Type_create_f90_..., section 19.1.5; by gfortran's kinds). Also numbers of a size
+// (MPI_Type_match_size), which have names.
 //
-// The same request gives the same object, which lives as long as the process. Calling thread: any.
-// Blocks: on a lock, briefly.
+// Equal requests give one object, which lives as long as the process. Calling thread: any. Blocks:
+// on a lock, briefly.
 #pragma once
 
 #include <functional>
@@ -39,7 +39,7 @@ class UnnamedTypes {
   std::vector<std::unique_ptr<const BasicType>> basics_;
 };
 
-// The answer of MPI_Type_match_size; null: none.
+// Returns the answer of MPI_Type_match_size; null: none.
 MPI_Datatype TypeOfSize(int type_class, int size_bytes);
 
 }  // namespace ferry::mpi

@@ -21,10 +21,10 @@ class MemoryKinds {
   // ferry_alloc, with the restrictors host, pinned and device), and the backend's own.
   explicit MemoryKinds(std::string_view gpu_backend);
 
-  // Whether each kind of a list ("mpi,cuda:device") is served. An empty list is served.
+  // Returns true if Ferry serves each kind of a list ("mpi,cuda:device"), also for an empty list.
   bool HasAll(std::string_view kinds) const;
-  // The answer to a program that has asked for these: all that there are, and what it asked for in
-  // its own words where that is among them.
+  // Returns the answer to a program that has asked for these kinds: all kinds that Ferry serves,
+  // with the requested ones among them in the program's own words.
   std::string Supported(std::string_view requested) const;
 
  private:
@@ -39,7 +39,7 @@ class MemoryKinds {
   std::vector<Kind> kinds_;
 };
 
-// mpi_assert_memory_alloc_kinds, by which the program promises what memory it will pass
+// mpi_assert_memory_alloc_kinds, by which the program promises to pass only memory of these kinds
 // (communicators: MPI 5.0, section 7.4.4, windows: 12.2.1). A hint of that name is among `hints`
 // once it was `given` with kinds that are all among `kinds`; other values are ignored.
 void TakeAssertedKinds(const std::vector<Info::Entry>& given, const MemoryKinds& kinds,

@@ -19,8 +19,8 @@ using config::Group;
 using config::Option;
 using config::Options;
 
-// What ranks read themselves when they join their job; the others are the daemons', or a
-// launcher's.
+// The options that ranks read themselves when they join their job; the others are the daemons', or
+// a launcher's.
 constexpr std::array kReadByRanks = {
     std::string_view("run_directory"),
     std::string_view("request_limit"),

@@ -25,23 +25,23 @@ struct ControlVariable {
 
   // MPI_UNSIGNED_LONG_LONG of a number, MPI_INT of one of its choices, MPI_CHAR of other texts.
   MPI_Datatype datatype() const;
-  // How many elements it has: of a text, the most that it can have with its final zero.
+  // Returns the number of its elements: of a text, the most that it can have with its final zero.
   int count() const;
-  // The numbers of its choices; MPI_T_ENUM_NULL if it has none.
+  // Returns the enumeration of its choices; MPI_T_ENUM_NULL if it has none.
   MPI_T_enum enumeration() const;
   int verbosity() const;
   int scope() const;
   std::string description() const;
 };
 
-// All options but secrets, in the order of their table.
+// Returns all options but secrets, in the order of their table.
 const std::vector<ControlVariable>& ControlVariables();
-// The one that has this enumeration; null: nobody.
+// Returns the variable that has this enumeration; null: there is none.
 const ControlVariable* FindEnumeration(MPI_T_enum enumeration);
 
 // MPI_T_ERR_NOT_ACCESSIBLE if the environment holds an option that is malformed.
 Failure ReadControl(const ControlVariable& variable, void* buffer);
-// `begun`: whether this process' MPI has begun. MPI_T_ERR_CVAR_SET_NEVER, _NOT_NOW;
+// Sets a variable. `begun`: MPI has begun in this process. MPI_T_ERR_CVAR_SET_NEVER, _NOT_NOW;
 // MPI_T_ERR_INVALID for a value that the option cannot have.
 Failure WriteControl(const ControlVariable& variable, const void* buffer, bool begun);
 

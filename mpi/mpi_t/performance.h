@@ -27,7 +27,7 @@ struct PerformanceVariable {
   bool is_level() const { return var_class == MPI_T_PVAR_CLASS_LEVEL; }
 };
 
-// By the numbers of the counters.
+// Returns the variables, by the numbers of the counters.
 const std::vector<PerformanceVariable>& PerformanceVariables();
 
 class PerformanceHandle {
@@ -35,7 +35,8 @@ class PerformanceHandle {
   // `index` of PerformanceVariables.
   explicit PerformanceHandle(int index);
 
-  // Start, Stop: MPI_T_ERR_PVAR_NO_STARTSTOP of a level. Write: MPI_T_ERR_PVAR_NO_WRITE of one.
+  // Start and Stop fail with MPI_T_ERR_PVAR_NO_STARTSTOP for a level, Write with
+  // MPI_T_ERR_PVAR_NO_WRITE.
   Failure Start();
   Failure Stop();
   uint64_t Read();
@@ -44,7 +45,7 @@ class PerformanceHandle {
 
  private:
   uint64_t Now() const;
-  // Adds what has been counted since the last time.
+  // Adds the counts since the last call.
   void Gather();
 
   const int index_;
@@ -53,7 +54,7 @@ class PerformanceHandle {
   uint64_t seen_ = 0;  // the rank's counter, when Gather last looked
 };
 
-// What a session of performance variables has.
+// A session of performance variables: its handles.
 using PerformanceSession = std::vector<std::unique_ptr<PerformanceHandle>>;
 
 }  // namespace ferry::mpi
