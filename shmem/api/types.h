@@ -17,8 +17,8 @@
 
 /* ---- Contexts and teams ---------------------------------------------------------------------- */
 /* A handle belongs to the PE that has it. The invalid handle is null. The predefined ones are
- * constants, good in initializers of static variables too; what other handles point to is the
- * library's. */
+ * constants, good in initializers of static variables too; the objects of other handles belong to
+ * the library. */
 typedef struct ferry_shmem_context* shmem_ctx_t;
 typedef struct ferry_shmem_team* shmem_team_t;
 
@@ -26,9 +26,9 @@ typedef struct ferry_shmem_team* shmem_team_t;
 #define SHMEM_CTX_DEFAULT ((shmem_ctx_t)1)
 #define SHMEM_TEAM_INVALID ((shmem_team_t)0)
 #define SHMEM_TEAM_WORLD ((shmem_team_t)1)  /* all PEs */
-#define SHMEM_TEAM_SHARED ((shmem_team_t)2) /* those whose memory loads and stores reach */
+#define SHMEM_TEAM_SHARED ((shmem_team_t)2) /* PEs whose memory loads and stores reach */
 
-/* What the creator of a team asks for; the mask names the members that are set. */
+/* The wishes of a team's creator; the mask names the members that are set. */
 typedef struct {
   int num_contexts; /* contexts that each PE is going to create for the team */
 } shmem_team_config_t;
@@ -41,7 +41,7 @@ typedef struct {
 
 /* Hints for a stretch of calls on a context (1.6). */
 typedef struct {
-  size_t total_ops; /* how many operations, at most */
+  size_t total_ops; /* the largest number of operations */
 } shmem_ctx_session_config_t;
 #define SHMEM_CTX_SESSION_BATCH 1L     /* many small operations: rate counts, not latency */
 #define SHMEM_CTX_SESSION_TOTAL_OPS 1L /* the mask of total_ops */
@@ -60,7 +60,7 @@ typedef struct {
 #define SHMEM_CMP_LT 5
 #define SHMEM_CMP_LE 6
 
-/* ---- What a put with signal does to the signal ----------------------------------------------- */
+/* ---- Changes of the signal by a put with signal ---------------------------------------------- */
 #define SHMEM_SIGNAL_SET 1
 #define SHMEM_SIGNAL_ADD 2
 
@@ -113,7 +113,7 @@ typedef struct {
 #include <complex>
 typedef std::complex<float> ferry_shmem_complexf;
 typedef std::complex<double> ferry_shmem_complexd;
-/* Those of C, which gcc and clang have in C++, too: calls take both kinds. */
+/* C's complex types, which gcc and clang have in C++, too: calls take both kinds. */
 #if defined(__GNUC__) && !defined(__CUDACC__) && !defined(__NVCOMPILER)
 #define FERRY_SHMEM_C_COMPLEX 1
 __extension__ typedef float _Complex ferry_shmem_c_complexf;

@@ -39,9 +39,9 @@
  * Errors: calls return 0 or a number below, the same to all threads of a group. Of those that ready
  * partitions the first error of a round is also told by the host's next MPI_Wait or MPI_Test of the
  * request, which returns MPI_ERR_REQUEST (or the class of what kept a kernel from asking ferryd)
- * and leaves the request active. What ferryd refuses ends the round, on both sides, as other
- * failures do. A send to MPI_PROC_NULL is over at its start: its kernels may ready at any time
- * after that, and a partition that they ready twice is no error.
+ * and leaves the request active. A request that ferryd refuses ends the round, on both sides, as
+ * other failures do. A send to MPI_PROC_NULL is over at its start: its kernels may ready at any
+ * time after that, and a partition that they ready twice is no error.
  *
  * Blocking: only MPIX_Pawait waits for another process: until the partition arrives, or the round
  * has failed because its sender, or the daemon, has died. Threads that wait occupy the device:

@@ -38,7 +38,7 @@ struct HaloKernel {
   size_t move_count = 0;
 };
 
-// ---- Bodies: what is done with cells and as many packed ones -----------------------------------
+// ---- Bodies: functions of cells and as many packed ones ----------------------------------------
 
 struct HaloPack {
   static FERRY_HALO_FUNCTION void Apply(std::byte* cells, std::byte* packed, size_t bytes) {

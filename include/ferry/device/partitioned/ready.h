@@ -16,9 +16,9 @@
 #include "ferry/device/bytes.h"
 #include "ferry/device/partitioned/prequest.h"
 
-/* ---- What the leader of a crew decides ---- */
+/* ---- Decisions of the leader of a crew ---- */
 
-/* What ferry_partitioned_decide says about a unit. */
+/* The results of ferry_partitioned_decide for a unit. */
 #define FERRY_PARTITIONED_NOTHING 0u
 #define FERRY_PARTITIONED_MOVE 1u    /* move it: no other thread knows that it is complete */
 #define FERRY_PARTITIONED_DELIVER 2u /* move it: `ready` and `taken` say so already */

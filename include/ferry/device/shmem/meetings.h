@@ -60,7 +60,7 @@ FERRY_DEVICE_FUNCTION FERRY_DEVICE_GLOBAL ferry_shmem_member* ferry_shmem_own_me
   return ferry_shmem_member_of(d.ways[d.pe].area, pe);
 }
 
-/* ---- What PEs tell of themselves ---- */
+/* ---- States that PEs tell of themselves ---- */
 
 #define FERRY_SHMEM_TOLD_BITS 48
 #define FERRY_SHMEM_TOLD_ROUND (((ferry_device_u64)1 << FERRY_SHMEM_TOLD_BITS) - 1)

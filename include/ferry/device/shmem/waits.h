@@ -37,7 +37,7 @@
 #define SHMEM_CMP_LE 6
 #endif
 
-/* ---- What is waited for ---- */
+/* ---- The variables of a wait ---- */
 
 #define FERRY_SHMEM_ALL 0u /* a wait for one variable is a wait for all of one */
 #define FERRY_SHMEM_ANY 1u
