@@ -40,8 +40,8 @@ class Extension {
 
   // Returns true if the last turn found so many requests that more are waiting now.
   virtual bool is_asked() const = 0;
-  // Called before a sleep: looks once more at words that ranks write outside the core's lane.
-  // False: there is something to do.
+  // Called before a sleep: looks once more, by ordered loads, at words that ranks write outside the
+  // core's lane. False: there is something to do.
   virtual bool MaySleep() const = 0;
   // The extension's parts of ProgressCore::HasTransfers, transfer_bytes and NextTurnNs.
   virtual bool HasTransfers(uint64_t now_ns) const = 0;
