@@ -37,7 +37,7 @@ Kind DataKind(const DataRecord& a, const DataRecord& b) {
   return a.elements == b.elements && a.hash != 0 && b.hash != 0 ? Kind::kType : Kind::kCount;
 }
 
-// Whether MPI_IN_PLACE is for all ranks or for none.
+// Returns true for collectives in which either all ranks pass MPI_IN_PLACE or none does.
 bool IsInPlaceForAll(Collective collective) {
   return collective == Collective::kAllgather || collective == Collective::kAlltoall ||
          collective == Collective::kAllreduce;

@@ -1,5 +1,5 @@
-// How a collective reaches the other ranks of its communicator: its schedule's steps are carried
-// out with this. One object per communicator, whose messages meet no others.
+// The messages by which a collective's schedule reaches the other ranks of its communicator. One
+// object per communicator; its messages never match those of another.
 //
 // Implemented over libferry, and by a simulator in tests. Calling thread: one at a time. Nothing
 // blocks.
@@ -20,7 +20,7 @@ using FailureText = std::shared_ptr<const std::string>;
 // Bits of a tag.
 inline constexpr uint32_t kCollectiveTagBits = 30;
 
-// In place of a device.
+// Stands in place of a device's number: host memory.
 inline constexpr int kHostMemory = -1;
 
 class Messenger {
@@ -34,25 +34,26 @@ class Messenger {
   // again later. Anything else: it failed. `peer` is a rank of the communicator.
   virtual ErrorCode StartSend(int peer, uint32_t tag, const void* data, size_t size_bytes,
                               Ticket* ticket) = 0;
-  // The same. If it is over, *received_bytes says how much came; a longer message than fits is
-  // kTruncated and consumed. `data` may be null if `size_bytes` is 0.
+  // Starts a receive, with the results of StartSend. If it is over, *received_bytes is the size of
+  // the message; a message that does not fit is consumed and returns kTruncated. `data` may be null
+  // if `size_bytes` is 0.
   virtual ErrorCode StartReceive(int peer, uint32_t tag, void* data, size_t size_bytes,
                                  Ticket* ticket, size_t* received_bytes) = 0;
-  // kWouldBlock while the message is under way. Otherwise its end, after which the ticket is void;
-  // *received_bytes is set for a receive.
+  // Returns kWouldBlock while the message is under way. Otherwise returns how it ended, after which
+  // the ticket is void; *received_bytes is set for a receive.
   virtual ErrorCode Test(Ticket ticket, size_t* received_bytes) = 0;
-  // Asks for the end of a message under way: kCancelled, unless it ends first. Does nothing where
-  // messages end in any case.
+  // Asks for the end of a message under way: it fails with kCancelled, unless it ends first. Does
+  // nothing where messages end in any case.
   virtual void Cancel(Ticket ticket) { static_cast<void>(ticket); }
 
   // Copies between any two kinds of memory. The ranges do not overlap.
   virtual ErrorCode Copy(void* to, const void* from, size_t size_bytes) = 0;
-  // Memory, aligned to 64 bytes, that messages are best sent from: of the host, or, where `device`
-  // is not kHostMemory, such as that device computes in. Null: there is none left.
+  // Allocates memory, aligned to 64 bytes, that messages are best sent from: host memory, or, where
+  // `device` is not kHostMemory, memory in which that device computes. Null: there is none left.
   virtual void* AllocateScratch(size_t size_bytes, int device) = 0;
   virtual void FreeScratch(void* scratch) = 0;
 
-  // Of the call that has just failed with this error, on this thread.
+  // Returns the text of the call that has just failed with this error on this thread, or null.
   virtual FailureText TextOf(ErrorCode /*error*/) { return nullptr; }
 };
 
@@ -63,7 +64,8 @@ class Reducer {
   // to = left (operation) right, element by element. `to` is left, right or apart from both. The
   // operation is associative; where it is not commutative, left stays left.
   virtual ErrorCode Reduce(const void* left, const void* right, void* to, size_t count) = 0;
-  // The same by one of several operations, for schedules that name them (Step::operation).
+  // Reduces as Reduce does, by one of several operations, for schedules that name them
+  // (Step::operation).
   virtual ErrorCode ReduceBy(uint32_t /*operation*/, const void* left, const void* right, void* to,
                              size_t count) {
     return Reduce(left, right, to, count);
@@ -74,12 +76,12 @@ class Reducer {
 
 struct RunFailure;
 
-// Where a call's data lies, and how they are reduced (null where nothing is).
+// Where a call's data lie, and the reducer for them (null: nothing is reduced).
 struct Binding {
   const void* input = nullptr;
   void* output = nullptr;
   Reducer* reducer = nullptr;
-  int device = kHostMemory;  // what reduces: the device whose memory the data are in, or CPUs
+  int device = kHostMemory;  // that reduces, whose memory holds the data; or CPUs
   // A failure of this rank before the start, so that it only tells the others; or null.
   const RunFailure* before = nullptr;
 };
@@ -95,7 +97,7 @@ struct RunFailure {
   };
 
   ErrorCode code = ErrorCode::kOk;
-  int peer = -1;  // the rank whose message or call it was; -1: none's
+  int peer = -1;  // the rank whose message or call failed; -1: none
   Mismatch mismatch = Mismatch::kNone;
   size_t expected_bytes = 0;
   size_t received_bytes = 0;

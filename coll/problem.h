@@ -56,8 +56,8 @@ struct Block {
 };
 size_t BytesOf(const std::vector<Block>& blocks);
 
-// Which of the ranks a problem is one of. Those of a node, or the leaders of all nodes, carry out
-// parts of collectives (coll/levels).
+// The ranks that take part in a problem: all, or for a part of a collective (coll/levels) those of
+// a node, or the leaders of all nodes.
 enum class Among : uint8_t { kAll, kNode, kLeaders };
 
 struct Problem {
@@ -65,9 +65,9 @@ struct Problem {
   int rank = 0;
   int size = 1;
   int root = 0;  // of bcast, gather, scatter, reduce
-  // Whether the collective takes and gives the same memory. Bcast: always kOutput. Otherwise, at
-  // the ranks where MPI_IN_PLACE stands, the input lies in kOutput where the standard says so;
-  // scatter: the root's block stays in kInput.
+  // True if the input and the output are the same memory. Bcast: always kOutput. Otherwise, at the
+  // ranks where MPI_IN_PLACE stands, the input lies in kOutput where the standard says so; scatter:
+  // the root's block stays in kInput.
   bool in_place = false;
 
   // Bcast, reduce, allreduce, scan, exscan: the whole vector. Others: one rank's block, unless
@@ -95,7 +95,8 @@ struct Problem {
   // own block.
   bool is_inter = false;
 
-  // Neighbourhood collectives: in the order of the topology. A negative rank is nobody.
+  // Neighbourhood collectives: in the order of the topology. A negative rank stands for no
+  // neighbour.
   std::vector<int> sources;
   std::vector<int> destinations;
   // Along each dimension the one before and the one after: what is sent one way arrives from the
@@ -103,8 +104,8 @@ struct Problem {
   bool is_cartesian = false;
 
   std::vector<int> node_of;  // by rank; empty: all on one node
-  // If it is a part: `rank`, `size` and `root` still are those of all; blocks are of those that
-  // take part, in their order.
+  // In a problem that is a part of a collective, `rank`, `size` and `root` still count all ranks;
+  // blocks are those of the ranks that take part, in their order.
   Among among = Among::kAll;
 
   size_t segment_bytes = 0;  // what algorithms cut long messages into; 0: they do not

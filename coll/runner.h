@@ -25,7 +25,7 @@ namespace ferry::collective {
 
 class Runner;
 
-// A schedule made ready on one communicator. Started again once it is done.
+// A schedule made ready on one communicator. It may be started again once it is done.
 class CollectiveRun {
  public:
   ~CollectiveRun();
@@ -73,15 +73,16 @@ class Runner {
              const RunFailure& before = {});
   // Looks at messages under way. Returns whether anything ended or began.
   bool Advance();
-  // Whether a run is not done.
+  // Returns true while any run is not done.
   bool is_busy() const { return !pending_.empty() || !stalled_.empty(); }
-  // Whether nothing can happen before one message, the only one under way, has ended.
+  // Returns true if exactly one message is under way, and nothing else can happen before it ends.
   bool waits_for_one() const { return pending_.size() == 1 && stalled_.empty(); }
-  // Whether a message from that peer is under way to this rank.
+  // Returns true if a message from that peer is under way to this rank.
   bool WaitsForMessageFrom(int peer) const;
-  // That peer takes no part any more: its messages fail with kCancelled, unless they end first.
+  // Cancels all messages with a peer that takes no part any more: they fail with kCancelled, unless
+  // they end first.
   void CancelMessagesWith(int peer);
-  // Likewise those of one run, which goes on, and fails.
+  // Cancels all messages of one run, which goes on, and fails.
   void CancelMessagesOf(const CollectiveRun* run);
   // How many starts have come to their end.
   uint64_t ended_runs() const { return ended_runs_; }

@@ -42,7 +42,7 @@ void ScheduleBuilder::NoteRead(const Range& range) {
   auto it = stretches.lower_bound(at);
   while (at < end) {
     if (it == stretches.end() || it->first > at) {
-      // Nobody has touched these bytes: they are as the user left them.
+      // No step has touched these bytes: they are as the user left them.
       const size_t gap_end = it == stretches.end() ? end : std::min(end, it->first);
       it = stretches.emplace_hint(it, at, Stretch{gap_end, kNobody, {}});
     }
@@ -75,7 +75,7 @@ void ScheduleBuilder::NoteWrite(const Range& range) {
   stretches.emplace_hint(it, range.offset_bytes, Stretch{end, NextStep(), {}});
 }
 
-// Whether another step that is waited for itself waits for `step`.
+// Returns true if another step of waits_ itself waits for `step`.
 bool ScheduleBuilder::IsImplied(StepId step) const {
   return std::any_of(waits_.begin(), waits_.end(), [&](StepId other) {
     const std::span<const StepId> others = schedule_.graph.WaitsOf(other);

@@ -1,4 +1,4 @@
-// A schedule as the steps of one stream, one after the other.
+// Orders the steps of a schedule for one stream, one after the other.
 //
 // A stream cannot wait for whichever message comes first: it waits where it is told to, and
 // whatever stands behind that waits too. So messages are started as soon as what they need is
@@ -7,9 +7,9 @@
 // needs. Two ranks never wait for each other in a circle: tests play all algorithms.
 //
 // Chains. The network may pass messages on by itself: a send then follows the receives that it
-// waits for (client/api/program_step.h), and is started together with what comes first. What the
-// stream still waits for is as above, and so no circle arises: a send that follows is a send that
-// was started early and whose data come later, as those of a slow sender do.
+// waits for (client/api/program_step.h), and is started together with what comes first. The
+// stream's own waits stay in the order above, so no circle arises: a send that follows is a send
+// that was started early and whose data come later, as those of a slow sender do.
 //
 // Pure functions: any thread, nothing blocks.
 #pragma once

@@ -8,8 +8,9 @@
 // and leaders as one whose ranks are each on a node of their own. Where a node has no board, or
 // memory that boards do not reach, it does its part by messages; the others need not know.
 //
-// Failure. What fails on a rank in one part it tells in the next: leaders send notices (runner.h),
-// and give up on the board. So all ranks that wait for the result fail, in whatever part it was.
+// Failure. A rank that fails in one part reports it in the next: leaders send notices (runner.h),
+// and give up on the board. So all ranks that wait for the result fail, in whichever part the
+// failure was.
 //
 // Calling thread: one at a time. Blocks.
 #pragma once
@@ -27,7 +28,7 @@
 
 namespace ferry::collective {
 
-// How parts of one collective go by messages.
+// Carries out parts of one collective by messages.
 class PartsByMessages {
  public:
   virtual ~PartsByMessages() = default;
@@ -47,17 +48,19 @@ class TwoLevels {
   TwoLevels(const TwoLevels&) = delete;
   TwoLevels& operator=(const TwoLevels&) = delete;
 
-  // Whether the table has the problem go in two levels: the same on all ranks.
+  // Returns true if the table chooses two levels for the problem; the answer is the same on all
+  // ranks.
   bool Takes(const Problem& problem, const SelectionTable& table);
   // Carries it out as the ranks' collective `number`, greater than that of any before.
   RunFailure Run(uint64_t number, const Problem& problem, const Binding& binding,
                  PartsByMessages* messages);
-  // In place of Run: this rank carries it out in another way, or (Renounce) not at all.
+  // Called in place of Run: Skip if this rank carries the collective out in another way, Renounce
+  // if it does not carry it out at all.
   void Skip(uint64_t number);
   void Renounce(uint64_t number);
 
  private:
-  // The parts in nodes, which have numbers of their own on the board.
+  // The parts inside a node, each of which has a number of its own on the board.
   enum Part : uint64_t { kCollect, kSpread, kParts };
 
   // One of the calls.
@@ -68,7 +71,7 @@ class TwoLevels {
     PartsByMessages* messages;
     int leader;  // of this rank's node
   };
-  // A leader's, before its part among leaders.
+  // The data of a leader before its part among leaders.
   struct Data {
     const void* input;
     void* output;

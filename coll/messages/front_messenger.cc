@@ -18,7 +18,7 @@ constexpr Messenger::Ticket kHeldTicket = UINT64_MAX;
 
 constexpr size_t kAlignment = 64;
 
-// Where messages whose receives are refused end. Nobody reads it. Receives are held only while one
+// Takes the messages whose receives are refused. It is never read. Receives are held only while one
 // thread calls, so no two threads write to it.
 std::array<std::byte, kMostHeld> thrown_away;
 

@@ -1,10 +1,10 @@
-// One connection of the attach socket: a rank's or a launcher's, or that of somebody who has not
-// said yet.
+// One connection of the attach socket: of a rank, of a launcher, or of a process that has not
+// identified itself yet.
 //
-// It ends in a turn of its own on the control thread (EndSoon), never inside a handler, nor inside
-// a call of the registry's: what fails there, such as an answer to a rank that is gone, only marks
-// it. So nobody's session or socket goes under his feet, and the registry is not called from
-// itself.
+// A connection ends in a turn of its own on the control thread (EndSoon), never inside a handler,
+// nor inside a call by the registry: a failure there, such as of an answer to a rank that is gone,
+// only marks the connection. So no function loses its session or socket while it runs, and the
+// registry is not called from itself.
 //
 // Thread: the control thread.
 #pragma once
@@ -52,7 +52,7 @@ class AttachConnection final : public RankConnection,
   AttachConnection(AttachServer& server, UniqueFd socket, const Caller& caller);
 
   void Start();
-  // Closes without a word, at once. Only for the server, which ends, and for EndSoon.
+  // Closes at once, without a Goodbye. Only for the server, which ends, and for EndSoon.
   void Close();
 
   void Goodbye(const Status& why) override { Refuse({}, why); }
@@ -64,24 +64,27 @@ class AttachConnection final : public RankConnection,
 
   // Life (attach_connection.cc).
 
-  // Who connects, or attaches, and then does nothing takes the place of others.
+  // Refuses the connection unless `what` comes within attach_timeout_ms: an idle one would hold a
+  // place that another process needs.
   void ExpectSoon(const char* what);
   void WaitForPacket();
-  // Its hang-up comes first in most cases. It does not come while a child of the rank keeps the
-  // connection open.
+  // Waits for the end of the rank's process. The hang-up of its connection comes earlier in most
+  // cases, but never while a child of the rank keeps the connection open.
   void WaitForProcess();
   void OnProcess();
-  // Where the system has no descriptors of processes, but a /proc in which this one was.
+  // Looks again and again for the process in /proc, where the system has no descriptors of
+  // processes.
   void LookForProcess();
   void OnReadable();
   void OnHangUp();
   void LogRefused(const Status& why) const;
-  // Says kGoodbye with `why` and ends the connection, and the session with it.
+  // Sends kGoodbye with `why`, and ends the connection and its session.
   void Refuse(const attach::AttachHeader& header, const Status& why);
-  // Nothing more is read or said; the rest follows once whoever runs now has returned.
+  // Stops all reading and sending at once; closes the socket, and ends the session, once the
+  // function that runs now has returned.
   void EndSoon(const Status& why);
 
-  // What packets ask for (attach_requests.cc).
+  // Requests in packets (attach_requests.cc).
 
   void Handle(SocketPacket& packet);
   Status CheckPacket(const SocketPacket& packet) const;
@@ -102,11 +105,11 @@ class AttachConnection final : public RankConnection,
 
   // Calls (attach_calls.cc). Each is answered by a CallReply, now or later.
 
-  // False: the packet is none.
+  // Returns false if the packet is no call.
   bool HandleCall(const attach::AttachHeader& header, SocketPacket& packet);
   // kCorrupt: no correct rank sends it; kNotInitialized: the session has ended.
   Status ExpectServed(const SocketPacket& packet) const;
-  // Unless they return an error, these answer by themselves.
+  // Each answers the call itself, unless it returns an error.
   Status HandleJoin(const attach::JoinRequest& request);
   Status HandlePeers(const attach::PeersRequest& request);
   Status HandleDetach(const attach::DetachRequest& request);
@@ -128,7 +131,8 @@ class AttachConnection final : public RankConnection,
   void AnswerRegion(const attach::AttachHeader& asked, const Region& region,
                     std::span<const int> fds = {});
   void SendReply(const attach::AttachHeader& asked, attach::Reply& reply, std::span<const int> fds);
-  // In order; what finds no room waits until the rank has read.
+  // Sends the waiting orders, in order; those that find no room in the socket wait until the rank
+  // has read.
   void SendOrders();
   template <typename Message>
   void Send(const Message& message, std::span<const int> fds = {}) {
@@ -139,8 +143,9 @@ class AttachConnection final : public RankConnection,
       ExpectSent(SendPacket(socket_.native_handle(), bytes, fds));
     }
   }
-  // What does not go ends the connection: the rank is gone, or asks and does not read the answers,
-  // or the kernel does not pass descriptors on. Who is still there is told why.
+  // Ends the connection if a packet could not be sent: the rank is gone, or asks and does not read
+  // the answers, or the kernel does not pass descriptors on. A rank that is still there is told
+  // why.
   void ExpectSent(const Status& sent);
 
   AttachServer& server_;

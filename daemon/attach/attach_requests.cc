@@ -286,7 +286,8 @@ Status AttachConnection::HandlePeerRegion(const attach::PeerRequest& request) {
   return {};
 }
 
-// Whoever has the descriptor may do with the NIC what ferryd's process may: so only its own user.
+// A process that has the descriptor may do with the NIC all that ferryd may, so only ranks of
+// ferryd's own user get it.
 Status AttachConnection::HandleCounterPages(const attach::NicRequest& request,
                                             SocketPacket& packet) {
   FERRY_RETURN_IF_ERROR(ExpectSession(packet, 0));

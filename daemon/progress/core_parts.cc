@@ -97,8 +97,9 @@ DeviceInterface InterfaceOf(std::string_view backend) {
                                    : DeviceInterface::kNone;
 }
 
-// What the NIC is to call memory that this process has not imported: an address that no process
-// has. After 2^62 bytes they are given again; registrations are told apart by their regions.
+// Returns the address by which the NIC names memory that this process has not imported: one that no
+// process has. After 2^62 bytes they are given again; registrations are told apart by their
+// regions.
 uintptr_t MakeUpAddress(uint64_t bytes) {
   constexpr uintptr_t kFirst = uintptr_t{1} << 62;
   constexpr uint64_t kUnit = uint64_t{2} << 20;  // as devices align theirs

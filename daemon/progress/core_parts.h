@@ -1,4 +1,5 @@
-// What ferryd gives its core, from the options of the daemon and from what the control plane knows.
+// Makes the parts and options of ferryd's core from the daemon's options and from the control
+// plane's regions.
 //
 // Calling thread: any. Nothing blocks.
 #pragma once
@@ -17,10 +18,11 @@ namespace ferry::daemon {
 // `placement` may be null.
 progress::CoreOptions CoreOptionsOf(const config::Options& options,
                                     const std::shared_ptr<const Placement>& placement);
-// Has the core pass those points of `faults`, which outlives it, that are its own.
+// Has the core pass the points of `faults` that are in its own code. `faults` must outlive the
+// core.
 void AddFaults(Faults& faults, progress::CoreOptions* core);
 DeferredRules DeferredRulesOf(const config::Options& options);
-// A region, as the core needs it.
+// Returns the region in the form that the core takes.
 progress::ClaimableRegion Claimable(const std::string& job_id,
                                     const std::shared_ptr<const Region>& region);
 

@@ -42,7 +42,7 @@ uint32_t PairsAndRings::AdvanceBeforePoll(uint64_t now_ns) {
   return asked_ + pairs_.Advance(now_ns);
 }
 
-// What came may have cleared messages to be sent.
+// Polling may have taken packets that clear messages to be sent.
 uint32_t PairsAndRings::AdvanceAfterPoll(uint64_t now_ns) {
   const uint32_t moved = pairs_.Advance(now_ns);
   const uint32_t asked = rings_.Advance(now_ns);

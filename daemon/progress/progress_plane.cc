@@ -96,7 +96,7 @@ void ProgressThread::Begin(std::function<bool()> step, std::function<void()> don
   });
 }
 
-// Edge-triggered, so that nobody has to read it: a read could block at the rank's whim.
+// Edge-triggered, so that the thread never has to read it: a read could block at the rank's whim.
 void ProgressThread::Watch(int doorbell) {
   if (doorbell >= 0) {
     Add(epoll_.get(), doorbell, EPOLLIN | EPOLLET);

@@ -37,7 +37,7 @@
 
 namespace ferry::daemon {
 
-// How the progress thread spends its time; only ever grow.
+// How the progress thread spends its time. The counts never fall.
 struct TurnStatistics {
   uint64_t turns = 0;
   uint64_t sleeps = 0;
@@ -52,7 +52,7 @@ class ProgressThread {
   // Both outlive this. Starts the thread, on these CPUs (empty: on any).
   ProgressThread(progress::ProgressCore& core, Mailbox& mailbox, const shm::WaitPolicy& policy,
                  const topology::CpuSet& cpus = {});
-  // Stops the thread; what Until was given must be done.
+  // Stops the thread. No call of Until may be waiting.
   ~ProgressThread();
   ProgressThread(const ProgressThread&) = delete;
   ProgressThread& operator=(const ProgressThread&) = delete;
@@ -61,10 +61,11 @@ class ProgressThread {
   void Call(const std::function<void()>& call);
   // Carries out `step` after each turn until it returns true.
   void Until(const std::function<bool()>& step);
-  // The same without waiting for it: then the thread calls `done`. At the end of the thread what
-  // has not been done is dropped.
+  // As Until, without waiting: once `step` has returned true, the thread calls `done`. When the
+  // thread ends, it drops steps that are not done.
   void Begin(std::function<bool()> step, std::function<void()> done);
-  // A write to this eventfd ends a sleep. It is never read: a rank holds it too.
+  // From now on a write to this eventfd ends a sleep of the thread. It is never read: a rank holds
+  // it too.
   void Watch(int doorbell);
   void Unwatch(int doorbell);
 
