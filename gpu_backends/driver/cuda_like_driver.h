@@ -1,5 +1,5 @@
-// What the drivers of NVIDIA and AMD do by the same calls: those of HIP's run time follow CUDA's,
-// under another prefix.
+// The part of a driver that NVIDIA and AMD have in common: the calls of HIP's run time follow
+// CUDA's, under another prefix.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@
 
 namespace ferry::gpu {
 
-// A vendor tells by a struct:
+// `Vendor` is a struct that has
 // - its table of functions, Api, with Error, Address (where devices see memory) and IpcHandle;
 // - Devices, made of the table and a DeviceList, and Scope, in which a thread calls the vendor for
 //   one of them;
@@ -151,7 +151,7 @@ class CudaLikeDriver : public Driver {
   using Address = typename Vendor::Address;
   using Scope = typename Vendor::Scope;
 
-  // Images of `formats` are tried in that order, if the vendor loads any.
+  // Kernel images of `formats` are tried in that order, if the vendor loads any.
   CudaLikeDriver(const Api& api, typename Vendor::DeviceList devices, std::string version,
                  std::initializer_list<ImageFormat> formats, bool loads_modules)
       : api_(api),
@@ -193,7 +193,7 @@ class CudaLikeDriver : public Driver {
     return api_.device_get_attribute(&value, attribute, devices_.native(device)) == 0 && value != 0;
   }
 
-  // What both tell about a device alike: all but free memory and dma-bufs.
+  // Describes a device as both vendors do: all fields but free memory and dma-bufs.
   StatusOr<DeviceInfo> Describe(int device) {
     const auto native = devices_.native(device);
     char name[256] = {};
@@ -220,7 +220,7 @@ class CudaLikeDriver : public Driver {
     return info;
   }
 
-  // The status for what a call returned; `call` is its name without the prefix.
+  // Returns the status for the result of a call; `call` is its name without the prefix.
   Status Check(const char* call, Error error) const {
     return error == 0 ? Status() : api_.Check((std::string(Vendor::kPrefix) + call).c_str(), error);
   }

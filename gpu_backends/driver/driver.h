@@ -43,11 +43,11 @@ struct KernelArgument {
   bool is_address = false;
 };
 
-// What kernels on a device can do, besides computing.
+// The operations of a device's kernels that not every device can do.
 struct KernelPowers {
-  // They reach registered host memory, and see what CPUs store there while they run.
+  // Kernels reach registered host memory, and see what CPUs store there while the kernels run.
   bool host_words = false;
-  // They change 64-bit words in it by operations that are atomic for CPUs, too.
+  // Kernels change 64-bit words in host memory by operations that are atomic for CPUs, too.
   bool host_atomics = false;
   // A kernel that waits holds up no more than its own stream.
   bool may_wait = false;
@@ -80,9 +80,9 @@ class Driver {
   // Frees what one of the three allocated.
   virtual Status Free(PointerKind kind, void* pointer) = 0;
 
-  // What the vendor says about memory that others allocated with its library; kUnknown for any
-  // other value, and with `failure` if the vendor's call fails (LookupFailed). Never touches the
-  // memory. `allocation_id` is the vendor's, below 2^63; 0 where it gives none.
+  // Returns what the vendor says about memory that others allocated with its library; kUnknown for
+  // any other value, and with `failure` if the vendor's call fails (LookupFailed). Never touches
+  // the memory. `allocation_id` is the vendor's, below 2^63; 0 where it gives none.
   virtual PointerInfo Identify(const void* pointer) = 0;
   // GpuBackend::PieceAround, of memory that Identify knows; kUnsupported where the vendor does not
   // tell, or has allocations in one piece only.
@@ -104,7 +104,7 @@ class Driver {
   // Registers whole pages, none of which is registered yet.
   virtual Status Register(void* pointer, uint64_t size_bytes) = 0;
   virtual Status Unregister(void* pointer) = 0;
-  // The same for pages of another device's registers; Unregister ends it.
+  // Registers pages of another device's registers, until Unregister.
   virtual Status RegisterIo(void* /*pointer*/, uint64_t /*size_bytes*/) {
     return {ErrorCode::kUnsupported, "this driver registers no other device's registers"};
   }
@@ -118,22 +118,23 @@ class Driver {
   // Frees a stream that CreateStream made, or forgets one that was checked. Nothing runs on it any
   // more.
   virtual void DestroyStream(int device, NativeStream stream) = 0;
-  // kOk: idle; kWouldBlock; else what it has failed with.
+  // Returns kOk if the stream is idle, kWouldBlock while it has work, else its failure.
   virtual Status QueryStream(int device, NativeStream stream) = 0;
-  // May block where one end is ordinary host memory.
+  // Enqueues a copy. May block where one end is ordinary host memory.
   virtual Status Copy(int device, NativeStream stream, void* destination, const void* source,
                       uint64_t size_bytes) = 0;
 
   virtual StatusOr<NativeEvent> CreateEvent(int device) = 0;
   // Destroys an event that no stream refers to any more.
   virtual void DestroyEvent(int device, NativeEvent event) = 0;
-  // Each event is recorded once.
+  // Records an event in the stream; each event is recorded once.
   virtual Status RecordEvent(int device, NativeStream stream, NativeEvent event) = 0;
   virtual Status QueryEvent(int device, NativeEvent event) = 0;  // as QueryStream
-  // `event` is recorded, on a stream of any device.
+  // Has the stream wait for an event that was recorded on a stream of any device.
   virtual Status WaitEvent(int device, NativeStream stream, NativeEvent event) = 0;
 
-  // Whether the two calls below work on this device. Words are in memory that devices reach.
+  // Returns true if WriteWord and WaitWord work on this device. Words are in memory that devices
+  // reach.
   virtual bool has_stream_words(int device) const = 0;
   virtual Status WriteWord(int device, NativeStream stream, uint64_t* word, uint64_t value) = 0;
   virtual Status WaitWord(int device, NativeStream stream, const uint64_t* word, uint64_t value,
@@ -153,14 +154,14 @@ class Driver {
                         std::span<const KernelArgument> arguments) = 0;
 
   // Enqueues step(argument), from a thread that calls nothing of the vendor's. The step is called
-  // once; if earlier work in the stream fails or never ends, DestroyStream calls it, or nobody
-  // does.
+  // once; if earlier work in the stream fails or never ends, DestroyStream calls it, or it is never
+  // called.
   virtual Status EnqueueHostStep(int device, NativeStream stream, HostStep step,
                                  void* argument) = 0;
-  // Whether a step may take as long as it likes without holding up other streams, and end its
-  // stream by returning false: operations behind it then never run, and the stream is idle, or busy
-  // for ever where the vendor cannot drop them. Needed where has_stream_words() is false: a step
-  // then waits for the word.
+  // Returns true if a step may take as long as it likes without holding up other streams, and may
+  // end its stream by returning false: operations behind it then never run, and the stream is idle,
+  // or busy for ever where the vendor cannot drop them. Needed where has_stream_words() is false: a
+  // step then waits for the word.
   virtual bool host_steps_hold() const = 0;
 
  protected:

@@ -26,8 +26,8 @@ Status AwaitShortly(Query&& query) {
   return status;
 }
 
-// The same for as long as it takes. Vendors' own waits cannot be ended when the awaited stream is
-// abandoned.
+// Waits as AwaitShortly does, for as long as it takes. Vendors' own waits cannot be ended when the
+// awaited stream is abandoned.
 template <typename Query>
 Status Await(Query&& query) {
   Status status = AwaitShortly(query);
@@ -247,7 +247,8 @@ Status DriverStream::WaitEvent(Event* event) {
   });
 }
 
-// Records an event now and then, from which a stream that nobody asks about learns of its progress.
+// Records an event now and then, by which a stream learns of its progress even if it is never
+// queried.
 Status DriverStream::Mark(uint64_t place) {
   if (!state().NeedsMark()) {
     return {};
@@ -353,7 +354,7 @@ Status DriverStream::Wait(uint64_t place, const uint64_t* word, uint64_t value,
       break;
     case By::kStep:
       FERRY_RETURN_IF_ERROR(Step([state = body_->state, place, word, value, condition] {
-        // A stream that has failed does not wait: perhaps nobody will write the word any more.
+        // A stream that has failed does not wait: perhaps the word will never be written.
         return !state->FailureBefore(place).ok() || state->WaitForWord(word, value, condition);
       }));
       break;

@@ -1,5 +1,5 @@
-// Streams and events of a vendor: the vendor's objects do the work, a StreamState keeps what they
-// do not know.
+// Streams and events of a vendor. The vendor's objects do the work; a StreamState keeps the
+// failures and waits that these do not record.
 #pragma once
 
 #include <cstdint>
@@ -105,14 +105,14 @@ class DriverStream final : public Stream {
   Status Wait(uint64_t place, const uint64_t* word, uint64_t value, WaitCondition condition);
   StatusOr<std::shared_ptr<Point>> Record(uint64_t place);
   Status Mark(uint64_t place);
-  // Who writes and awaits words for this stream.
+  // The means by which words are written and awaited for this stream.
   enum class By { kDevice, kKernel, kStep, kNobody };
   By WritesBy();
   By WaitsBy();
-  // Whether CPUs reach the word; kInvalidBuffer if they must but do not.
+  // Returns true if CPUs reach the word; kInvalidBuffer if they must but do not.
   StatusOr<bool> CpusReach(const uint64_t* word, bool must);
-  // Whether kernels can move the message: its memory and both ends are this device's, or the
-  // host's.
+  // Returns true if kernels can move the message: its memory and both ends are this device's, or
+  // the host's.
   bool KernelsMove(const MatchedMove& move);
   bool KernelsReachEnds(const MatchedMove& move);
   bool KernelsReach(const void* pointer, uint64_t size_bytes) const;

@@ -36,7 +36,7 @@ Status KernelModules::Known(int device) {
   if (HasImageOf(formats_.front())) {
     return {};
   }
-  // Whether the device takes code of the other formats shows only when some is loaded.
+  // Only loading code of the other formats shows if the device takes it.
   return std::any_of(formats_.begin(), formats_.end(), HasImageOf) ? Load(device) : NoImage();
 }
 

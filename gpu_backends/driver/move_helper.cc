@@ -29,7 +29,7 @@ Status MoveHelper::Start() {
 
 void MoveHelper::Begin(const MatchedMove& move) {
   if (!shm::BeginMove(EndsOf(move), move.is_send, move.meets)) {
-    return;  // the other end will move it, or nobody
+    return;  // the other end will move it, or neither
   }
   std::lock_guard lock(mutex_);
   if (stopped_) {
@@ -90,7 +90,7 @@ void MoveHelper::Move(const MatchedMove& move) {
 void CloseFailedPair(const MatchedMove& move) {
   const uint64_t value = shm::Counter(&move.own->done).Value();
   if (value >= shm::kCounterFailure && value - shm::kCounterFailure < move.round) {
-    shm::ClosePair(EndsOf(move));  // nobody writes to the memory when the stream goes on
+    shm::ClosePair(EndsOf(move));  // neither end writes to the memory when the stream goes on
   }
 }
 

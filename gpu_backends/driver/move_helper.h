@@ -43,8 +43,8 @@ class MoveHelper {
   std::thread thread_;
 };
 
-// A stream calls it after the wait for a round: closes a pair that has failed, so that nobody
-// touches its memory any more.
+// Closes a pair whose round has failed, so that neither end touches the other's memory any more. A
+// stream calls it after the wait for the round.
 void CloseFailedPair(const MatchedMove& move);
 
 }  // namespace ferry::gpu

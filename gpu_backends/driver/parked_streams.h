@@ -2,8 +2,8 @@
 //
 // A vendor's stream cannot be told to drop its work, and destroying it would block, perhaps for
 // ever. So it stays, with all that it refers to, until it has nothing to do any more. Memory that
-// is freed meanwhile is kept, since nobody knows where such a stream still writes. The same holds
-// for streams that failed because of what they wait for, and are not destroyed yet.
+// is freed meanwhile is kept, since such a stream may still write there. Streams that failed
+// because of what they wait for, and are not destroyed yet, keep memory in the same way.
 //
 // Thread-safe.
 #pragma once
@@ -37,7 +37,7 @@ class ParkedStreams {
   Status Release(std::function<Status()> release);
 
  private:
-  // Whether none is left.
+  // As Sweep, with the mutex held.
   bool SweepLocked();
 
   Driver& driver_;

@@ -25,8 +25,8 @@ class StreamControls : public std::enable_shared_from_this<StreamControls> {
   StreamControls(const StreamControls&) = delete;
   StreamControls& operator=(const StreamControls&) = delete;
 
-  // A line of zeroes. It comes back when the last copy of the pointer is gone, which keeps this
-  // alive. Errors as for AllocatePinned.
+  // Returns a line of zeroes. It is given back when the last copy of the pointer is gone; the
+  // pointer keeps this object alive. Errors as for AllocatePinned.
   StatusOr<std::shared_ptr<uint64_t>> Take();
 
  private:
@@ -38,8 +38,8 @@ class StreamControls : public std::enable_shared_from_this<StreamControls> {
   std::vector<uint64_t*> free_;
 };
 
-// The stream's owner makes one call at a time. It must live until the stream has nothing to do any
-// more.
+// The stream's owner makes one call at a time. The object must live until the stream has no work
+// any more.
 class StreamKernels {
  public:
   StreamKernels(std::shared_ptr<Driver> driver, int device, NativeStream stream,
@@ -52,7 +52,7 @@ class StreamKernels {
   // Loads the device's kernels if need be: may block as Driver::LoadKernels does. kOk: the stream
   // can launch kernels; else why not.
   Status Prepare();
-  // What they can do. Prepare has said kOk.
+  // Return true if the device's kernels can do that. Only after Prepare has returned kOk.
   bool write_words() const { return powers_.host_words; }
   bool wait_for_words() const { return powers_.host_words && powers_.may_wait; }
   bool move_messages() const { return powers_.host_words && powers_.host_atomics; }
@@ -66,7 +66,7 @@ class StreamKernels {
   Status Reduce(const Reduction& reduction);
   // As Stream::LaunchMove.
   Status LaunchMove(const MatchedMove& move);
-  // Closes the pair if the round has failed. Behind the wait for it.
+  // Enqueues a kernel, behind the wait for a round, that closes the pair if the round has failed.
   Status CloseFailedPair(const MatchedMove& move);
   // Launches any kernel; puts its first argument, the stream's control words, in front.
   Status Launch(Kernel kernel, uint64_t threads, std::initializer_list<KernelArgument> arguments) {
@@ -74,7 +74,7 @@ class StreamKernels {
   }
   Status Launch(Kernel kernel, uint64_t threads, std::span<const KernelArgument> arguments);
 
-  // Whether any kernels have been launched that Abandon would affect.
+  // Returns true if any kernels have been launched that Abandon would affect.
   bool in_use() const { return control_ != nullptr; }
   // Abandons the stream for good: kernels that wait end, and those behind them do nothing.
   void Abandon();

@@ -4,7 +4,7 @@
 // A vendor's stream knows nothing of failures of host functions, and goes on behind them. So each
 // operation has a place (1 for the first), and a failure is noted with the place that it happened
 // at: whatever was enqueued behind it counts as failed, events and the streams that wait for them
-// included. These learn of failures at once, so that nobody waits for what never comes.
+// included. These learn of failures at once, so that no stream waits for what never comes.
 #pragma once
 
 #include <atomic>
@@ -77,7 +77,8 @@ class StreamState : public std::enable_shared_from_this<StreamState> {
   // The first failure at or before `place`.
   Status FailureBefore(uint64_t place);
   Status Failure() { return FailureBefore(UINT64_MAX); }
-  // Notes a failure, unless there is an earlier one, and tells those who wait for a later place.
+  // Notes a failure, unless there is an earlier one, and fails the streams that wait for a later
+  // place.
   void Fail(uint64_t place, const Status& status);
   // kWouldBlock while the stream has work; the failure, if there is one, at once.
   Status Query();
@@ -97,10 +98,10 @@ class StreamState : public std::enable_shared_from_this<StreamState> {
                  bool by_kernel);
   // Notes that the kernels that wait for words have been told to end.
   void Abandon();
-  // Whether the stream may still be waiting for something.
+  // Returns true if the stream may still be waiting for a point or a word.
   bool MayBeBlocked();
-  // Whether the stream should record an event now, and hand it over, so that it learns of its
-  // progress even if nobody asks.
+  // Returns true if the stream should record an event now and pass it to SetMark, so that its
+  // progress is noticed even if it is never queried.
   bool NeedsMark();
   void SetMark(NativeEvent event, uint64_t place);
   // Notes that nothing runs on the stream any more, for good.
@@ -138,13 +139,13 @@ class StreamState : public std::enable_shared_from_this<StreamState> {
     WaitCondition condition;
     bool by_kernel;
   };
-  struct Told {  // someone who must be told of a failure
+  struct Told {  // a stream that must be told of a failure
     std::shared_ptr<StreamState> stream;
     uint64_t place;
     Status status;
   };
 
-  // Notes a failure; returns whom to tell.
+  // Notes a failure; returns the streams to tell.
   std::vector<Told> Note(uint64_t place, const Status& status);
   bool MetLocked(const Awaited& awaited) const;
   // Forgets waits that the stream has certainly passed.
@@ -176,7 +177,7 @@ class StreamState : public std::enable_shared_from_this<StreamState> {
   std::vector<NativeEvent> buried_;
 };
 
-// Whether a word that CPUs reach meets a condition.
+// Returns true if a word that CPUs reach meets the condition.
 bool WordMeets(const uint64_t* word, uint64_t value, WaitCondition condition);
 
 }  // namespace ferry::gpu

@@ -166,7 +166,7 @@ class HipDriver final : public CudaLikeDriver<HipVendor> {
   }
 
  private:
-  // Whether a device's streams write and wait for words; found out when it is first asked.
+  // Records if a device's streams can write and await words; found out by the first call that asks.
   struct Words {
     std::once_flag once;
     bool work = false;

@@ -21,7 +21,8 @@ struct HipBackendOptions {
 // kNotFound: no library, no driver or no device; kUnsupported: too old. Any thread; blocks while
 // the run time starts.
 StatusOr<std::unique_ptr<GpuBackend>> CreateHipBackend(const HipBackendOptions& options);
-// What the backend stands on. `library`, errors, threads and blocking as of CreateHipBackend.
+// Opens the driver on which the backend is built. `library`, errors, threads and blocking are those
+// of CreateHipBackend.
 StatusOr<std::unique_ptr<Driver>> OpenHipDriver(std::string_view library);
 
 }  // namespace ferry::gpu

@@ -75,7 +75,7 @@ class HostBackend final : public GpuBackend {
  private:
   // The checks that open every call: not in a forked child, and a device that exists.
   Status CheckDevice(int device) const;
-  // Who may touch device memory besides streams.
+  // Returns if CPUs and network may touch device memory directly: not over an emulated link.
   DirectAccess DeviceAccess() const { return {link_ == nullptr, link_ == nullptr}; }
   StatusOr<void*> AllocateReserved(int device, uint64_t size_bytes);
   // Allocates memory that CPUs reach: pinned, or managed with `device` as its home.

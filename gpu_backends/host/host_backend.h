@@ -1,16 +1,16 @@
 // The host backend: GPUs emulated by ordinary memory and threads, for machines and tests without
 // one.
 //
-// Device memory is a sealed memfd with its pages present, mapped by its owner and by whoever
-// imports it; the CPU can touch it. Streams are in-order threads that start with their first
+// Device memory is a sealed memfd with its pages present, mapped by its owner and by the processes
+// that import it; the CPU can touch it. Streams are in-order threads that start with their first
 // operation and sleep when idle (StreamWorker tells how value waits poll). Pinned memory is
 // ordinary memory with its pages present; registering memory records the range and locks nothing,
 // since no device needs it.
 //
 // Copies run at memory speed, or, where HostBackendOptions::link says so, as slowly as over the
-// link of a real device. Such device memory is reported as out of everybody's direct reach: the CPU
-// could touch it, but that would go around the link. With the link's `guard` it faults if it does.
-// Each process emulates its own link.
+// link of a real device. Such device memory is reported as out of the direct reach of CPUs and
+// network: the CPU could touch it, but that would go around the link. With the link's `guard` such
+// an access faults. Each process emulates its own link.
 #pragma once
 
 #include <cstdint>

@@ -12,13 +12,14 @@ struct HostLinkOptions {
   // emulated, copies run at memory speed.
   uint64_t h2d_mb_per_s = 0;
   uint64_t d2h_mb_per_s = 0;
-  // The same with ordinary (pageable) host memory. 0: as with pinned memory.
+  // Host to device and device to host, with ordinary (pageable) host memory. 0: as with pinned
+  // memory.
   uint64_t pageable_h2d_mb_per_s = 0;
   uint64_t pageable_d2h_mb_per_s = 0;
-  // Inside one device. 0: only the start-up counts.
+  // Copies inside one device. 0: only the start-up counts.
   uint64_t d2d_mb_per_s = 0;
   uint64_t latency_us = 0;
-  // With pageable host memory. 0: latency_us.
+  // The start-up latency with pageable host memory. 0: latency_us.
   uint64_t pageable_latency_us = 0;
   // Engines of each device: 1, both directions take turns; 2, each has its own.
   uint64_t engines = 2;
@@ -28,8 +29,8 @@ struct HostLinkOptions {
   bool enabled() const { return h2d_mb_per_s != 0; }
 };
 
-// What a stream costs the CPU that uses it, besides its operations. 0: whatever the thread behind
-// it takes.
+// The time that a stream costs the CPU that uses it, besides its operations. 0: the time that the
+// stream's thread takes.
 struct HostStreamCosts {
   uint64_t launch_us = 0;       // from enqueuing an operation to its beginning, at least
   uint64_t synchronize_us = 0;  // from the last operation's end to the return of Synchronize

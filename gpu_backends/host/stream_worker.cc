@@ -183,7 +183,7 @@ Status StreamWorker::Run(const Operation& operation) {
           },
           [this](const WaitValueOperation& wait) {
             Status status = WaitForValue(wait);
-            AdvanceToNow();  // even where the word was there: nobody knows since when
+            AdvanceToNow();  // even where the word was there: the time since when is unknown
             return status;
           },
           [this](const AwaitMoveOperation& await) {
@@ -252,7 +252,7 @@ void StreamWorker::RunMove(const MoveOperation& operation) {
   const bool moves = shm::BeginMove(ends, move.is_send, move.meets);
   AdvanceToNow();
   if (!moves) {
-    return;  // the other end will, or nobody
+    return;  // the other end will, or neither
   }
   if (link_ == nullptr && shm::IsMovedInChunks(move.size_bytes)) {
     shm::MoveInChunks(ends, move.round, move.size_bytes, ChunkCopier(move));
@@ -281,7 +281,7 @@ Status StreamWorker::WaitForMove(const MatchedMove& move) {
   const uint64_t value = done.Value();
   if (status.ok() && move.other != nullptr && value >= shm::kCounterFailure &&
       value - shm::kCounterFailure < move.round) {
-    shm::ClosePair(ends);  // nobody writes to the memory any more when the stream goes on
+    shm::ClosePair(ends);  // neither end writes to the memory when the stream goes on
   }
   return status;
 }

@@ -49,7 +49,7 @@ class AdoptedStream final : public LevelZeroStream {
   LevelZeroThread thread_;
   bool abandoned_ = false;
   std::deque<Item> items_;                 // under the thread's mutex; the first is the thread's
-  Status failure_;                         // likewise: nobody signals what the list waits for
+  Status failure_;                         // likewise: what the list waits for is never signalled
   std::vector<ze_event_handle_t> passed_;  // the thread's own: the list may still wait for them
 };
 

@@ -24,7 +24,8 @@ struct LevelZeroBackendOptions {
 // not affect the others. Any thread; may block while drivers start.
 StatusOr<std::unique_ptr<GpuBackend>> CreateLevelZeroBackend(
     const LevelZeroBackendOptions& options);
-// What the backend stands on. `library_path`, errors, threads and blocking as of
+// Opens the driver on which the backend is built. `library_path` is
+// LevelZeroBackendOptions::library; errors, threads and blocking are those of
 // CreateLevelZeroBackend.
 StatusOr<std::unique_ptr<Driver>> OpenLevelZeroDriver(std::string_view library_path);
 

@@ -30,15 +30,15 @@ class LevelZeroContext {
   LevelZeroEvents& events() { return *events_; }
   const std::string& version() const { return version_; }  // the driver's version, for people
   bool has_ipc() const { return has_ipc_; }
-  // Whether an allocation may be larger than its device's maxMemAllocSize.
+  // Returns true if an allocation may be larger than its device's maxMemAllocSize.
   bool has_relaxed_limits() const { return has_relaxed_limits_; }
 
-  // Whether the driver has the functions that the next two need, and those that let it reach words
-  // in registered memory. A device may still refuse them.
+  // Returns true if the driver has the functions that AppendWrite and AppendWait need, and those
+  // that let it reach words in registered memory. A device may still refuse them.
   bool has_words() const {
     return wait_on_memory_ != nullptr && write_to_memory_ != nullptr && has_imports();
   }
-  // Whether registered memory is known to the driver: kernels reach it.
+  // Returns true if registering makes host memory known to the driver, so that kernels reach it.
   bool has_imports() const { return import_pointer_ != nullptr && release_pointer_ != nullptr; }
   Status AppendWrite(ze_command_list_handle_t list, uint64_t* word, uint64_t value);
   Status AppendWait(ze_command_list_handle_t list, const uint64_t* word, uint64_t value,

@@ -15,7 +15,8 @@ namespace ferry::gpu {
 
 class LevelZeroEvents;
 
-// Holds one event and gives it back; if a list is going to signal it, not before that.
+// Holds one event and releases it at its end; if a list is going to signal the event, only after
+// that.
 class HeldEvent {
  public:
   enum class Stage : uint8_t {
@@ -58,9 +59,9 @@ class LevelZeroEvents {
   LevelZeroEvents(const LevelZeroEvents&) = delete;
   LevelZeroEvents& operator=(const LevelZeroEvents&) = delete;
 
-  // An event that is not signalled. May make a pool.
+  // Returns an event that is not signalled. May make a pool.
   StatusOr<ze_event_handle_t> Acquire();
-  // The same, released with its last holder.
+  // Returns an event that is not signalled, and is released with its last holder. May make a pool.
   StatusOr<std::shared_ptr<HeldEvent>> Hold();
   // Releases an event that no command list and no thread refers to any more.
   void Release(ze_event_handle_t event);

@@ -46,7 +46,7 @@ class OwnStream final : public LevelZeroStream {
 
   // Appends the command now, or behind work that the thread has to do first.
   Status Append(std::function<Status()> append, std::shared_ptr<HeldEvent> recorded = nullptr);
-  // The same for one that a copy engine does not take.
+  // Appends a command that a copy engine does not take.
   Status AppendOther(std::function<Status()> append);
   Status LeaveCopyEngine();
   Status QueueLocked(Item item);

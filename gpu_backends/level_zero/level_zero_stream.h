@@ -22,7 +22,7 @@ struct LevelZeroEvent {
 class LevelZeroStream {
  public:
   // Call it once nothing runs on the stream any more: takes the steps that were not reached, since
-  // nobody else frees their arguments. If Abandon was called, the list stays, with its events.
+  // only a step frees its argument. If Abandon was called, the list stays, with its events.
   virtual ~LevelZeroStream() = default;
   LevelZeroStream(const LevelZeroStream&) = delete;
   LevelZeroStream& operator=(const LevelZeroStream&) = delete;

@@ -1,4 +1,4 @@
-// The thread that does the work of a stream that its device cannot do.
+// The thread of a stream: does the work that the stream's device cannot do.
 #pragma once
 
 #include <atomic>
@@ -53,7 +53,7 @@ class LevelZeroThread {
   std::condition_variable changed_;
   std::atomic<bool> stopping_{false};  // set under mutex_
 
-  // Nobody joins the thread: it ends by itself where its stream ends, perhaps long before the
+  // The thread is never joined: it ends by itself where its stream ends, perhaps long before the
   // stream is abandoned.
   bool started_ = false;
   bool runs_ = false;
