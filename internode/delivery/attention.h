@@ -1,11 +1,11 @@
-// How a core asks for somebody who matches and copies for a rank while that computes.
+// The request of a core that a worker match and copy for a rank while the rank computes.
 #pragma once
 
 #include <memory>
 
 namespace ferry::progress {
 
-// How the progress thread asks the progress worker to look after a rank.
+// Raised by the progress thread; the progress worker then looks after the rank.
 class Attention {
  public:
   virtual ~Attention() = default;

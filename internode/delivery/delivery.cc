@@ -88,7 +88,7 @@ void Delivery::Count() {
   counted_bytes_ = held;
 }
 
-// Whether more is held than may be, or would be with so many bytes.
+// Returns true if more is held than may be, or would be with `more_bytes`.
 bool Delivery::IsOverBudget(uint64_t more_bytes) {
   Count();
   return counted_bytes_ + more_bytes > max_held_bytes_ ||
@@ -400,7 +400,7 @@ Descriptor Delivery::Note(const Descriptor& announced) {
   return noted;
 }
 
-// As Note, but that nobody can fetch it from anywhere.
+// As Note, for a pushed message, which cannot be fetched from its sender.
 Descriptor Delivery::NotePushed(const Descriptor& announced, IncomingId* id) {
   *id = incoming_.Insert();
   Incoming& incoming = *incoming_.Find(*id);

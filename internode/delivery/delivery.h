@@ -3,10 +3,10 @@
 // A packet that finds no room waits in daemon memory, in order; remote senders' credits bound how
 // much that can be. A medium message that finds no cell although the rank has drained all that hold
 // one (they are unexpected: their cells stay taken until they are received) is parked: its bytes
-// stay here, and the rank gets a request-to-send for them, so that cells cannot run out for good.
+// stay here, and the rank gets an RTS for them, so that cells cannot run out for good.
 //
 // An RTS that carries its data becomes an eager message if there are cells for it. If the rank
-// holds them, the data is dropped and the RTS passed on: its sender has it still.
+// holds all cells, the data are dropped and the RTS is passed on: its sender still has them.
 //
 // Calling thread: the progress thread. Does not block; allocates only for what waits, is parked or
 // is an RTS.
@@ -38,7 +38,7 @@ struct Message {
 // The rank gets only the id, so it can neither choose nor damage what the NIC is told to read.
 enum class IncomingId : uint64_t {};
 
-// The bytes of a parked message. Nothing fills them but what comes.
+// The bytes of a parked message. Not initialised: only the data that arrive fill them.
 class ParkedBytes {
  public:
   ParkedBytes() = default;
@@ -55,27 +55,27 @@ class ParkedBytes {
 
 struct Incoming {
   // kArriving: pushed (internode/rndv/eager_long_send.h), its bytes are on their way; it becomes
-  // parked if the rank does not ask for it at once. Of these and of parked ones the sender hears no
-  // more.
+  // parked if the rank does not ask for it at once. The sender of an arriving or parked message
+  // gets no further answer.
   enum class Kind { kHeap, kPrivate, kParked, kArriving };
   Kind kind = Kind::kHeap;
   uint32_t source = 0;  // rank
   uint32_t send_request = 0;
   uint32_t send_generation = 0;
-  uint64_t key = 0;  // kHeap: where an RMA read finds it
+  uint64_t key = 0;  // kHeap: by which an RMA read finds it
   uint64_t address = 0;
   uint64_t size_bytes = 0;
   bool retracting = false;  // the rank was asked to give it back
-  uint64_t rndv_get = 0;  // kArriving: what waits for it (a TransferId); 0: the rank has not asked
+  uint64_t rndv_get = 0;  // kArriving: the TransferId that waits for it; 0: the rank has not asked
   ParkedBytes parked;
 
   bool is_fetched() const { return kind == Kind::kHeap || kind == Kind::kPrivate; }
 };
 
-// Bounds what the daemon holds for all ranks of a job together: parked messages, data that waits,
-// and notes of RTSs.
+// Bounds the bytes that the daemon holds for all ranks of a job together: parked messages, waiting
+// data, and notes of RTSs.
 struct HoldBudget {
-  uint64_t most_bytes = 2ULL << 30;  // as much as eight ranks may have that take nothing
+  uint64_t most_bytes = 2ULL << 30;  // as much as eight ranks that take nothing may have
   uint64_t held_bytes = 0;
 };
 
@@ -96,43 +96,45 @@ class Delivery {
   ~Delivery() { budget_->held_bytes -= counted_bytes_; }
   Delivery(const Delivery&) = delete;
   Delivery& operator=(const Delivery&) = delete;
-  // About what a note takes, with its place in the tables.
+  // About the size of a note, with its place in the tables.
   static constexpr uint64_t kNoteBytes = 192;
 
-  // `descriptor`: as the rank will see it, but for where the data of a kEager lies, and with what
-  // is in the wire's RTS in the payload of a kRemoteRts, which may have its data with it.
-  // A kRetract names the request of an RTS of its source; the rank is asked once for each, and
-  // not at all for one that is not there any more: that has, or had, another answer.
+  // Delivers a descriptor, in order. `descriptor` is as the rank will see it, except for the place
+  // of a kEager's data; the payload of a kRemoteRts holds the wire's RTS, whose data may come with
+  // it. A kRetract names the request of an RTS of its source; the rank is asked once for each, and
+  // not at all for an RTS that is not there any more: that has, or had, another answer.
   Result Deliver(const shm::Descriptor& descriptor, std::span<const std::byte> data = {});
-  // The same for a pushed message, with all of its data: it is parked,
+  // Delivers a pushed message all of whose data have come: it is parked.
   Result DeliverPushed(const shm::Descriptor& rts, std::span<const std::byte> data);
-  // or with its data on its way: *id is the note of it.
+  // Delivers a pushed message whose data are still on their way; *id is its note.
   Result DeliverArriving(const shm::Descriptor& rts, IncomingId* id);
-  // Memory for that data, which stays until the note is forgotten. Null: it would be more than may
-  // be parked, or there is no such note.
+  // Returns memory for the data of an arriving message, which stays until its note is forgotten.
+  // Null: more would be parked than may be, or there is no such note.
   std::byte* TryHold(IncomingId id);
-  // It is all there: it is parked from now on.
+  // Marks an arriving message, all of whose data have come, as parked.
   void Park(IncomingId id) { incoming_.Find(id)->kind = Incoming::Kind::kParked; }
   Incoming* FindArriving(IncomingId id);
-  // Neighbouring cells of the lane for the data of an RTS that is on its way; *cell is the first.
-  // Null: there are none, or it must wait. They are given back by one of the two that follow: it is
-  // all there, or will not be.
+  // Reserves neighbouring cells of the lane for the data of an RTS that are on their way; *cell is
+  // the first. Null: there are none, or the RTS must wait. Once all data have come DeliverReserved
+  // ends the reservation; if they will not come, ReturnReserved does.
   std::byte* TryReserve(uint64_t size_bytes, uint32_t* cell);
   Result DeliverReserved(const shm::Descriptor& rts, uint32_t cell);
   void ReturnReserved(uint32_t cell, uint64_t size_bytes);
-  // The same for what may be lost: it goes only where there is plenty of room, and is not urgent.
+  // Delivers a descriptor that may be lost: only if the lane has plenty of room, and without
+  // urgency.
   void Hint(const shm::Descriptor& descriptor);
-  // Moves on what waits. Only kTaken or kQuota.
+  // Moves waiting messages into the lane. Returns only kTaken or kQuota.
   Result Flush();
 
-  // Has an engine that looks now, by this process, find what is new; wakes nobody.
+  // Lets an engine that this process now runs for the rank find the news in the lane; wakes no
+  // thread.
   void ShowLane() { wake_.RestoreActivity(lane_index_); }
-  // Wakes the rank if there is something new. True: nobody is inside the rank, and what is new
-  // cannot wait for it.
+  // Wakes the rank if its lane has news. True: no thread of the rank is inside Ferry, and the news
+  // cannot wait for one.
   bool Announce();
 
-  // Calls visit(landed) for each RTS whose data has gone into the inbox since the last call: its
-  // sender is to be told that it is done.
+  // Calls visit(landed) for each RTS whose data have gone into the inbox since the last call: the
+  // caller tells its sender that it is done.
   struct Landed {
     uint32_t source = 0;  // rank
     uint32_t send_request = 0;
@@ -147,36 +149,37 @@ class Delivery {
     landed_bytes_ = 0;
     unreported_turns_ = 0;
   }
-  // Once in a turn: whether their senders are to be told at its end. While more comes in, and while
-  // a rank that waits may have something to say to it, the answers wait to leave together; not for
-  // long, and not when so much has landed that the senders may be waiting for them.
+  // Called once in a turn: returns true if ReportLanded is to be called at its end. While more
+  // messages come in, and while a rank that waits may answer them, the reports wait to leave
+  // together; not for long, and not once so much has landed that the senders may be waiting for
+  // them.
   bool MustReport(bool more_came);
   bool has_landed() const { return !landed_.empty(); }
 
   bool empty() const { return waiting_.empty(); }
   uint64_t waiting() const { return waiting_.size(); }
   bool has_news() const { return news_; }
-  // There is something new outside the lane: the rank is to look up, if it sleeps.
+  // Notes that there is news outside the lane: the rank is woken if it sleeps.
   void NoteNews() { news_ = true; }
-  // Its memory was changed, for which it may rest.
+  // Notes that the rank's memory was changed, on which it may rest.
   void NoteChange() { changed_ = true; }
   bool TakeChange() { return std::exchange(changed_, false); }
-  // More answers came than a correct rank can ask for, and were dropped: it has not read the
-  // others.
+  // True if answers were dropped: more came, while the rank read none, than a correct rank can ask
+  // for.
   bool flooded() const { return flooded_; }
   shm::Wake& wake() { return wake_; }
 
-  // Null when `id` names none.
+  // Returns the note, null if `id` names none.
   const Incoming* Find(IncomingId id) { return incoming_.Find(id); }
   void Forget(IncomingId id);
   // Forgets a parked message, whose bytes are the caller's from then on.
   ParkedBytes TakeParked(IncomingId id);
-  // Whether it has announced something that the rank here may fetch.
+  // Returns true if `source` has announced a message that the rank here may fetch.
   bool HasRtsOf(uint32_t source);
   // Forgets the RTSs of a rank that is gone; what it parked stays.
   void ForgetRtsOf(uint32_t source);
-  // Forgets the messages and credits of a rank that was cut off which still wait: they count as
-  // lost on the way.
+  // Forgets the waiting messages and credits of a rank that was cut off: they count as lost on the
+  // way.
   void DropWaitingOf(uint32_t source);
 
  private:

@@ -1,5 +1,6 @@
 // The progress thread's own data: jobs, the ranks served here, and the ways to other nodes. Ranks
-// and remote daemons can write to none of it; whatever they say is checked against it.
+// and remote daemons can write to none of it; the core checks their descriptors and packets against
+// it.
 //
 // Calling thread: the progress thread.
 #pragma once
@@ -32,8 +33,8 @@
 
 namespace ferry::progress {
 
-// The way to one other daemon, in one life of it. It outlives the jobs that used it: what was
-// accepted last still has to arrive.
+// The way to one other daemon, in one life of it. It outlives the jobs that used it: the packets
+// that it accepted last still have to arrive.
 struct Link {
   uint64_t number = 0;  // NodeRoute::link
   uint64_t life = 0;    // NodeRoute::life
@@ -66,8 +67,8 @@ struct Route {
   bool is_returning = false;
 };
 
-// A region of a rank: what transfers need of it is registered with the NIC when they need it; of
-// one that is staged by streams, nothing.
+// A region of a rank. Its parts are registered with the NIC when transfers need them; of a region
+// that is staged by streams, none is.
 struct ServedRegion {
   ClaimableRegion memory;
   uint32_t users = 0;      // rendezvous gets into it, staged sends and puts from it
@@ -87,7 +88,7 @@ struct SentRts {
   Claim claim;                       // kHeap: on its memory,
   PinnedMemory reached;              // or that itself, which is in no region
   uint64_t address = 0;              // kPrivate; kDevice: in the region
-  ErrorCode error = ErrorCode::kOk;  // kNone: why nobody can fetch it
+  ErrorCode error = ErrorCode::kOk;  // kNone: why it cannot be fetched
   uint64_t size_bytes = 0;
   uint64_t carried_bytes = 0;  // sent with it
   bool retracted = false;      // the receiver's daemon was asked for it back
@@ -95,7 +96,7 @@ struct SentRts {
   uint32_t lent = 0;  // not 0: its number, which ServedRank::TakeRts gave
   CountedUse use;     // of NodeUse::rts_lent
 
-  // Whether it is of memory in no region that peers reach.
+  // Returns true if its memory belongs to no region, and peers reach it all the same.
   bool is_reached() const { return region == nullptr && (reached.is_pinned() || claim.held()); }
 };
 
@@ -106,12 +107,12 @@ struct RtrReceive {
   enum class State : uint8_t {
     kNone,
     kOut,      // the source may begin to
-    kWritten,  // it has said that it does
+    kWritten,  // the source has announced that it does
   };
   State state = State::kNone;
   bool withdrawing = false;  // kOut: the other daemon was asked for it
-  bool rank_waits = false;   // kOut: so the rank wants, and waits for the answer
-  bool lost = false;         // nobody there will say any more how it ends: the window has to close
+  bool rank_waits = false;   // kOut: the rank wants that, and waits for the answer
+  bool lost = false;         // the source will report no end any more: the window has to close
   uint32_t generation = 0;
   uint32_t source = 0;  // rank
   uint64_t window = 0;  // 0: its region is gone
@@ -120,8 +121,8 @@ struct RtrReceive {
   uint64_t begun_ns = 0;             // kOut: asked for; kWritten: announced
 };
 
-// Memory that a rank elsewhere lets one here write into. This note is the daemon's own, so that the
-// rank here can neither choose nor damage what the NIC is told to write to.
+// Memory that a rank of another node lets one of this node write into. This note is the daemon's
+// own, so that the rank here can neither choose nor damage what the NIC is told to write to.
 struct RtrNote {
   uint32_t receive = 0;  // 0: none
   uint32_t generation = 0;
@@ -146,9 +147,9 @@ struct OneSidedState {
   // its rings, and those that answer long gets of ranks elsewhere. Their numbers are
   // kFirstOneSidedRts and above.
   std::vector<SentRts> sent_rts;
-  std::vector<uint32_t> free_rts_numbers;       // numbers of the latter that nothing has
+  std::vector<uint32_t> free_rts_numbers;       // unused numbers of the latter
   uint32_t lent_generation = 0;                 // of the last of these
-  uint32_t rndv_gets = 0;                       // that no request of the rank is for
+  uint32_t rndv_gets = 0;                       // that serve no request of the rank
   uint64_t failures = 0;                        // told: Seat::failures
   std::map<uint32_t, RingStream> ring_streams;  // by peer
   std::vector<RingTransfer> ring_transfers;
@@ -190,14 +191,14 @@ struct ServedRank {
     std::for_each(sent_rts.begin(), sent_rts.end(), visit);
     std::for_each(one_sided.sent_rts.begin(), one_sided.sent_rts.end(), visit);
   }
-  // Has somebody match for it, if there is anybody.
+  // Has the progress worker match for the rank, if there is one.
   void Attend() {
     if (attention != nullptr) {
       attention->Raise();
     }
   }
-  // Tells the rank how what its request began with `peer` has ended.
-  // `flags`: Descriptor::flags.
+  // Tells the rank how the operation with `peer` that its request began has ended. `flags`:
+  // Descriptor::flags.
   void Answer(shm::DescriptorKind kind, uint32_t peer, uint32_t request, uint32_t generation,
               ErrorCode error, uint8_t flags = 0);
 
@@ -211,36 +212,36 @@ struct ServedRank {
   uint64_t carried_bytes = 0;            // with RTSs that have no answer yet
   uint32_t reached_rts = 0;              // of memory of no region, without an answer
   OneSidedState one_sided;
-  AttentionPtr attention;     // null: nobody matches while it computes
+  AttentionPtr attention;     // null: no worker matches while it computes
   uint32_t nearest_rail = 0;  // transport::RmaRequest::rail
 
   bool ended = false;          // its lane is not read any more: it broke the rules
   bool held = false;           // the next command waits for a slot, a route or its memory
   uint64_t held_since_ns = 0;  // valid while held
-  bool asks_too_much = false;  // held until answers come of what it, and others, have asked
+  bool asks_too_much = false;  // held until answers come to its own and others' requests
   Claim claim;                 // the next command's
   // Commands with lower numbers that are no messages have been carried out: they need not wait for
   // a message that is held.
   uint64_t ahead = 0;
   uint32_t operations = 0;  // rendezvous gets, staged sends and puts that touch its memory
 
-  // How far it is parted from ranks elsewhere (progress_core_parting.cc), by rank.
+  // How far the rank is parted from ranks of other nodes (progress_core_parting.cc), by rank.
   struct Parting {
     bool is_here = false;   // this rank is parted from that one
-    bool is_told = false;   // and has said its last word of before
-    bool is_there = false;  // that one has said its last word of before
+    bool is_told = false;   // and has sent its last packet from before
+    bool is_there = false;  // that one has sent its last packet from before
   };
   std::map<uint32_t, Parting> partings;
   bool IsPartedFrom(uint32_t peer) const {
     const auto found = partings.find(peer);
     return found != partings.end() && found->second.is_here;
   }
-  // Whether what comes from that one elsewhere is of before.
+  // Returns true if packets that now come from `source` are still from before the two parted.
   bool IsStaleFrom(uint32_t source) const {
     const auto found = partings.find(source);
     return found != partings.end() && found->second.is_here && !found->second.is_there;
   }
-  // Why nothing passes between the rank and that one elsewhere; kOk: it does.
+  // Returns why nothing passes between the rank and `peer`; kOk: messages pass.
   ErrorCode StateOf(uint32_t peer) const;
 
   // After a cut: the death_epoch by which the rank has noticed it, and the last of the commands
@@ -257,7 +258,7 @@ struct Job {
   std::vector<NodeUse> nodes;       // by node: outlives what is counted there
   std::vector<Route> routes;        // by node
   std::vector<ServedRank*> served;  // by rank; null: elsewhere, not here yet, or gone
-  std::vector<ErrorCode> ended;     // by rank: not kOk once it is gone (kNotFound: it left)
+  std::vector<ErrorCode> ended;     // by rank: not kOk once the rank is gone (kNotFound: it left)
   // By rank: its daemon says that it has left. kLeft, which says so in the order of messages, may
   // be lost with a link.
   std::vector<bool> left;
@@ -274,8 +275,8 @@ struct Job {
   bool IsLocal(uint32_t rank) const { return plan.node_of_rank[rank] == plan.node; }
   Route& RouteTo(uint32_t rank) { return routes[plan.node_of_rank[rank]]; }
   NodeUse& UseOf(uint32_t rank) { return nodes[plan.node_of_rank[rank]]; }
-  // Why the rank is gone; kOk: it is not. One of this node that has died looks as if it had left
-  // until its end is announced (Directory::RemoveServed).
+  // Returns why the rank is gone; kOk: it is not. One of this node that has died looks as if it had
+  // left until its end is announced (Directory::RemoveServed).
   ErrorCode EndOf(uint32_t rank) const {
     const bool has_died = ended[rank] == ErrorCode::kNotFound && IsLocal(rank) && !left[rank];
     return has_died ? ErrorCode::kPeerDied : ended[rank];
@@ -287,8 +288,8 @@ inline ErrorCode ServedRank::StateOf(uint32_t peer) const {
   return ended == ErrorCode::kOk && IsPartedFrom(peer) ? ErrorCode::kLinkDown : ended;
 }
 
-// A record for the trace of something that `rank` of this node does with remote rank `peer`: it
-// stands for a moment, until it is given an end. Only while job.trace.on().
+// Makes a record for the trace of an act of `rank` of this node with remote rank `peer`: it stands
+// for a moment, until it is given an end. Only while job.trace.on().
 TraceRecord RecordOf(const Job& job, TraceKind kind, uint32_t rank, uint32_t peer,
                      uint64_t begin_ns);
 

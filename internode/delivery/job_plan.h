@@ -1,4 +1,4 @@
-// What a home tells its core of jobs, and of the ways to their nodes.
+// Jobs, and the ways to their nodes, as a home describes them to its core.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,7 @@ struct NodeRoute {
   uint64_t receive_key = 0;  // must be in every packet from it
   uint64_t link = 0;         // names the daemon: the same for all jobs
   uint64_t life = 0;         // of the link to it: each cut begins another
-  uint64_t guest = 0;        // transport::Transport::AddressFor of what it was told
+  uint64_t guest = 0;        // transport::Transport::AddressFor of the address that it was given
 };
 
 }  // namespace ferry::progress

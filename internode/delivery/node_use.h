@@ -1,9 +1,10 @@
-// What a job has under way with one other node, and what each may ask of the other: nobody there
-// can make this daemon keep more than is said here, and nothing that stands still with one node
-// keeps the work with others from going on.
+// The operations that a job has under way with one other node, and the limits on what each node may
+// ask of the other. No process of the other node can make this daemon keep more than these limits,
+// and an operation that stands still with one node never holds up those with others.
 //
-// Daemons ask only for what the other one may keep for them (kMost...Asked), so one that has asked
-// for more, and does not take the answers, is no correct one: its link is cut, by name.
+// A daemon asks only for as much as the other one may keep for it (kMost...Asked). So a daemon that
+// has asked for more, and does not take the answers, is no correct one: its link is cut, and the
+// log names it.
 //
 // Thread: the progress thread.
 #pragma once
@@ -16,26 +17,28 @@
 
 namespace ferry::progress {
 
-// ---- What is asked of another node: all jobs' of a link share it
+// ---- Limits on requests to another node, shared by all jobs of a link
 
-// Bytes of answers that carry what operations have found. A link that is long and wide (100 Gbit/s,
-// 300 us) holds as much.
+// Bytes of answers that carry results of operations. A link that is long and wide (100 Gbit/s, 300
+// us) holds as much.
 inline constexpr uint64_t kMostBytesAsked = 4ULL << 20;
-// What an answer costs beside its data, in packets and in who keeps them.
+// Bytes that an answer costs beside its data, in packets and in the memory of the daemons that keep
+// them.
 inline constexpr uint64_t kAnswerBytes = 256;
 // Long operations, each of which the other one has notes of.
 inline constexpr uint64_t kMostLongAsked = 1024;
-// Whatever the other jobs ask, each may have so many under way.
+// Requests that each job may have under way, whatever the other jobs ask.
 inline constexpr uint64_t kLeastAsked = 4;
 
-// ---- What another node may make this one keep, beyond which its link is cut
+// ---- Limits on what another node may make this one keep, beyond which its link is cut
 
-// Packets that wait because it does not take those before them: four times what it may ask for.
+// Bytes of packets that wait because the other node does not take those before them: four times
+// what it may ask for.
 inline constexpr uint64_t kMostBytesWaiting = 4 * kMostBytesAsked;
-// Of one job: RTSs that answer its long gets, and long puts of it that are fetched.
+// RTSs that answer the long gets of one job, and its long puts that are being fetched.
 inline constexpr uint64_t kMostLongKept = 4 * kMostLongAsked;
 
-// Has a part of a count, for as long as it lives. The count outlives it.
+// Adds `much` to a count for as long as it lives. The count outlives it.
 class CountedUse {
  public:
   CountedUse() = default;
@@ -81,7 +84,8 @@ struct NodeUse {
   uint64_t rts_lent = 0;      // with the long gets that wait for their memory
   uint64_t puts_fetched = 0;  // long ones
 
-  // Whether the job may ask for so much more, of a link that so many jobs use.
+  // Return true if the job may ask for that much more, or one more long operation, on a link that
+  // `jobs` jobs use.
   bool MayAskBytes(uint64_t bytes, uint32_t jobs) const {
     return bytes_asked + bytes <=
            std::max(kMostBytesAsked / std::max(jobs, 1U), kLeastAsked * (kAnswerBytes + 8192));

@@ -1,5 +1,5 @@
-// What the progress thread keeps of the operations of a rank here on memory of ranks elsewhere
-// (internode/rma/one_sided.h).
+// The progress thread's records of the operations of a rank of this node on memory of ranks of
+// other nodes (internode/rma/one_sided.h).
 //
 // Calling thread: the progress thread.
 #pragma once
@@ -12,22 +12,22 @@
 
 namespace ferry::progress {
 
-// RTSs of long operations have numbers from here on,
+// The first number of RTSs of long operations.
 inline constexpr uint32_t kFirstOneSidedRts = uint32_t{1} << 31;
-// and long gets of rings, by which nothing is announced, from here on.
+// The first number of long gets of rings, by which nothing is announced.
 inline constexpr uint32_t kRingGets = kFirstOneSidedRts + (uint32_t{1} << 30);
 
 // ---- Of its lane
 
 struct OneSidedCounts {
   uint64_t begun = 0;
-  uint64_t done = 0;  // the first so many are over
+  uint64_t done = 0;  // so many, the first ones, are over
 };
 struct AwaitedAnswer {
   uint64_t number = 0;      // of the operation among those with that peer; 0: it is a long one
   uint64_t size_bytes = 0;  // of data
   uint32_t peer = 0;
-  uint16_t answer = 0;  // of the session's, by which the rank knows it
+  uint16_t answer = 0;  // of the session's answers: by which the rank knows it
   uint16_t serial = 0;
   bool is_fetched = false;  // a long get whose bytes are on their way
   shm::Location here{};     // where a long get puts them
@@ -36,9 +36,9 @@ struct AwaitedAnswer {
 
 // ---- Of its rings of devices
 
-// What their owner knows an operation by.
+// The name by which the owner of the rings knows an operation.
 struct RingToken {
-  uint64_t ring = 0;  // 0: its ring is gone, and nobody asks any more
+  uint64_t ring = 0;  // 0: its ring is gone, and no answer is wanted
   uint64_t sequence = 0;
 };
 struct RingFlight {
@@ -54,7 +54,7 @@ struct RingStream {
   uint64_t get_bytes = 0;          // which these wait for
   CountedUse use;                  // of NodeUse::bytes_asked
 };
-// A long one.
+// A long operation of a ring.
 struct RingTransfer {
   RingToken token;
   uint32_t peer = 0;

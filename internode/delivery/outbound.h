@@ -1,8 +1,9 @@
 // Sends packets to other daemons.
 //
-// All that one turn has for a node goes out together, as one frame (wire.h), at the turn's end: a
-// system call costs more than a small packet. An RTS, and a packet with a long body, take what
-// was gathered along and go at once: the transfer may begin while the other commands are read.
+// All packets that one turn has for a node go out together, as one frame (wire.h), at the turn's
+// end: a system call costs more than a small packet. An RTS, and a packet with a long body, go at
+// once and take the gathered packets along: the transfer may begin while the other commands are
+// read.
 //
 // Calling thread: the progress thread. Does not block; allocates only for packets that must wait.
 #pragma once
@@ -29,26 +30,26 @@ class Outbound {
   // reachable.
   ErrorCode Send(Job& job, PacketHeader header, std::span<const std::byte> body, uint64_t now_ns);
 
-  // The same with `data`, which is copied, behind the words.
+  // Sends as Send does, with `data`, which is copied, behind the words.
   ErrorCode SendParts(Job& job, PacketHeader header, std::span<const std::byte> words,
                       std::span<const std::byte> data, uint64_t now_ns);
 
-  // The same, in one packet with what the frame ends with, if that is of the same kind and between
-  // the same ranks: so they share a header, and are told apart by what they say of their lengths.
-  // Words and data are filled up to kPacketAlignment. For packets that have a number.
+  // Sends as SendParts does, but inside the packet at the frame's end, if that is of the same kind
+  // and between the same ranks: the two share a header, and each gives its own length. Words and
+  // data are filled up to kPacketAlignment. For packets that have a number.
   ErrorCode SendJoined(Job& job, const PacketHeader& header, std::span<const std::byte> words,
                        std::span<const std::byte> data, uint64_t now_ns);
 
-  // The same with `data`, which may be none, behind the body. It is not copied: it stays where it
-  // is while the transport has a use for its region. `context`: of a message that somebody else
-  // hears the end of, and passes it on to OnComplete; 0: nobody does.
+  // Sends as Send does, with `data`, which may be none, behind the body. The data are not copied:
+  // they stay where they are while the transport uses their region. `context`: not 0 if another
+  // part of the core gets the message's completion, and passes it on to OnComplete.
   ErrorCode SendWith(Job& job, PacketHeader header, std::span<const std::byte> body,
                      const transport::Attachment& data, uint64_t now_ns, uint64_t context = 0);
   uint64_t max_attachment_bytes() const { return transport_.capabilities().max_attachment_bytes; }
 
-  // A packet of the daemon's own from one rank to another, `data` behind the body: it waits for a
-  // slot if need be, and is dropped if the node has failed. A node that does not take what it makes
-  // us say loses its link (node_use.h).
+  // Sends a packet of the daemon's own from one rank to another, `data` behind the body: it waits
+  // for a slot if need be, and is dropped if the node has failed. A node that does not take the
+  // packets that its own requests cause loses its link (node_use.h).
   template <typename Body>
   void Post(Job& job, PacketKind kind, uint32_t source, uint32_t destination, const Body& body,
             uint64_t now_ns, std::span<const std::byte> data = {}, uint8_t flags = 0) {
@@ -60,19 +61,19 @@ class Outbound {
     PostBytes(job, header, BytesOf(body), data, now_ns);
   }
 
-  // Ends this life of the link: nothing of it is sent any more, and the home hears why.
+  // Ends this life of the link: sends nothing more on it, and reports `why` to the home.
   static void Break(Link& link, std::string why);
-  // Whether packets wait for room: those that others can stand for should come later.
+  // Returns true if packets wait for room: packets that others can replace should come later.
   static bool IsCrowded(const Job& job, uint32_t destination) {
     const Link* const link = job.routes[job.plan.node_of_rank[destination]].link;
     return link != nullptr && !link->waiting.empty();
   }
 
-  // Sends what was gathered, and what waits.
+  // Sends the gathered packets, and those that wait.
   void Flush(uint64_t now_ns);
   // Takes the transport's report on a message.
   void OnComplete(Link* link, ErrorCode code);
-  // Whether a link is to be failed.
+  // Returns true if a link is to be failed.
   bool any_broken() const;
   // True until the transport has taken and completed everything.
   bool busy() const;
@@ -92,7 +93,7 @@ class Outbound {
   Directory& directory_;
 };
 
-// The header of the packet of that kind that carries a rank's command on.
+// Makes the header of the packet of that kind that passes on a rank's command.
 inline PacketHeader HeaderOf(const ServedRank& rank, const shm::Descriptor& command,
                              PacketKind kind) {
   PacketHeader header{};
@@ -108,8 +109,9 @@ inline PacketHeader HeaderOf(const ServedRank& rank, const shm::Descriptor& comm
 // The longest frame: as large as a packet with a full cell.
 inline constexpr size_t kFrameBytes = sizeof(PacketHeader) + shm::kCellBytes + kPacketAlignment;
 
-// A transport operation's context is the address of what it is for, or has the number of a matched
-// pair (PairContextOf); bits 0 and 1 tell which, and of messages bit 2 those of eager_long_send.h.
+// A transport operation's context is the address of the object that it serves, or has the number of
+// a matched pair (PairContextOf); bits 0 and 1 tell which, and of messages bit 2 those of
+// eager_long_send.h.
 inline constexpr uint64_t kReadContext = 1;
 inline constexpr uint64_t kWriteContext = 2;
 inline constexpr uint64_t kPairContext = kReadContext | kWriteContext;

@@ -1,4 +1,4 @@
-// What a core tells people who look: at its network, at its transfers, at a rank.
+// A core's reports for administrators: on its network, its transfers, and its ranks.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ struct NicStatistics {
   uint64_t messages_sent = 0, messages_received = 0, bytes_sent = 0, bytes_received = 0;
   uint64_t reads = 0, writes = 0, errors = 0;
   uint32_t outstanding = 0;
-  // Where it is (numa_node is -1 if nobody knows), and what was put near it: the CPUs of the
+  // Where the NIC is (numa_node is -1 if unknown), and what was put near it: the CPUs of the
   // progress thread (empty: any) and the node of staging memory (-1: any).
   std::string pci, cpus, progress_cpus;
   int32_t numa_node = -1, staging_node = -1;
@@ -21,29 +21,29 @@ struct NicStatistics {
   // that pools got in addition, and let go again.
   uint32_t staging_blocks = 0, staging_most_blocks = 0, staging_busy = 0, staging_waits = 0;
   uint64_t staging_grown = 0, staging_shrunk = 0;
-  // Whether it reaches device memory, in words, and takes it by dma-buf; ends of messages there
-  // that it reached itself, and that went by staging memory; and what it said when it last refused
-  // some.
+  // How the NIC reaches device memory, in words, its last refusal of some, and true if it takes
+  // memory by dma-buf; ends of messages in device memory that it reached itself, and that went by
+  // staging memory.
   std::string device_memory, device_refusal;
   bool takes_dmabufs = false;
   uint64_t device_direct = 0, device_staged = 0;
-  // Deferred operations that the NIC has at most and now; that it was given, and that the daemon
-  // did for want of entries; counters that the NIC has for them now, and how often the daemon has
-  // added to one.
+  // Deferred operations: entries of the NIC at most and now; operations that the NIC was given, and
+  // that the daemon did for want of entries; counters that the NIC has for them now, and how often
+  // the daemon has added to one.
   uint32_t deferred_entries = 0, deferred_busy = 0;
   uint64_t deferred_operations = 0, deferred_overflows = 0;
   uint64_t deferred_counters = 0, deferred_rings = 0;
 };
 
-// How far a large message to or from another node is.
+// The progress of a large message to or from another node.
 struct TransferReport {
   bool receiving = false;
   uint32_t request = 0;  // of the rank asked about
   uint32_t peer = 0;     // rank
   uint64_t done_bytes = 0;
   uint64_t size_bytes = 0;
-  uint64_t silent_ns = 0;       // since anybody last did something for it
-  const char* wants = nullptr;  // what of this node it waits for; null: nothing
+  uint64_t silent_ns = 0;       // since the last step of the transfer
+  const char* wants = nullptr;  // the resource of this node that it waits for; null: none
   std::string way = {};         // how device memory here and the network meet; empty: it is none
 };
 
