@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/counted.h"
+#include "daemon/jobs/job_link_books.h"
 #include "daemon/session/rank_view.h"
 #include "shm/counters.h"
 
@@ -33,10 +34,10 @@ const char* PathText(shm::PeerPath path) {
 // Why a pair that has not asked yet, and has sent something, has no link.
 std::string WhyNotYet(const JobRegistry& registry, const JobRecord& job, uint32_t rank,
                       uint32_t peer, const PathView& path) {
-  if (!registry.links_allowed().ok()) {
+  if (!registry.link_books().allowed().ok()) {
     return "";  // that is said of the whole node
   }
-  if (const Status status = registry.MayHaveLinks(job); !status.ok()) {
+  if (const Status status = registry.link_books().MayHaveLinks(job); !status.ok()) {
     return status.message();
   }
   if (job.links != nullptr) {
@@ -45,7 +46,7 @@ std::string WhyNotYet(const JobRegistry& registry, const JobRecord& job, uint32_
     }
   }
   return "after " + std::to_string(path.daemon_messages) + " of " +
-         Counted(registry.link_min_messages(), "message");
+         Counted(registry.link_books().min_messages(), "message");
 }
 
 void ReportPair(const JobRegistry& registry, const JobRecord& job, const Session& session,
@@ -119,7 +120,7 @@ void ReportJob(const JobRegistry& registry, const JobRecord& job, uint64_t now_n
 
 void ReportLinks(const JobRegistry& registry, std::optional<uid_t> uid, uint64_t now_ns,
                  control::LinksReply* reply) {
-  reply->set_refusal(registry.links_allowed().message());
+  reply->set_refusal(registry.link_books().allowed().message());
   for (const auto& [id, job] : registry.jobs()) {
     if (!uid.has_value() || job->spec.owner == *uid) {
       ReportJob(registry, *job, now_ns, reply);

@@ -14,6 +14,9 @@
 
 #include "daemon/attach/attach_connection.h"
 #include "daemon/attach/attach_server.h"
+#include "daemon/jobs/job_members.h"
+#include "daemon/jobs/job_pair_books.h"
+#include "daemon/jobs/job_regions.h"
 #include "shm/layout/session_layout.h"
 
 namespace ferry::daemon {
@@ -129,7 +132,7 @@ bool AttachConnection::HandleCall(const AttachHeader& header, SocketPacket& pack
   } else if (const auto* withdraw = packet.As<attach::WithdrawRequest>();
              withdraw && kind == Kind::kWithdraw) {
     served([&] {
-      server_.registry_.WithdrawPair(*session_, *withdraw);
+      server_.registry_.pair_books().Withdraw(*session_, *withdraw);
       AnswerCall(withdraw->header, {});
       return Status();
     });
@@ -149,20 +152,20 @@ bool AttachConnection::HandleCall(const AttachHeader& header, SocketPacket& pack
 }
 
 Status AttachConnection::HandleJoin(const attach::JoinRequest& request) {
-  server_.registry_.Join(*session_, request.wait_ms,
-                         [weak = weak_from_this(), asked = request.header](
-                             const Status& status, const JoinAnswer& answer) {
-                           const auto self = weak.lock();
-                           if (self == nullptr) {
-                             return;
-                           }
-                           if (!status.ok() || answer.waiting) {
-                             return self->AnswerCall(
-                                 asked, status,
-                                 {answer.waiting ? attach::kStillWaiting : 0, answer.missing, {}});
-                           }
-                           self->AnswerPeers(asked, 0);
-                         });
+  server_.registry_.members().Join(
+      *session_, request.wait_ms,
+      [weak = weak_from_this(), asked = request.header](const Status& status,
+                                                        const JoinAnswer& answer) {
+        const auto self = weak.lock();
+        if (self == nullptr) {
+          return;
+        }
+        if (!status.ok() || answer.waiting) {
+          return self->AnswerCall(asked, status,
+                                  {answer.waiting ? attach::kStillWaiting : 0, answer.missing, {}});
+        }
+        self->AnswerPeers(asked, 0);
+      });
   return {};
 }
 
@@ -172,14 +175,14 @@ Status AttachConnection::HandlePeers(const attach::PeersRequest& request) {
 }
 
 void AttachConnection::AnswerPeers(const AttachHeader& asked, uint32_t first) {
-  StatusOr<JobRegistry::Places> places =
-      server_.registry_.PlacesOf(*session_, first, attach::kMostPeers);
+  StatusOr<JobMembers::Places> places =
+      server_.registry_.members().PlacesOf(*session_, first, attach::kMostPeers);
   AnswerCall(asked, places.status(),
              places.ok() ? CallAnswer{0, "", std::move(*places)} : CallAnswer());
 }
 
 Status AttachConnection::HandleDetach(const attach::DetachRequest& request) {
-  server_.registry_.Detach(
+  server_.registry_.members().Detach(
       *session_, request.wait_ms, [weak = weak_from_this(), asked = request.header](bool left) {
         if (const auto self = weak.lock(); self != nullptr) {
           self->AnswerCall(asked, {}, {left ? 0 : attach::kStillWaiting, "", {}});
@@ -205,7 +208,7 @@ Status AttachConnection::HandleOffer(const SocketPacket& packet) {
                 std::to_string(kMostOffersWaiting) + " offers: offer again once they have come"};
   }
   ++offers_waiting_;
-  server_.registry_.OfferPairs(
+  server_.registry_.pair_books().Offer(
       session_, request.sends != 0, *OffersOf(packet),
       [weak = weak_from_this(), asked = request.header](const Status& status) {
         if (const auto self = weak.lock(); self != nullptr) {
@@ -217,7 +220,7 @@ Status AttachConnection::HandleOffer(const SocketPacket& packet) {
 }
 
 Status AttachConnection::HandleRegionEnd(const attach::RegionEndRequest& request) {
-  server_.registry_.RemoveRegion(
+  server_.registry_.regions().Remove(
       *session_, request.region,
       [weak = weak_from_this(), asked = request.header](const Status& status) {
         if (const auto self = weak.lock(); self != nullptr) {

@@ -22,7 +22,7 @@
 #include "common/status.h"
 #include "common/unique_fd.h"
 #include "daemon/jobs/job.h"
-#include "daemon/jobs/job_registry.h"
+#include "daemon/jobs/job_members.h"
 #include "daemon/session/session.h"
 #include "daemon/sockets/connection_acceptor.h"
 #include "daemon/sockets/packet_socket.h"
@@ -42,7 +42,7 @@ struct LifeAsked {
 struct CallAnswer {
   uint32_t flags = 0;
   std::string text = {};
-  JobRegistry::Places places = {};
+  JobMembers::Places places = {};
 };
 
 class AttachConnection final : public RankConnection,

@@ -14,6 +14,8 @@
 #include "common/version.h"
 #include "daemon/attach/attach_connection.h"
 #include "daemon/attach/attach_server.h"
+#include "daemon/jobs/job_link_books.h"
+#include "daemon/jobs/job_regions.h"
 #include "daemon/session/session_segments.h"
 #include "shm/atomic.h"
 
@@ -218,7 +220,7 @@ Status AttachConnection::HandleSegments(const attach::SegmentsRequest& request,
   reply.flags = (server_.registry_.takes_dmabufs() ? attach::kRegionDmabuf : 0) |
                 (server_.registry_.nic_defers() ? attach::kNicDefers : 0);
   SendReply(request.header, reply, std::span(fds).first(server_.daemon_pidfd_.valid() ? 2 : 1));
-  if (auto rules = server_.registry_.LinkRulesOf(*session_); rules) {
+  if (auto rules = server_.registry_.link_books().RulesOf(*session_); rules) {
     rules->header = AnswerTo({}, Kind::kLinkRules);
     Send(*rules);
   }
@@ -235,7 +237,7 @@ Status AttachConnection::HandleRegion(const attach::RegionRequest& request, Sock
     return {ErrorCode::kInvalidArgument, "region " + std::to_string(request.region) +
                                              ": unknown kind " + std::to_string(request.kind)};
   }
-  StatusOr<QuotaHold> hold = server_.registry_.ReserveRegion(*session_, request.size_bytes);
+  StatusOr<QuotaHold> hold = server_.registry_.regions().Reserve(*session_, request.size_bytes);
   FERRY_RETURN_IF_ERROR(hold.status());
   StatusOr<std::shared_ptr<Region>> region =
       AdoptRegion(is_by_handle ? nullptr : &packet.fds[0],
@@ -248,7 +250,7 @@ Status AttachConnection::HandleRegion(const attach::RegionRequest& request, Sock
     AddRegion(request.header, *region);
     return {};
   }
-  server_.registry_.ImportRegion(
+  server_.registry_.regions().Import(
       *session_, *region, [weak = weak_from_this(), header = request.header, region = *region] {
         if (const auto self = weak.lock(); self != nullptr && !self->is_ending_) {
           self->AddRegion(header, region);
@@ -259,7 +261,7 @@ Status AttachConnection::HandleRegion(const attach::RegionRequest& request, Sock
 
 void AttachConnection::AddRegion(const attach::AttachHeader& asked,
                                  const std::shared_ptr<Region>& region) {
-  if (const Status status = server_.registry_.AddRegion(*session_, region); !status.ok()) {
+  if (const Status status = server_.registry_.regions().Add(*session_, region); !status.ok()) {
     return Answer(asked, status);
   }
   AnswerRegion(asked, *region);
@@ -312,7 +314,7 @@ StatusOr<std::shared_ptr<Session>> AttachConnection::PeerOf(
 
 Status AttachConnection::HandleLink(const attach::LinkReply& reply, SocketPacket& packet) {
   FERRY_RETURN_IF_ERROR(ExpectSession(packet, 0));
-  return server_.registry_.OnLinkReply(*session_, reply);
+  return server_.registry_.link_books().OnReply(*session_, reply);
 }
 
 // One question of a rank at a time waits for the progress thread, which answers the last one.

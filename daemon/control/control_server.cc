@@ -34,6 +34,10 @@
 #include "daemon/control/watchdog.h"
 #include "daemon/grpc/grpc_acceptor.h"
 #include "daemon/grpc/unread_answers.h"
+#include "daemon/jobs/job_link_books.h"
+#include "daemon/jobs/job_members.h"
+#include "daemon/jobs/job_nodes.h"
+#include "daemon/jobs/job_regions.h"
 #include "daemon/jobs/job_registry.h"
 #include "daemon/jobs/launchers.h"
 #include "daemon/links/link_policy.h"
@@ -135,8 +139,8 @@ struct ControlServer::Parts {
         directory(std::move(directory)),
         tls(std::move(tls_credentials)),
         registry(loop.context(), data_plane, LimitsFrom(options, data_plane.Nics())),
-        links(loop, registry, {options.heartbeat_interval_ms, options.peer_timeout_ms}, tls.get(),
-              NodesFrom(options)),
+        links(loop, registry.nodes(), {options.heartbeat_interval_ms, options.peer_timeout_ms},
+              tls.get(), NodesFrom(options)),
         launchers(registry),
         connection_limits(ConnectionLimitsFrom(options)),
         attach(loop.context(), registry, launchers, options.attach_timeout_ms, connection_limits),
@@ -144,7 +148,7 @@ struct ControlServer::Parts {
             loop, links, registry, data_plane,
             [this](const std::string& peer) { return peer_acceptor.CertificateOf(peer); })),
         wishes(loop, [this](const std::string& job_id, uint32_t rank,
-                            uint32_t peer) { registry.WantLink(job_id, rank, peer); }),
+                            uint32_t peer) { registry.link_books().Want(job_id, rank, peer); }),
         watchdog(loop, data_plane, this->directory.ControlSocket(),
                  [this] { return user_acceptor.Dial(); }),
         signals(loop.context()),
@@ -276,7 +280,7 @@ void ControlServer::Parts::SetIdentity(int port) {
   self.set_protocol_version(kProtocolVersion);
   self.set_control_address(control_address);
   self.set_provider(data_plane.Nic().provider);
-  self.set_direct_links(registry.links_allowed().ok());
+  self.set_direct_links(registry.link_books().allowed().ok());
   links.set_self(std::move(self), [this](uint64_t guest) {
     const std::vector<std::byte> address = data_plane.FabricAddressFor(guest);
     return std::string(reinterpret_cast<const char*>(address.data()), address.size());
@@ -491,13 +495,13 @@ void ControlServer::FailJob(const std::string& job_id, const Status& why) {
 }
 
 void ControlServer::NoteReach(const std::string& job_id, uint32_t rank) {
-  parts_->loop.Post([this, job_id, rank] { parts_->registry.OnReach(job_id, rank); });
+  parts_->loop.Post([this, job_id, rank] { parts_->registry.members().OnReach(job_id, rank); });
 }
 
 void ControlServer::NoteImport(const std::string& job_id, uint32_t rank, uint32_t region,
                                const Status& status) {
   parts_->loop.Post([this, job_id, rank, region, status] {
-    parts_->registry.OnImport(job_id, rank, region, status);
+    parts_->registry.regions().OnImport(job_id, rank, region, status);
   });
 }
 
@@ -575,7 +579,7 @@ void ControlServer::Parts::Stop() {
     loop.Run([this] { registry.EndAll("ferryd of node " + options.node_name + " has stopped"); });
     AwaitLeaving();
     const uint64_t deadline_ns = MonotonicNs() + 1'000'000ULL * kLastNews.count();
-    while (!loop.Run([this] { return registry.quiet(); }) && MonotonicNs() < deadline_ns) {
+    while (!loop.Run([this] { return registry.nodes().quiet(); }) && MonotonicNs() < deadline_ns) {
       std::unique_lock lock(mutex);
       stop_requested.wait_for(lock, kIdlePoll);
     }

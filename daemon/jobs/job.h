@@ -1,5 +1,5 @@
 // A job as this daemon's control plane knows it. Plain data of the control thread; JobRegistry
-// changes it, admin_report.h reads it.
+// and its parts change it, admin_report.h reads it.
 #pragma once
 
 #include <sys/types.h>
@@ -108,7 +108,7 @@ struct Node {
   NewsQueue<control::LinkNews> link_news;
 };
 
-// What a job's LinkBook asks of the registry, for that job.
+// A job's LinkBook, and its calls to JobLinkBooks.
 struct JobLinks {
   std::unique_ptr<LinkCalls> calls;
   LinkBook book;

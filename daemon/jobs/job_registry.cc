@@ -1,6 +1,3 @@
-// Jobs and the lives of the ranks of this node. The requests of ranks are in
-// job_registry_client.cc, their memory in job_registry_regions.cc, other nodes in
-// job_registry_nodes.cc.
 #include "daemon/jobs/job_registry.h"
 
 #include <unistd.h>
@@ -15,6 +12,11 @@
 #include "common/counted.h"
 #include "common/log.h"
 #include "common/net_address.h"
+#include "daemon/jobs/job_link_books.h"
+#include "daemon/jobs/job_members.h"
+#include "daemon/jobs/job_nodes.h"
+#include "daemon/jobs/job_pair_books.h"
+#include "daemon/jobs/job_regions.h"
 #include "daemon/session/session_segments.h"
 #include "daemon/tls/secrets.h"
 
@@ -25,7 +27,12 @@ JobRegistry::JobRegistry(boost::asio::io_context& context, DataPlane& data_plane
       data_plane_(data_plane),
       limits_(limits),
       quotas_(limits.quotas, limits.shared_places),
-      gpu_timer_(context) {}
+      members_(new JobMembers(context, *this)),
+      regions_(new JobRegions(context, *this, data_plane, quotas_, limits_)),
+      pair_books_(new JobPairBooks(context, *this, data_plane)),
+      link_books_(new JobLinkBooks(*this, data_plane, quotas_, limits_.links)),
+      nodes_(new JobNodes(*this, {*members_, *pair_books_, *link_books_}, data_plane,
+                          limits_.peer_timeout_ms)) {}
 
 JobRegistry::~JobRegistry() { *alive_ = false; }
 
@@ -72,9 +79,9 @@ Status JobRegistry::CreateJob(JobSpec spec) {
   job->quota = std::move(*hold);
   job->serial = next_serial_++;
   ++totals_.jobs_created;
-  FERRY_RETURN_IF_ERROR(AddNodes(*job));
+  FERRY_RETURN_IF_ERROR(nodes_->Add(*job));
   if (Status status = data_plane_.AddJob(job->plan); !status.ok()) {
-    DropNodes(*job);
+    nodes_->Drop(*job);
     return status;
   }
   jobs_.emplace(job->spec.id, std::move(job));
@@ -283,10 +290,10 @@ void JobRegistry::EndRank(JobRecord& job, uint32_t index, const Status& how) {
 // The rank is not served any more: its calls are refused, and it is told why.
 void JobRegistry::CloseLocalRank(JobRecord& job, uint32_t index) {
   Rank& rank = job.ranks[index];
-  FinishJoin(job, index,
-             rank.end.ok() ? Status(ErrorCode::kCancelled,
-                                    RankText(index, job.spec.id) + " left while it joined")
-                           : rank.end);
+  JobMembers::Finish(job, index,
+                     rank.end.ok() ? Status(ErrorCode::kCancelled,
+                                            RankText(index, job.spec.id) + " left while it joined")
+                                   : rank.end);
   rank.importing.clear();
   if (rank.session != nullptr) {
     totals_.ranks_died += rank.end.ok() ? 0 : 1;
@@ -376,7 +383,7 @@ void JobRegistry::FailJob(JobRecord& job, const Status& why) {
     job.failure = why;
     Changed();
   }
-  FailJoins(job, job.failure);
+  JobMembers::FailAll(job, job.failure);
 }
 
 void JobRegistry::Abort(const Session& session, int exit_code, const std::string& reason) {
@@ -396,7 +403,7 @@ void JobRegistry::AbortJob(JobRecord& job, const Status& why) {
   }
   job.aborted = true;
   job.failure = why;
-  FailJoins(job, why);
+  JobMembers::FailAll(job, why);
   data_plane_.PoisonJob(job.spec.id, ErrorCode::kAborted);
   if (job.matches != nullptr) {
     job.matches->FailAll(ErrorCode::kAborted);
@@ -431,20 +438,9 @@ void JobRegistry::EndAll(const std::string& reason) {
 
 // ---- Small things ----
 
-JobRecord* JobRegistry::FindJob(const std::string& job_id) const {
-  const auto found = jobs_.find(job_id);
-  return found == jobs_.end() ? nullptr : found->second.get();
-}
+uint64_t JobRegistry::leaving() const { return leaving_ + regions_->leaving(); }
 
-Rank* JobRegistry::FindRank(const Session& session, JobRecord** job) const {
-  JobRecord* found = FindJob(session.job_id);
-  if (found == nullptr || session.rank >= found->size() ||
-      found->ranks[session.rank].session.get() != &session) {
-    return nullptr;
-  }
-  *job = found;
-  return &found->ranks[session.rank];
-}
+void JobRegistry::TellNodes(JobRecord& job, bool Node::*pending) { nodes_->Tell(job, pending); }
 
 void JobRegistry::SweepSoon() {
   if (!std::exchange(sweep_posted_, true)) {
@@ -471,7 +467,7 @@ void JobRegistry::Sweep() {
 
 void JobRegistry::Remove(const std::string& job_id) {
   const auto job = jobs_.extract(job_id);
-  DropNodes(*job.mapped());
+  nodes_->Drop(*job.mapped());
   data_plane_.RemoveJob(job_id);
   Changed();
 }

@@ -12,6 +12,7 @@
 #include "common/log.h"
 #include "daemon/admin/admin_report.h"
 #include "daemon/grpc/grpc_status.h"
+#include "daemon/jobs/job_link_books.h"
 #include "daemon/services/services.h"
 #include "daemon/trace/trace_format.h"
 #include "proto/control.grpc.pb.h"
@@ -101,7 +102,7 @@ class AdminService final : public control::Admin::Service {
   grpc::Status TakeLinks(grpc::ServerContext*, const control::TakeLinksRequest* request,
                          control::TakeLinksReply* reply) override {
     const StatusOr<uint32_t> count = context_.loop.Run([&] {
-      return context_.registry.TakeLinksBack(
+      return context_.registry.link_books().TakeBack(
           request->job_id(), request->has_rank() ? request->rank() : kAnyRank,
           request->has_peer() ? request->peer() : kAnyRank, request->may_ask_again());
     });

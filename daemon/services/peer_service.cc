@@ -8,6 +8,9 @@
 #include "common/clock.h"
 #include "daemon/admin/why.h"
 #include "daemon/grpc/grpc_status.h"
+#include "daemon/jobs/job_link_books.h"
+#include "daemon/jobs/job_nodes.h"
+#include "daemon/jobs/job_pair_books.h"
 #include "daemon/peers/peer_turns.h"
 #include "daemon/services/services.h"
 #include "proto/control.grpc.pb.h"
@@ -52,7 +55,7 @@ class PeerService final : public control::Peer::CallbackService {
                                    const control::JoinedRequest* request,
                                    control::JoinedReply*) override {
     return AnswerInTurn(context, request, [this, request](const std::string& caller) {
-      return registry_.NodeJoined(*request, caller);
+      return registry_.nodes().OnJoined(*request, caller);
     });
   }
 
@@ -60,7 +63,7 @@ class PeerService final : public control::Peer::CallbackService {
                                  const control::LeftRequest* request,
                                  control::LeftReply*) override {
     return AnswerInTurn(context, request, [this, request](const std::string& caller) {
-      return registry_.NodeLeft(*request, caller);
+      return registry_.nodes().OnLeft(*request, caller);
     });
   }
 
@@ -86,7 +89,7 @@ class PeerService final : public control::Peer::CallbackService {
                                     const control::PairNewsRequest* request,
                                     control::NewsReply* reply) override {
     return AnswerInTurn(context, request, [this, request, reply](const std::string& caller) {
-      return registry_.NodePairs(*request, caller, reply);
+      return registry_.pair_books().TakeNews(*request, caller, reply);
     });
   }
 
@@ -94,7 +97,7 @@ class PeerService final : public control::Peer::CallbackService {
                                   const control::LinkNewsRequest* request,
                                   control::NewsReply* reply) override {
     return AnswerInTurn(context, request, [this, request, reply](const std::string& caller) {
-      return registry_.NodeLinkNews(*request, caller, reply);
+      return registry_.link_books().TakeNews(*request, caller, reply);
     });
   }
 
@@ -104,7 +107,7 @@ class PeerService final : public control::Peer::CallbackService {
   Status CheckNews(const PeerCaller& caller, const Request& request) const {
     FERRY_RETURN_IF_ERROR(links_.CheckAlive(caller.address, request.incarnation()));
     FERRY_RETURN_IF_ERROR(
-        registry_.CheckPeer(request.job_id(), request.job_proof(), request.incarnation()));
+        registry_.nodes().CheckPeer(request.job_id(), request.job_proof(), request.incarnation()));
     return links_.CheckCaller(caller.address, request.incarnation(), caller.token);
   }
 

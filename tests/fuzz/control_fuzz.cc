@@ -11,6 +11,10 @@
 #include <vector>
 
 #include "common/log.h"
+#include "daemon/jobs/job_link_books.h"
+#include "daemon/jobs/job_members.h"
+#include "daemon/jobs/job_nodes.h"
+#include "daemon/jobs/job_regions.h"
 #include "daemon/jobs/job_registry.h"
 #include "daemon/tls/secrets.h"
 #include "proto/control.pb.h"
@@ -101,7 +105,8 @@ class ControlFuzz {
         break;
       case 3:
         if (Session* session = Any(input); session != nullptr) {
-          registry_.Join(*session, input.Below(2), [](const Status&, const JoinAnswer&) {});
+          registry_.members().Join(*session, input.Below(2),
+                                   [](const Status&, const JoinAnswer&) {});
         }
         break;
       case 4:
@@ -126,7 +131,7 @@ class ControlFuzz {
         LinkNews(input, id);
         break;
       default:
-        registry_.OnTick();
+        registry_.nodes().OnTick();
         break;
     }
   }
@@ -182,7 +187,7 @@ class ControlFuzz {
     if (input.Below(4) != 0) {
       request.set_job_proof(JobProof(kSecret, request.job_id(), request.incarnation()));
     }
-    (void)registry_.NodeJoined(request, Caller(input));
+    (void)registry_.nodes().OnJoined(request, Caller(input));
   }
   void Left(FuzzInput& input, const std::string& id) {
     control::LeftRequest sensible;
@@ -193,11 +198,11 @@ class ControlFuzz {
     if (input.Below(4) != 0) {
       request.set_job_proof(JobProof(kSecret, request.job_id(), request.incarnation()));
     }
-    (void)registry_.NodeLeft(request, Caller(input));
+    (void)registry_.nodes().OnLeft(request, Caller(input));
   }
   // A rank wants a direct link, or says something of one.
   void Link(FuzzInput& input, const std::string& id) {
-    registry_.WantLink(id, input.Below(4), input.Below(4));
+    registry_.link_books().Want(id, input.Below(4), input.Below(4));
     if (Session* session = Any(input); session != nullptr) {
       attach::LinkReply reply{};
       reply.event = input.Below(8);
@@ -205,10 +210,10 @@ class ControlFuzz {
       reply.link = input.Below(4);
       reply.flags = input.Below(2);
       reply.address_bytes = input.Below(8) == 0 ? input.Take<uint32_t>() : 8;
-      (void)registry_.OnLinkReply(*session, reply);
+      (void)registry_.link_books().OnReply(*session, reply);
     }
     if (input.Below(8) == 0) {
-      (void)registry_.TakeLinksBack(id, input.Below(4), kAnyRank, input.Below(2) == 0);
+      (void)registry_.link_books().TakeBack(id, input.Below(4), kAnyRank, input.Below(2) == 0);
     }
   }
   void LinkNews(FuzzInput& input, const std::string& id) {
@@ -230,18 +235,18 @@ class ControlFuzz {
       request.set_job_proof(JobProof(kSecret, request.job_id(), request.incarnation()));
     }
     control::NewsReply reply;
-    (void)registry_.NodeLinkNews(request, Caller(input), &reply);
+    (void)registry_.link_books().TakeNews(request, Caller(input), &reply);
   }
   void Meet(FuzzInput& input) {
     Session* session = Any(input);
     if (session == nullptr) {
       return;
     }
-    (void)registry_.PlacesOf(*session, input.Below(4), input.Below(4));
+    (void)registry_.members().PlacesOf(*session, input.Below(4), input.Below(4));
     auto region = std::make_shared<Region>();
     region->id = input.Below(3);
-    (void)registry_.AddRegion(*session, region);
-    registry_.RemoveRegion(*session, input.Below(3), [](const Status&) {});
+    (void)registry_.regions().Add(*session, region);
+    registry_.regions().Remove(*session, input.Below(3), [](const Status&) {});
     (void)registry_.FindPeer(*session, input.Take<uint32_t>());
   }
   void Nodes(FuzzInput& input) {
@@ -252,9 +257,9 @@ class ControlFuzz {
       contact.incarnation = kIncarnation + input.Below(2);
       contact.link = contact.incarnation;
       contact.direct_links = input.Below(4) != 0;
-      registry_.OnNodeUp(contact);
+      registry_.nodes().OnNodeUp(contact);
     } else {
-      registry_.OnNodeDown(address, kIncarnation, {ErrorCode::kNodeUnreachable, "gone"});
+      registry_.nodes().OnNodeDown(address, kIncarnation, {ErrorCode::kNodeUnreachable, "gone"});
     }
   }
   void End(FuzzInput& input) {
@@ -264,7 +269,7 @@ class ControlFuzz {
     }
     switch (input.Below(5)) {
       case 0:
-        registry_.Detach(*session, input.Below(2), [](bool) {});
+        registry_.members().Detach(*session, input.Below(2), [](bool) {});
         break;
       case 1:
         registry_.EndSession(*session, {ErrorCode::kPeerDied, "it died"});

@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "daemon/jobs/job_regions.h"
 #include "tests/daemon/attach/attach_server_fixture.h"
 #include "tests/support/patience.h"
 
@@ -169,7 +170,7 @@ TEST_F(AttachServerTest, TellsARankWhetherItsDeviceMemoryIsStaged) {
   rank.OfferDevice(9, 8192);
   ASSERT_TRUE(data_plane_.WaitFor("ImportRegion job 0 9"));
   const auto end = [&](uint32_t region, const Status& status) {
-    loop_->Run([&] { registry_->OnImport("job", 0, region, status); });
+    loop_->Run([&] { registry_->regions().OnImport("job", 0, region, status); });
   };
   end(10, {});  // that nobody asked for
   end(9, {ErrorCode::kSystem, "no such device"});
@@ -205,7 +206,7 @@ TEST_F(AttachServerTest, ARankDoesNotWaitLongForAWorkerThatImports) {
   const Answer answer = rank.Read();
   EXPECT_EQ(answer.code(), ErrorCode::kOk) << answer.text();
   EXPECT_EQ(answer.reply.flags & attach::kRegionStaged, 0U);
-  loop_->Run([&] { registry_->OnImport("job", 0, 7, {}); });  // too late
+  loop_->Run([&] { registry_->regions().OnImport("job", 0, 7, {}); });  // too late
 }
 
 TEST_F(AttachServerTest, ARankMayLeaveWhileItsMemoryIsImported) {
@@ -217,7 +218,7 @@ TEST_F(AttachServerTest, ARankMayLeaveWhileItsMemoryIsImported) {
     ASSERT_TRUE(data_plane_.WaitFor("ImportRegion job 1 7"));
     rank.HangUp();
     ASSERT_TRUE(data_plane_.WaitFor("RankEnded job 1 14"));
-    loop_->Run([&] { registry_->OnImport("job", 1, 7, {}); });
+    loop_->Run([&] { registry_->regions().OnImport("job", 1, 7, {}); });
   }
   EXPECT_EQ(Connections(), 0U);
   EXPECT_LE(SettledDescriptors(before), before);

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <string>
 
+#include "daemon/jobs/job_regions.h"
 #include "tests/daemon/attach/attach_server_fixture.h"
 
 namespace ferry::daemon {
@@ -70,7 +71,7 @@ TEST_P(GoneRankTest, EndsAloneWhileItsMemoryIsImported) {
   data_plane_.set_import_status({ErrorCode::kWouldBlock, "a worker process does"});
   TestRank rank = AtStage();
   SayAndGo(rank);
-  loop_->Run([&] { registry_->OnImport("job", 0, 8, {}); });
+  loop_->Run([&] { registry_->regions().OnImport("job", 0, 8, {}); });
   ExpectService();
 }
 

@@ -17,6 +17,8 @@
 #include "common/clock.h"
 #include "daemon/admin/link_report.h"
 #include "daemon/attach/attach_server.h"
+#include "daemon/jobs/job_link_books.h"
+#include "daemon/jobs/job_nodes.h"
 #include "daemon/jobs/job_registry.h"
 #include "daemon/plane/control_loop.h"
 #include "daemon/tls/secrets.h"
@@ -81,7 +83,7 @@ class LinkedDaemon final : public NodeLinks {
       contact.link = 7;
       contact.life = 1;
       contact.direct_links = other_may_link;
-      registry_.OnNodeUp(contact);
+      registry_.nodes().OnNodeUp(contact);
     });
   }
   template <typename Function>
@@ -130,7 +132,8 @@ class LinkedDaemon final : public NodeLinks {
         request.mutable_news(0)->set_peer(99);
       }
       control::NewsReply reply;
-      const Status status = other_->registry_.NodeLinkNews(request, kAddresses[node_], &reply);
+      const Status status =
+          other_->registry_.link_books().TakeNews(request, kAddresses[node_], &reply);
       loop_.Post([=] { done(fate == Fate::kArrivesUnanswered ? lost : status, reply); });
     });
   }
@@ -184,7 +187,7 @@ class DirectLinksTest : public testing::Test {
         return {};
       }
       for (const auto& daemon : daemons_) {
-        daemon->Run([](JobRegistry& registry) { registry.OnTick(); });
+        daemon->Run([](JobRegistry& registry) { registry.nodes().OnTick(); });
       }
     }
     const Answer answer = ranks_[rank]->Read();
@@ -221,7 +224,8 @@ class DirectLinksTest : public testing::Test {
     }
   }
   void Want(uint32_t rank) {
-    daemons_[rank]->Run([&](JobRegistry& registry) { registry.WantLink("job", rank, 1 - rank); });
+    daemons_[rank]->Run(
+        [&](JobRegistry& registry) { registry.link_books().Want("job", rank, 1 - rank); });
   }
   void ExpectRules(uint32_t rank) {
     const auto rules = Next<attach::LinkRules>(rank);
@@ -347,7 +351,7 @@ TEST_F(DirectLinksTest, ARankThatAnswersAgainAndAgainAndNeverReadsItsOrdersEnds)
   Want(0);
   MakeLink();
   daemons_[0]->Run([](JobRegistry& registry) {
-    EXPECT_EQ(*registry.TakeLinksBack("job", kAnyRank, kAnyRank, false), 1U);
+    EXPECT_EQ(*registry.link_books().TakeBack("job", kAnyRank, kAnyRank, false), 1U);
   });
   constexpr int kTooMany = 100'000;
   int answers = 0;
@@ -434,7 +438,7 @@ TEST_F(DirectLinksTest, NewsThatMakeNoSenseCostNoOthers) {
       news->set_kind(control::LinkNews::ASKED);
       news->set_rank(rank);
     }
-    EXPECT_TRUE(registry.NodeLinkNews(request, kAddresses[1], &reply).ok());
+    EXPECT_TRUE(registry.link_books().TakeNews(request, kAddresses[1], &reply).ok());
   });
   ASSERT_EQ(reply.refused_size(), 2);
   EXPECT_EQ(reply.refused(0).index(), 0U);
@@ -466,7 +470,7 @@ TEST_F(DirectLinksTest, ANodeThatTellsAndTakesNothingIsNotHeardForEver) {
     }
     for (int call = 0; call < kCalls; ++call) {
       control::NewsReply reply;
-      ASSERT_TRUE(registry.NodeLinkNews(request, kAddresses[1], &reply).ok());
+      ASSERT_TRUE(registry.link_books().TakeNews(request, kAddresses[1], &reply).ok());
       refused += reply.refused_size();
       if (reply.refused_size() != 0) {
         EXPECT_NE(reply.refused(0).text().find("node 1 tells, and does not take the"),
@@ -503,7 +507,7 @@ TEST_F(DirectLinksTest, TheOtherRankHearsOfADeath) {
     left.set_job_id("job");
     left.set_job_proof(JobProof(kTestSecret, "job", 100));
     left.add_ranks()->set_error(static_cast<int32_t>(ErrorCode::kPeerDied));
-    EXPECT_TRUE(registry.NodeLeft(left, kAddresses[0]).ok());
+    EXPECT_TRUE(registry.nodes().OnLeft(left, kAddresses[0]).ok());
   });
   EXPECT_EQ(NextOrder(1, LinkOp::kEnd).code, static_cast<int32_t>(ErrorCode::kPeerDied));
 }
@@ -545,8 +549,9 @@ TEST_F(DirectLinksTest, TheAdministratorSeesLinksAndTakesThemBack) {
   ASSERT_EQ(report.totals_size(), 1);
   EXPECT_EQ(report.totals(0).links(), 1U);
   daemons_[1]->Run([](JobRegistry& registry) {
-    EXPECT_EQ(registry.TakeLinksBack("other", 0, 1, false).status().code(), ErrorCode::kNotFound);
-    EXPECT_EQ(*registry.TakeLinksBack("job", kAnyRank, kAnyRank, false), 1U);
+    EXPECT_EQ(registry.link_books().TakeBack("other", 0, 1, false).status().code(),
+              ErrorCode::kNotFound);
+    EXPECT_EQ(*registry.link_books().TakeBack("job", kAnyRank, kAnyRank, false), 1U);
   });
   for (uint32_t rank : {0, 1}) {
     (void)NextOrder(rank, LinkOp::kReturn);
@@ -566,10 +571,11 @@ TEST_F(DirectLinksTest, TheAdministratorBarsLinksBeforeAnybodyAsks) {
   ExpectRules(1);
   ranks_[0]->session()->links[1].messages = 17;
   daemons_[0]->Run([](JobRegistry& registry) {
-    EXPECT_EQ(registry.TakeLinksBack("job", 1, kAnyRank, false).status().code(),
+    EXPECT_EQ(registry.link_books().TakeBack("job", 1, kAnyRank, false).status().code(),
               ErrorCode::kInvalidRank);
-    EXPECT_EQ(registry.TakeLinksBack("job", 0, 0, false).status().code(), ErrorCode::kInvalidRank);
-    EXPECT_EQ(*registry.TakeLinksBack("job", 0, kAnyRank, false), 0U);
+    EXPECT_EQ(registry.link_books().TakeBack("job", 0, 0, false).status().code(),
+              ErrorCode::kInvalidRank);
+    EXPECT_EQ(*registry.link_books().TakeBack("job", 0, kAnyRank, false), 0U);
   });
   EXPECT_EQ(Report(0).links(0).why(), "the administrator has taken it back");
   Want(0);

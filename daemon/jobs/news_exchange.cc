@@ -1,14 +1,13 @@
-// JobRegistry and the news between the books of two nodes of a job: of matched pairs, and of direct
-// links. Each kind has a queue for each node; one request at a time is on its way.
+#include "daemon/jobs/news_exchange.h"
+
 #include <utility>
 #include <vector>
 
 #include "common/log.h"
-#include "daemon/jobs/job_registry.h"
+#include "daemon/jobs/peer_requests.h"
 #include "daemon/tls/secrets.h"
 
 namespace ferry::daemon {
-
 namespace {
 
 constexpr size_t kMostNews = NewsQueue<control::LinkNews>::kMostAtATime;
@@ -23,38 +22,18 @@ void LogRefusal(const char* about, const std::string& job_id, uint32_t node, con
 
 }  // namespace
 
-template <>
-struct JobRegistry::NewsRoute<control::PairNews> {
-  using Request = control::PairNewsRequest;
-  static constexpr const char* kAbout = "matched pairs";
-  static constexpr auto kTake = &JobRegistry::TakePairNews;
-  static constexpr auto kQueue = &Node::pair_news;
-  static constexpr auto kSend = &NodeLinks::SendPairs;
-  static constexpr auto kOnTold = &JobRegistry::OnPairTold;
-};
-
-template <>
-struct JobRegistry::NewsRoute<control::LinkNews> {
-  using Request = control::LinkNewsRequest;
-  static constexpr const char* kAbout = "direct links";
-  static constexpr auto kTake = &JobRegistry::TakeLinkNews;
-  static constexpr auto kQueue = &Node::link_news;
-  static constexpr auto kSend = &NodeLinks::SendLinkNews;
-  static constexpr auto kOnTold = &JobRegistry::OnLinkTold;
-};
-
 // ---- From another node ----
 
-template <typename Request>
-StatusOr<JobRecord*> JobRegistry::CheckNews(const Request& request,
-                                            const std::string& caller) const {
+template <typename News>
+StatusOr<JobRecord*> NewsExchange<News>::Check(const Request& request,
+                                               const std::string& caller) const {
   if (static_cast<size_t>(request.news_size()) > kMostNews) {
     return Status(ErrorCode::kInvalidArgument, std::to_string(request.news_size()) +
                                                    " news in one call, where at most " +
                                                    std::to_string(kMostNews) + " are told");
   }
   StatusOr<JobRecord*> job =
-      CheckPeerRequest(request.job_id(), request.job_proof(), request.incarnation());
+      FindJobOfPeer(jobs_, request.job_id(), request.job_proof(), request.incarnation());
   FERRY_RETURN_IF_ERROR(job.status());
   FERRY_RETURN_IF_ERROR(CheckNode(**job, request.node(), caller));
   if ((*job)->nodes[request.node()].incarnation == 0) {  // no route leads there yet
@@ -69,14 +48,13 @@ StatusOr<JobRecord*> JobRegistry::CheckNews(const Request& request,
 }
 
 // News that are refused cost the others nothing.
-template <typename News, typename Request>
-Status JobRegistry::TakeNews(const Request& request, const std::string& caller,
-                             control::NewsReply* reply) {
-  StatusOr<JobRecord*> job = CheckNews(request, caller);
+template <typename News>
+Status NewsExchange<News>::Take(const Request& request, const std::string& caller,
+                                control::NewsReply* reply) {
+  StatusOr<JobRecord*> job = Check(request, caller);
   FERRY_RETURN_IF_ERROR(job.status());
   for (int index = 0; index < request.news_size(); ++index) {
-    const Status status =
-        (this->*NewsRoute<News>::kTake)(**job, request.node(), request.news(index));
+    const Status status = reader_.OnNews(**job, request.node(), request.news(index));
     if (!status.ok()) {
       LogRefusal(NewsRoute<News>::kAbout, request.job_id(), request.node(), "from", status);
       control::RefusedNews* const refused = reply->add_refused();
@@ -88,25 +66,20 @@ Status JobRegistry::TakeNews(const Request& request, const std::string& caller,
   return {};
 }
 
-template Status JobRegistry::TakeNews<control::PairNews>(const control::PairNewsRequest&,
-                                                         const std::string&, control::NewsReply*);
-template Status JobRegistry::TakeNews<control::LinkNews>(const control::LinkNewsRequest&,
-                                                         const std::string&, control::NewsReply*);
-
 // ---- To another node ----
 
 template <typename News>
-void JobRegistry::TellNews(const std::string& job_id, uint32_t index, const News& news) {
-  JobRecord* job = FindJob(job_id);
+void NewsExchange<News>::Tell(const std::string& job_id, uint32_t index, const News& news) {
+  JobRecord* job = jobs_.FindJob(job_id);
   if (job == nullptr || job->nodes[index].state == NodeState::kFailed) {
     return;  // the ranks there are known to be gone
   }
   (job->nodes[index].*NewsRoute<News>::kQueue).Push(news);
-  DeliverNews<News>(*job, index);
+  Deliver(*job, index);
 }
 
 template <typename News>
-void JobRegistry::DeliverNews(JobRecord& job, uint32_t index) {
+void NewsExchange<News>::Deliver(JobRecord& job, uint32_t index) {
   using Route = NewsRoute<News>;
   Node& node = job.nodes[index];
   if (node.state == NodeState::kFailed) {
@@ -115,30 +88,31 @@ void JobRegistry::DeliverNews(JobRecord& job, uint32_t index) {
   if (node.state != NodeState::kUp) {
     return;
   }
-  typename Route::Request request;
+  Request request;
   const auto batch =
       (node.*Route::kQueue).Begin([&](const News& news) { *request.add_news() = news; });
   if (!batch) {
     return;
   }
-  request.set_incarnation(links_->Incarnation());
+  request.set_incarnation(jobs_.links().Incarnation());
   request.set_job_id(job.spec.id);
-  request.set_job_proof(JobProof(job.spec.secret, job.spec.id, links_->Incarnation()));
+  request.set_job_proof(JobProof(job.spec.secret, job.spec.id, jobs_.links().Incarnation()));
   request.set_node(job.spec.node);
-  (links_->*Route::kSend)(node.address, request,
-                          [this, alive = alive_, id = job.spec.id, serial = job.serial, index,
-                           batch = *batch](const Status& status, const control::NewsReply& reply) {
-                            if (*alive) {
-                              OnNewsDelivered<News>(id, serial, index, batch, status, reply);
-                            }
-                          });
+  (jobs_.links().*Route::kSend)(
+      node.address, request,
+      [this, alive = jobs_.alive(), id = job.spec.id, serial = job.serial, index, batch = *batch](
+          const Status& status, const control::NewsReply& reply) {
+        if (*alive) {
+          OnDelivered(id, serial, index, batch, status, reply);
+        }
+      });
 }
 
 template <typename News>
-void JobRegistry::OnNewsDelivered(const std::string& job_id, uint64_t serial, uint32_t index,
-                                  typename NewsQueue<News>::Batch batch, const Status& status,
-                                  const control::NewsReply& reply) {
-  JobRecord* job = FindJob(job_id);
+void NewsExchange<News>::OnDelivered(const std::string& job_id, uint64_t serial, uint32_t index,
+                                     typename NewsQueue<News>::Batch batch, const Status& status,
+                                     const control::NewsReply& reply) {
+  JobRecord* job = jobs_.FindJob(job_id);
   if (job == nullptr || job->serial != serial) {
     return;
   }
@@ -157,14 +131,12 @@ void JobRegistry::OnNewsDelivered(const std::string& job_id, uint64_t serial, ui
     }
   }
   for (size_t i = 0; i < told.size(); ++i) {
-    (this->*NewsRoute<News>::kOnTold)(*job, index, told[i], fates[i]);
+    reader_.OnTold(*job, index, told[i], fates[i]);
   }
-  DeliverNews<News>(*job, index);
+  Deliver(*job, index);
 }
 
-template void JobRegistry::TellNews(const std::string&, uint32_t, const control::PairNews&);
-template void JobRegistry::TellNews(const std::string&, uint32_t, const control::LinkNews&);
-template void JobRegistry::DeliverNews<control::PairNews>(JobRecord&, uint32_t);
-template void JobRegistry::DeliverNews<control::LinkNews>(JobRecord&, uint32_t);
+template class NewsExchange<control::PairNews>;
+template class NewsExchange<control::LinkNews>;
 
 }  // namespace ferry::daemon

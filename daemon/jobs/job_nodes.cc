@@ -1,10 +1,10 @@
-// JobRegistry and the other nodes: news to them, news from them, their coming and going.
+#include "daemon/jobs/job_nodes.h"
+
 #include <algorithm>
 #include <cstring>
 #include <iterator>
 
 #include "common/clock.h"
-#include "daemon/jobs/job_registry.h"
 #include "daemon/tls/secrets.h"
 
 namespace ferry::daemon {
@@ -26,14 +26,14 @@ std::vector<std::byte> Bytes(const std::string& text) {
 
 // ---- Which there are ----
 
-Status JobRegistry::AddNodes(JobRecord& job) {
+Status JobNodes::Add(JobRecord& job) {
   for (uint32_t index = 0; index < job.nodes.size(); ++index) {
     const Node& node = job.nodes[index];
     if (node.state == NodeState::kSelf) {
       continue;
     }
-    if (Status status = links_->Acquire(node.address, job.spec.owner); !status.ok()) {
-      DropNodes(job);
+    if (Status status = jobs_.links().Acquire(node.address, job.spec.owner); !status.ok()) {
+      Drop(job);
       return status;
     }
     nodes_.emplace(node.address, NodeOfJob{&job, index});
@@ -41,7 +41,7 @@ Status JobRegistry::AddNodes(JobRecord& job) {
   return {};
 }
 
-void JobRegistry::DropNodes(const JobRecord& job) {
+void JobNodes::Drop(const JobRecord& job) {
   for (uint32_t index = 0; index < job.nodes.size(); ++index) {
     const Node& node = job.nodes[index];
     const auto [first, last] = nodes_.equal_range(node.address);
@@ -49,16 +49,16 @@ void JobRegistry::DropNodes(const JobRecord& job) {
       return entry.second.job == &job && entry.second.index == index;
     });
     if (own == last) {
-      continue;  // our own, or one that AddNodes did not come to
+      continue;  // our own, or one that Add did not come to
     }
     nodes_.erase(own);
     if (node.state != NodeState::kFailed) {
-      links_->Release(node.address, job.spec.owner);
+      jobs_.links().Release(node.address, job.spec.owner);
     }
   }
 }
 
-std::vector<JobRegistry::NodeOfJob> JobRegistry::NodesAt(const std::string& address) const {
+std::vector<JobNodes::NodeOfJob> JobNodes::NodesAt(const std::string& address) const {
   std::vector<NodeOfJob> found;
   const auto [first, last] = nodes_.equal_range(address);
   std::transform(first, last, std::back_inserter(found),
@@ -68,20 +68,7 @@ std::vector<JobRegistry::NodeOfJob> JobRegistry::NodesAt(const std::string& addr
 
 // ---- To other nodes ----
 
-bool IsWorthAnotherTry(const Status& status) {
-  switch (status.code()) {
-    case ErrorCode::kNotFound:  // the job may not have been created there yet
-    case ErrorCode::kNodeUnreachable:
-    case ErrorCode::kTimeout:
-    case ErrorCode::kLinkDown:
-    case ErrorCode::kDaemonDied:  // it took us for dead: the next heartbeat ends the link
-      return true;
-    default:
-      return false;
-  }
-}
-
-void JobRegistry::TellNodes(JobRecord& job, bool Node::*pending) {
+void JobNodes::Tell(JobRecord& job, bool Node::*pending) {
   for (uint32_t node = 0; node < job.nodes.size(); ++node) {
     if (job.nodes[node].state != NodeState::kSelf && job.nodes[node].state != NodeState::kFailed) {
       job.nodes[node].*pending = true;
@@ -91,12 +78,12 @@ void JobRegistry::TellNodes(JobRecord& job, bool Node::*pending) {
 }
 
 // One message at a time to a node, so that "joined" never overtakes "left".
-void JobRegistry::Deliver(JobRecord& job, uint32_t index) {
+void JobNodes::Deliver(JobRecord& job, uint32_t index) {
   Node& node = job.nodes[index];
   if (node.state != NodeState::kUp || node.in_flight) {
     return;
   }
-  const auto done = [this, alive = alive_, id = job.spec.id, serial = job.serial, index](
+  const auto done = [this, alive = jobs_.alive(), id = job.spec.id, serial = job.serial, index](
                         bool Node::*pending, const Status& status) {
     if (*alive) {
       OnDelivered(id, serial, index, pending, status);
@@ -105,19 +92,19 @@ void JobRegistry::Deliver(JobRecord& job, uint32_t index) {
   if (node.joined_pending) {
     node.joined_pending = false;
     node.in_flight = true;
-    links_->SendJoined(node.address, JoinedNews(job, node.life),
-                       [done](const Status& status) { done(&Node::joined_pending, status); });
+    jobs_.links().SendJoined(node.address, JoinedNews(job, node.life),
+                             [done](const Status& status) { done(&Node::joined_pending, status); });
   } else if (node.left_pending) {
     node.left_pending = false;
     node.in_flight = true;
-    links_->SendLeft(node.address, LeftNews(job),
-                     [done](const Status& status) { done(&Node::left_pending, status); });
+    jobs_.links().SendLeft(node.address, LeftNews(job),
+                           [done](const Status& status) { done(&Node::left_pending, status); });
   }
 }
 
-void JobRegistry::OnDelivered(const std::string& job_id, uint64_t serial, uint32_t index,
-                              bool Node::*pending, const Status& status) {
-  JobRecord* job = FindJob(job_id);
+void JobNodes::OnDelivered(const std::string& job_id, uint64_t serial, uint32_t index,
+                           bool Node::*pending, const Status& status) {
+  JobRecord* job = jobs_.FindJob(job_id);
   if (job == nullptr || job->serial != serial) {
     return;
   }
@@ -132,17 +119,17 @@ void JobRegistry::OnDelivered(const std::string& job_id, uint64_t serial, uint32
   } else if (IsWorthAnotherTry(status)) {
     node.*pending = true;  // until the next OnTick
   } else {
-    FailJob(*job, {status.code(), "node " + std::to_string(index) + " at " + node.address +
-                                      " refused: " + status.message()});
+    jobs_.FailJob(*job, {status.code(), "node " + std::to_string(index) + " at " + node.address +
+                                            " refused: " + status.message()});
   }
-  SweepSoon();
+  jobs_.SweepSoon();
 }
 
-control::JoinedRequest JobRegistry::JoinedNews(const JobRecord& job, uint64_t life) const {
+control::JoinedRequest JobNodes::JoinedNews(const JobRecord& job, uint64_t life) const {
   control::JoinedRequest request;
-  request.set_incarnation(links_->Incarnation());
+  request.set_incarnation(jobs_.links().Incarnation());
   request.set_job_id(job.spec.id);
-  request.set_job_proof(JobProof(job.spec.secret, job.spec.id, links_->Incarnation()));
+  request.set_job_proof(JobProof(job.spec.secret, job.spec.id, jobs_.links().Incarnation()));
   request.set_node(job.spec.node);
   request.set_life(life);
   for (uint32_t rank = 0; rank < job.size(); ++rank) {
@@ -156,11 +143,11 @@ control::JoinedRequest JobRegistry::JoinedNews(const JobRecord& job, uint64_t li
   return request;
 }
 
-control::LeftRequest JobRegistry::LeftNews(const JobRecord& job) const {
+control::LeftRequest JobNodes::LeftNews(const JobRecord& job) const {
   control::LeftRequest request;
-  request.set_incarnation(links_->Incarnation());
+  request.set_incarnation(jobs_.links().Incarnation());
   request.set_job_id(job.spec.id);
-  request.set_job_proof(JobProof(job.spec.secret, job.spec.id, links_->Incarnation()));
+  request.set_job_proof(JobProof(job.spec.secret, job.spec.id, jobs_.links().Incarnation()));
   for (uint32_t rank = 0; rank < job.size(); ++rank) {
     if (!job.IsLocal(rank) || !job.ranks[rank].announced) {
       continue;  // one that has ended may still have messages under way
@@ -180,14 +167,14 @@ control::LeftRequest JobRegistry::LeftNews(const JobRecord& job) const {
   return request;
 }
 
-bool JobRegistry::quiet() const {
-  return std::all_of(jobs_.begin(), jobs_.end(),
+bool JobNodes::quiet() const {
+  return std::all_of(jobs_.jobs().begin(), jobs_.jobs().end(),
                      [](const auto& entry) { return entry.second->NewsDelivered(); });
 }
 
 // Ranks that join wait for others as long as these and their daemons live. A daemon that has not
 // been there, or has not taken the job's news, for so long is one that never will.
-void JobRegistry::GiveUpLostNodes(JobRecord& job, uint64_t now_ns) {
+void JobNodes::GiveUpLostNodes(JobRecord& job, uint64_t now_ns) {
   for (uint32_t index = 0; index < job.nodes.size(); ++index) {
     Node& node = job.nodes[index];
     if (node.state == NodeState::kSelf || (node.state == NodeState::kUp && node.trouble.ok())) {
@@ -197,72 +184,45 @@ void JobRegistry::GiveUpLostNodes(JobRecord& job, uint64_t now_ns) {
     if (node.lost_since_ns == 0) {
       node.lost_since_ns = now_ns;
     }
-    const uint64_t limit_ns = limits_.peer_timeout_ms * kNsPerMs;
+    const uint64_t limit_ns = peer_timeout_ms_ * kNsPerMs;
     if (!job.complete && job.failure.ok() && job.joining_since_ns != 0 &&
         now_ns - std::max(node.lost_since_ns, job.joining_since_ns) > limit_ns) {
-      FailJob(job, {ErrorCode::kNodeUnreachable,
-                    "job " + job.spec.id + " cannot become complete: for " +
-                        std::to_string(limits_.peer_timeout_ms) +
-                        " ms (peer_timeout_ms) there has been no way to its node " +
-                        std::to_string(index) + "; missing " + job.MissingRanks()});
+      jobs_.FailJob(job, {ErrorCode::kNodeUnreachable,
+                          "job " + job.spec.id + " cannot become complete: for " +
+                              std::to_string(peer_timeout_ms_) +
+                              " ms (peer_timeout_ms) there has been no way to its node " +
+                              std::to_string(index) + "; missing " + job.MissingRanks()});
     }
   }
 }
 
-void JobRegistry::OnTick() {
+void JobNodes::OnTick() {
   const uint64_t now_ns = MonotonicNs();
-  for (const auto& [id, job] : jobs_) {
+  for (const auto& [id, job] : jobs_.jobs()) {
     GiveUpLostNodes(*job, now_ns);
     for (uint32_t node = 0; node < job->nodes.size(); ++node) {
       if (job->nodes[node].returning) {
         BringUp(*job, node, NodeContact(*job->nodes[node].returning));
       }
       Deliver(*job, node);
-      DeliverNews<control::PairNews>(*job, node);
-      DeliverNews<control::LinkNews>(*job, node);
+      parts_.pair_books.DeliverNews(*job, node);
+      parts_.link_books.DeliverNews(*job, node);
     }
     if (job->links != nullptr) {
       job->links->book.OnTick(MonotonicNs());
     }
     for (uint32_t rank = 0; rank < job->size(); ++rank) {
-      CheckJoined(*job, rank);  // should OnReach have come before anybody listened
+      parts_.members.CheckJoined(*job, rank);  // should OnReach have come before anybody listened
     }
-    CheckComplete(*job);
+    parts_.members.CheckComplete(*job);
   }
 }
 
 // ---- From other nodes ----
 
-StatusOr<JobRecord*> JobRegistry::CheckPeerRequest(const std::string& job_id,
-                                                   const std::string& proof,
-                                                   uint64_t incarnation) const {
-  JobRecord* job = FindJob(job_id);
-  if (job == nullptr) {
-    return Status(ErrorCode::kNotFound, "there is no job " + job_id + " on this daemon");
-  }
-  if (!ConstantTimeEquals(proof, JobProof(job->spec.secret, job_id, incarnation))) {
-    return Status(ErrorCode::kPermissionDenied,
-                  "the caller does not know the secret of job " + job_id);
-  }
-  return job;
-}
-
-// Whether the daemon at `caller` is that node of the job.
-Status JobRegistry::CheckNode(const JobRecord& job, uint32_t node, const std::string& caller) {
-  if (node >= job.nodes.size() || node == job.spec.node) {
-    return {ErrorCode::kInvalidArgument,
-            "job " + job.spec.id + " has no other node " + std::to_string(node)};
-  }
-  if (job.nodes[node].address != caller) {
-    return {ErrorCode::kPermissionDenied, "the daemon at " + caller + " is not node " +
-                                              std::to_string(node) + " of job " + job.spec.id};
-  }
-  return {};
-}
-
-Status JobRegistry::NodeJoined(const control::JoinedRequest& request, const std::string& caller) {
+Status JobNodes::OnJoined(const control::JoinedRequest& request, const std::string& caller) {
   StatusOr<JobRecord*> found =
-      CheckPeerRequest(request.job_id(), request.job_proof(), request.incarnation());
+      FindJobOfPeer(jobs_, request.job_id(), request.job_proof(), request.incarnation());
   FERRY_RETURN_IF_ERROR(found.status());
   JobRecord& job = **found;
   FERRY_RETURN_IF_ERROR(CheckNode(job, request.node(), caller));
@@ -287,14 +247,14 @@ Status JobRegistry::NodeJoined(const control::JoinedRequest& request, const std:
       rank.private_memory_reachable = joined.private_memory_reachable();
     }
   }
-  CheckComplete(job);
-  Changed();
+  parts_.members.CheckComplete(job);
+  jobs_.Changed();
   return {};
 }
 
-Status JobRegistry::NodeLeft(const control::LeftRequest& request, const std::string& caller) {
+Status JobNodes::OnLeft(const control::LeftRequest& request, const std::string& caller) {
   StatusOr<JobRecord*> found =
-      CheckPeerRequest(request.job_id(), request.job_proof(), request.incarnation());
+      FindJobOfPeer(jobs_, request.job_id(), request.job_proof(), request.incarnation());
   FERRY_RETURN_IF_ERROR(found.status());
   JobRecord& job = **found;
   if (std::none_of(job.nodes.begin(), job.nodes.end(),
@@ -312,31 +272,31 @@ Status JobRegistry::NodeLeft(const control::LeftRequest& request, const std::str
         node.state == NodeState::kUp && node.incarnation != request.incarnation()) {
       return OtherIncarnation(job, job.spec.node_of_rank[left.rank()]);
     }
-    EndRank(job, left.rank(),
-            left.orderly()
-                ? Status()
-                : Status(PeerError(static_cast<ErrorCode>(left.error())), left.reason()));
+    jobs_.EndRank(job, left.rank(),
+                  left.orderly()
+                      ? Status()
+                      : Status(PeerError(static_cast<ErrorCode>(left.error())), left.reason()));
   }
   if (request.job_aborted()) {
-    AbortJob(job, {ErrorCode::kAborted, request.abort_reason()});
+    jobs_.AbortJob(job, {ErrorCode::kAborted, request.abort_reason()});
   }
   return {};
 }
 
 // ---- Nodes come and go ----
 
-void JobRegistry::OnNodeUp(const NodeContact& contact) {
+void JobNodes::OnNodeUp(const NodeContact& contact) {
   for (const auto& [job, index] : NodesAt(contact.address)) {
     const NodeState state = job->nodes[index].state;
     if (state == NodeState::kConnecting || state == NodeState::kCut) {
       BringUp(*job, index, contact);
     }
-    CheckComplete(*job);
+    parts_.members.CheckComplete(*job);
   }
-  Changed();
+  jobs_.Changed();
 }
 
-void JobRegistry::BringUp(JobRecord& job, uint32_t index, const NodeContact& contact) {
+void JobNodes::BringUp(JobRecord& job, uint32_t index, const NodeContact& contact) {
   Node& node = job.nodes[index];
   NodeRoute route;
   route.fabric_address = Bytes(contact.fabric_address);
@@ -353,7 +313,7 @@ void JobRegistry::BringUp(JobRecord& job, uint32_t index, const NodeContact& con
   node.returning.reset();
   node.trouble = status;
   if (!status.ok()) {
-    return FailJob(job, status);
+    return jobs_.FailJob(job, status);
   }
   // Only now may the node hear that ranks have joined here: its packets have a route. After a cut
   // it is told all once more, for what was said last may be lost.
@@ -369,14 +329,14 @@ void JobRegistry::BringUp(JobRecord& job, uint32_t index, const NodeContact& con
 }
 
 // Messages flow again once each of the two nodes takes packets on the new life of the link.
-void JobRegistry::ResumeIfBothReady(JobRecord& job, uint32_t index) {
+void JobNodes::ResumeIfBothReady(JobRecord& job, uint32_t index) {
   const Node& node = job.nodes[index];
   if (node.state == NodeState::kUp && node.life != 0 && node.their_life == node.life) {
     data_plane_.NodeReturned(job.spec.id, index);
   }
 }
 
-void JobRegistry::OnNodeDown(const std::string& address, uint64_t link, const Status& why) {
+void JobNodes::OnNodeDown(const std::string& address, uint64_t link, const Status& why) {
   if (link != 0) {
     data_plane_.NodeFailed(link, ErrorCode::kNodeUnreachable);
   }
@@ -391,19 +351,19 @@ void JobRegistry::OnNodeDown(const std::string& address, uint64_t link, const St
     const Status failure(why.code(),
                          "node " + std::to_string(index) + " at " + address + ": " + why.message());
     if (!job->complete) {
-      FailJob(*job, failure);
+      jobs_.FailJob(*job, failure);
     }
     for (uint32_t rank = 0; rank < job->size(); ++rank) {
       if (job->spec.node_of_rank[rank] == index) {
-        EndRank(*job, rank, failure);
+        jobs_.EndRank(*job, rank, failure);
       }
     }
   }
-  SweepSoon();
-  Changed();
+  jobs_.SweepSoon();
+  jobs_.Changed();
 }
 
-void JobRegistry::OnNodeCut(const std::string& address, uint64_t link, const Status& why) {
+void JobNodes::OnNodeCut(const std::string& address, uint64_t link, const Status& why) {
   data_plane_.NodeFailed(link, ErrorCode::kLinkDown);
   for (const auto& [job, index] : NodesAt(address)) {
     Node& node = job->nodes[index];
@@ -411,13 +371,13 @@ void JobRegistry::OnNodeCut(const std::string& address, uint64_t link, const Sta
     if (node.state == NodeState::kUp) {
       node.state = NodeState::kCut;
       node.trouble = why;
-      CutLinks(*job, index);
+      JobLinkBooks::OnNodeCut(*job, index);
     }
   }
-  Changed();
+  jobs_.Changed();
 }
 
-void JobRegistry::OnNodeTrouble(const std::string& address, const Status& why) {
+void JobNodes::OnNodeTrouble(const std::string& address, const Status& why) {
   for (const auto& [job, index] : NodesAt(address)) {
     if (Node& node = job->nodes[index]; node.state == NodeState::kConnecting) {
       node.trouble = why;

@@ -1,10 +1,10 @@
-// JobRegistry and the calls of ranks: to join, to meet peers, to leave.
+#include "daemon/jobs/job_members.h"
+
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
 #include "common/clock.h"
-#include "daemon/jobs/job_registry.h"
 
 namespace ferry::daemon {
 namespace {
@@ -30,20 +30,12 @@ bool SpeaksForThoseWhoWait(const JobRecord& job, uint32_t rank) {
 
 }  // namespace
 
-Status JobRegistry::CheckServed(const Session& session) const {
-  JobRecord* job = nullptr;
-  return FindRank(session, &job) != nullptr
-             ? Status()
-             : Status(ErrorCode::kNotInitialized,
-                      RankText(session.rank, session.job_id) + " has ended");
-}
-
-void JobRegistry::Join(const Session& session, uint64_t wait_ms, JoinDone done) {
-  if (const Status status = CheckServed(session); !status.ok()) {
+void JobMembers::Join(const Session& session, uint64_t wait_ms, JoinDone done) {
+  if (const Status status = jobs_.CheckServed(session); !status.ok()) {
     return done(status, {});
   }
   JobRecord* job = nullptr;
-  Rank* rank = FindRank(session, &job);
+  Rank* rank = jobs_.FindRank(session, &job);
   const std::string name = RankText(session.rank, session.job_id);
   if (rank->state == RankState::kAttached) {
     return done({ErrorCode::kNotInitialized, name + " must hand over its segments before it joins"},
@@ -54,7 +46,7 @@ void JobRegistry::Join(const Session& session, uint64_t wait_ms, JoinDone done) 
   }
   rank->join_done = std::move(done);
   if (!job->failure.ok()) {
-    return FinishJoin(*job, session.rank, job->failure);
+    return Finish(*job, session.rank, job->failure);
   }
   rank->is_joining = true;
   if (job->joining_since_ns == 0) {
@@ -67,20 +59,20 @@ void JobRegistry::Join(const Session& session, uint64_t wait_ms, JoinDone done) 
 
 // A rank that asks to join has joined once it is known who reaches its memory: its peers are told
 // with the answer.
-void JobRegistry::CheckJoined(JobRecord& job, uint32_t index) {
+void JobMembers::CheckJoined(JobRecord& job, uint32_t index) {
   Rank& rank = job.ranks[index];
   if (rank.state == RankState::kServing && rank.join_done != nullptr &&
       rank.session->reach_settled) {
     rank.private_memory_reachable = rank.session->private_memory_reachable;
     rank.state = RankState::kJoined;
     rank.has_joined = true;
-    TellNodes(job, &Node::joined_pending);
-    Changed();
+    jobs_.TellNodes(job, &Node::joined_pending);
+    jobs_.Changed();
   }
 }
 
-void JobRegistry::OnReach(const std::string& job_id, uint32_t rank) {
-  if (JobRecord* job = FindJob(job_id); job != nullptr && rank < job->size()) {
+void JobMembers::OnReach(const std::string& job_id, uint32_t rank) {
+  if (JobRecord* job = jobs_.FindJob(job_id); job != nullptr && rank < job->size()) {
     CheckJoined(*job, rank);
     CheckComplete(*job);
   }
@@ -88,16 +80,16 @@ void JobRegistry::OnReach(const std::string& job_id, uint32_t rank) {
 
 // ---- Long polls ----
 
-void JobRegistry::EndPollLater(JobRecord& job, uint32_t index, uint64_t wait_ms) {
+void JobMembers::EndPollLater(JobRecord& job, uint32_t index, uint64_t wait_ms) {
   Rank& rank = job.ranks[index];
   if (wait_ms == 0) {
     return;
   }
   rank.poll_timer =
       std::make_unique<boost::asio::steady_timer>(context_, std::chrono::milliseconds(wait_ms));
-  rank.poll_timer->async_wait([this, alive = alive_, id = job.spec.id, serial = job.serial,
+  rank.poll_timer->async_wait([this, alive = jobs_.alive(), id = job.spec.id, serial = job.serial,
                                index](const boost::system::error_code& error) {
-    JobRecord* const found = !error && *alive ? FindJob(id) : nullptr;
+    JobRecord* const found = !error && *alive ? jobs_.FindJob(id) : nullptr;
     if (found != nullptr && found->serial == serial) {
       EndPoll(*found, index);
     }
@@ -105,7 +97,7 @@ void JobRegistry::EndPollLater(JobRecord& job, uint32_t index, uint64_t wait_ms)
 }
 
 // The rank calls again.
-void JobRegistry::EndPoll(JobRecord& job, uint32_t index) {
+void JobMembers::EndPoll(JobRecord& job, uint32_t index) {
   Rank& rank = job.ranks[index];
   rank.poll_timer.reset();
   if (const JoinDone done = std::exchange(rank.join_done, nullptr); done != nullptr) {
@@ -116,7 +108,7 @@ void JobRegistry::EndPoll(JobRecord& job, uint32_t index) {
   }
 }
 
-void JobRegistry::CheckComplete(JobRecord& job) {
+void JobMembers::CheckComplete(JobRecord& job) {
   if (!job.complete) {
     for (const Node& node : job.nodes) {
       if (node.state != NodeState::kSelf && node.state != NodeState::kUp) {
@@ -127,14 +119,14 @@ void JobRegistry::CheckComplete(JobRecord& job) {
       return;
     }
     job.complete = true;
-    Changed();
+    jobs_.Changed();
   }
   for (uint32_t rank = 0; rank < job.size(); ++rank) {
-    FinishJoin(job, rank, {});
+    Finish(job, rank, {});
   }
 }
 
-void JobRegistry::FinishJoin(JobRecord& job, uint32_t rank, const Status& status) {
+void JobMembers::Finish(JobRecord& job, uint32_t rank, const Status& status) {
   const JoinDone done = std::exchange(job.ranks[rank].join_done, nullptr);
   if (done == nullptr) {
     return;  // it has asked for nothing, or will hear when it calls again
@@ -144,10 +136,10 @@ void JobRegistry::FinishJoin(JobRecord& job, uint32_t rank, const Status& status
   done(status, {});
 }
 
-StatusOr<JobRegistry::Places> JobRegistry::PlacesOf(const Session& session, uint32_t first,
-                                                    uint32_t most) const {
-  FERRY_RETURN_IF_ERROR(CheckServed(session));
-  const JobRecord& job = *FindJob(session.job_id);
+StatusOr<JobMembers::Places> JobMembers::PlacesOf(const Session& session, uint32_t first,
+                                                  uint32_t most) const {
+  FERRY_RETURN_IF_ERROR(jobs_.CheckServed(session));
+  const JobRecord& job = *jobs_.FindJob(session.job_id);
   if (first >= job.size()) {
     return Status(ErrorCode::kInvalidRank, RankText(first, session.job_id) +
                                                " is out of range: its ranks are 0 to " +
@@ -162,8 +154,8 @@ StatusOr<JobRegistry::Places> JobRegistry::PlacesOf(const Session& session, uint
 }
 
 // The session of a rank that asks again has ended at its first call.
-void JobRegistry::Detach(const Session& session, uint64_t wait_ms, DetachDone done) {
-  JobRecord* const job = FindJob(session.job_id);
+void JobMembers::Detach(const Session& session, uint64_t wait_ms, DetachDone done) {
+  JobRecord* const job = jobs_.FindJob(session.job_id);
   Rank* const rank =
       job != nullptr && session.rank < job->size() ? &job->ranks[session.rank] : nullptr;
   if (rank == nullptr || (rank->session.get() != &session && rank->leaving.get() != &session)) {
@@ -173,15 +165,15 @@ void JobRegistry::Detach(const Session& session, uint64_t wait_ms, DetachDone do
     std::exchange(rank->on_left, nullptr)(false);  // it has asked twice
   }
   rank->on_left = std::move(done);
-  EndRank(*job, session.rank, {});
+  jobs_.EndRank(*job, session.rank, {});
   if (rank->on_left != nullptr) {
     EndPollLater(*job, session.rank, wait_ms);
   }
 }
 
-void JobRegistry::FailJoins(JobRecord& job, const Status& why) {
+void JobMembers::FailAll(JobRecord& job, const Status& why) {
   for (uint32_t rank = 0; rank < job.size(); ++rank) {
-    FinishJoin(job, rank, why);
+    Finish(job, rank, why);
   }
 }
 

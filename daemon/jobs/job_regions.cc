@@ -1,10 +1,11 @@
-// JobRegistry and the memory that ranks hand over.
+#include "daemon/jobs/job_regions.h"
+
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <chrono>
 #include <utility>
 
 #include "common/log.h"
-#include "daemon/jobs/job_registry.h"
 
 namespace ferry::daemon {
 namespace {
@@ -16,7 +17,16 @@ constexpr std::chrono::milliseconds kGpuLook{500};
 
 }  // namespace
 
-StatusOr<QuotaHold> JobRegistry::ReserveRegion(const Session& session, uint64_t size_bytes) {
+JobRegions::JobRegions(boost::asio::io_context& context, Jobs& jobs, DataPlane& data_plane,
+                       QuotaLedger& quotas, const RegistryLimits& limits)
+    : context_(context),
+      jobs_(jobs),
+      data_plane_(data_plane),
+      quotas_(quotas),
+      limits_(limits),
+      gpu_timer_(context) {}
+
+StatusOr<QuotaHold> JobRegions::Reserve(const Session& session, uint64_t size_bytes) {
   StatusOr<QuotaHold> hold = quotas_.Take(
       session.uid,
       {.regions = 1, .pinned_bytes = std::max(size_bytes, shm::RoundUpToPage(size_bytes))});
@@ -35,13 +45,13 @@ StatusOr<QuotaHold> JobRegistry::ReserveRegion(const Session& session, uint64_t 
   return hold;
 }
 
-void JobRegistry::ImportRegion(const Session& session, const std::shared_ptr<Region>& region,
-                               std::function<void()> done) {
+void JobRegions::Import(const Session& session, const std::shared_ptr<Region>& region,
+                        std::function<void()> done) {
   JobRecord* job = nullptr;
-  Rank* rank = FindRank(session, &job);
+  Rank* rank = jobs_.FindRank(session, &job);
   if (rank == nullptr || rank->state < RankState::kServing ||
       rank->importing.contains(region->id)) {
-    return done();  // AddRegion says what is wrong
+    return done();  // Add says what is wrong
   }
   const Status status = data_plane_.ImportRegion(session, region);
   if (status.code() != ErrorCode::kWouldBlock) {
@@ -52,7 +62,7 @@ void JobRegistry::ImportRegion(const Session& session, const std::shared_ptr<Reg
   // The rank waits for its answer as long as for all of attaching: it gets one before that.
   auto timer = std::make_unique<boost::asio::steady_timer>(
       context_, std::chrono::milliseconds(limits_.attach_timeout_ms / 2));
-  timer->async_wait([this, alive = alive_, id = session.job_id, index = session.rank,
+  timer->async_wait([this, alive = jobs_.alive(), id = session.job_id, index = session.rank,
                      number = region->id](const boost::system::error_code& error) {
     if (!error && *alive) {
       OnImport(id, index, number,
@@ -62,9 +72,9 @@ void JobRegistry::ImportRegion(const Session& session, const std::shared_ptr<Reg
   rank->importing[region->id] = {region, std::move(done), std::move(timer)};
 }
 
-void JobRegistry::OnImport(const std::string& job_id, uint32_t rank, uint32_t region,
-                           const Status& status) {
-  JobRecord* job = FindJob(job_id);
+void JobRegions::OnImport(const std::string& job_id, uint32_t rank, uint32_t region,
+                          const Status& status) {
+  JobRecord* job = jobs_.FindJob(job_id);
   if (job == nullptr || rank >= job->size()) {
     return;
   }
@@ -79,13 +89,13 @@ void JobRegistry::OnImport(const std::string& job_id, uint32_t rank, uint32_t re
 }
 
 // Until the devices were given back, some time after the last import has gone.
-void JobRegistry::WatchGpus() {
+void JobRegions::WatchGpus() {
   if (watches_gpus_ || !data_plane_.ReleaseGpus()) {
     return;
   }
   watches_gpus_ = true;
   gpu_timer_.expires_after(kGpuLook);
-  gpu_timer_.async_wait([this, alive = alive_](const boost::system::error_code& error) {
+  gpu_timer_.async_wait([this, alive = jobs_.alive()](const boost::system::error_code& error) {
     if (!error && *alive) {
       watches_gpus_ = false;
       WatchGpus();
@@ -95,8 +105,8 @@ void JobRegistry::WatchGpus() {
 
 // Not an error: the rank stages what passes between nodes by itself. But it costs the rank's time,
 // and people should know why.
-void JobRegistry::NoteImport(JobRecord& job, uint32_t rank, const Region& region,
-                             const Status& status) {
+void JobRegions::NoteImport(JobRecord& job, uint32_t rank, const Region& region,
+                            const Status& status) {
   if (status.ok()) {
     return;
   }
@@ -107,9 +117,9 @@ void JobRegistry::NoteImport(JobRecord& job, uint32_t rank, const Region& region
               RankText(rank, job.spec.id), region.id, status.message());
 }
 
-Status JobRegistry::AddRegion(Session& session, const std::shared_ptr<Region>& region) {
+Status JobRegions::Add(Session& session, const std::shared_ptr<Region>& region) {
   JobRecord* job = nullptr;
-  Rank* rank = FindRank(session, &job);
+  Rank* rank = jobs_.FindRank(session, &job);
   if (rank == nullptr || rank->state < RankState::kServing) {
     return {ErrorCode::kNotInitialized, RankText(session.rank, session.job_id) +
                                             " must hand over its segments before its regions"};
@@ -133,9 +143,9 @@ Status JobRegistry::AddRegion(Session& session, const std::shared_ptr<Region>& r
   return status;
 }
 
-void JobRegistry::RemoveRegion(Session& session, uint32_t region,
-                               std::function<void(const Status&)> done) {
-  if (const Status status = CheckServed(session); !status.ok()) {
+void JobRegions::Remove(Session& session, uint32_t region,
+                        std::function<void(const Status&)> done) {
+  if (const Status status = jobs_.CheckServed(session); !status.ok()) {
     return done(status);
   }
   std::shared_ptr<const Region> taken = session.RemoveRegion(region);
@@ -143,12 +153,12 @@ void JobRegistry::RemoveRegion(Session& session, uint32_t region,
     return done({ErrorCode::kNotFound, "rank " + std::to_string(session.rank) + " has no region " +
                                            std::to_string(region)});
   }
-  ++regions_leaving_;
+  ++leaving_;
   data_plane_.RemoveRegion(
       session.job_id, session.rank, region,
       [this, taken = std::move(taken), done = std::move(done)]() mutable {
         boost::asio::post(context_, [this, taken = std::move(taken), done = std::move(done)] {
-          --regions_leaving_;
+          --leaving_;
           done({});
         });
       });

@@ -1,17 +1,20 @@
-// JobRegistry and matched pairs of persistent requests: between ranks here and the job's book.
+#include "daemon/jobs/job_pair_books.h"
+
 #include <boost/asio/post.hpp>
 #include <utility>
 #include <vector>
 
-#include "daemon/jobs/job_registry.h"
-
 namespace ferry::daemon {
-PairBook& JobRegistry::MatchesOf(JobRecord& job) {
+
+JobPairBooks::JobPairBooks(boost::asio::io_context& context, Jobs& jobs, DataPlane& data_plane)
+    : context_(context), jobs_(jobs), data_plane_(data_plane), news_(jobs, *this) {}
+
+PairBook& JobPairBooks::BookOf(JobRecord& job) {
   if (job.matches == nullptr) {
     job.matches = std::make_unique<PairBook>(
         job.plan, data_plane_, last_pair_,
         [this, id = job.spec.id](uint32_t node, const control::PairNews& news) {
-          TellNews(id, node, news);
+          news_.Tell(id, node, news);
         });
     for (uint32_t rank = 0; rank < job.size(); ++rank) {
       if (const Rank& known = job.ranks[rank]; known.state == RankState::kEnded) {
@@ -23,10 +26,10 @@ PairBook& JobRegistry::MatchesOf(JobRecord& job) {
   return *job.matches;
 }
 
-void JobRegistry::OfferPairs(const std::shared_ptr<Session>& session, bool sends,
-                             std::span<const attach::PairOffer> offers,
-                             std::function<void(const Status&)> done) {
-  StatusOr<PairBook*> book = MatchesFor(*session);
+void JobPairBooks::Offer(const std::shared_ptr<Session>& session, bool sends,
+                         std::span<const attach::PairOffer> offers,
+                         std::function<void(const Status&)> done) {
+  StatusOr<PairBook*> book = BookFor(*session);
   if (!book.ok()) {
     return done(book.status());
   }
@@ -43,41 +46,36 @@ void JobRegistry::OfferPairs(const std::shared_ptr<Session>& session, bool sends
           if (!status.ok()) {
             return done(status);
           }
-          StatusOr<PairBook*> still = MatchesFor(*session);
+          StatusOr<PairBook*> still = BookFor(*session);
           done(still.ok() ? (*still)->Offer(session, sends, kept) : still.status());
         });
       });
 }
 
 // Why it may not offer: it has ended, or its job.
-StatusOr<PairBook*> JobRegistry::MatchesFor(const Session& session) {
-  FERRY_RETURN_IF_ERROR(CheckServed(session));
+StatusOr<PairBook*> JobPairBooks::BookFor(const Session& session) {
+  FERRY_RETURN_IF_ERROR(jobs_.CheckServed(session));
   JobRecord* job = nullptr;
-  (void)FindRank(session, &job);
+  (void)jobs_.FindRank(session, &job);
   if (job->aborted) {
     return job->failure;
   }
-  return &MatchesOf(*job);
+  return &BookOf(*job);
 }
 
-void JobRegistry::WithdrawPair(const Session& session, const attach::WithdrawRequest& request) {
+void JobPairBooks::Withdraw(const Session& session, const attach::WithdrawRequest& request) {
   JobRecord* job = nullptr;
-  if (FindRank(session, &job) != nullptr) {
-    MatchesOf(*job).Withdraw(session, request);
+  if (jobs_.FindRank(session, &job) != nullptr) {
+    BookOf(*job).Withdraw(session, request);
   }
 }
 
-Status JobRegistry::NodePairs(const control::PairNewsRequest& request, const std::string& caller,
-                              control::NewsReply* reply) {
-  return TakeNews<control::PairNews>(request, caller, reply);
+Status JobPairBooks::OnNews(JobRecord& job, uint32_t index, const control::PairNews& news) {
+  return BookOf(job).OnNews(index, news);
 }
 
-Status JobRegistry::TakePairNews(JobRecord& job, uint32_t index, const control::PairNews& news) {
-  return MatchesOf(job).OnNews(index, news);
-}
-
-void JobRegistry::OnPairTold(JobRecord& job, uint32_t index, const control::PairNews& news,
-                             const Status& status) {
+void JobPairBooks::OnTold(JobRecord& job, uint32_t index, const control::PairNews& news,
+                          const Status& status) {
   job.matches->OnTold(index, news, status);
 }
 

@@ -1,10 +1,10 @@
-// JobRegistry and direct links: between ranks here and the job's book (link_book.h).
+#include "daemon/jobs/job_link_books.h"
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "common/clock.h"
-#include "daemon/jobs/job_registry.h"
 #include "daemon/session/rank_view.h"
 
 namespace ferry::daemon {
@@ -18,22 +18,22 @@ constexpr size_t kLeastUntold = 1 << 10;
 }  // namespace
 
 // What the book of one job asks for.
-class JobRegistry::BookCalls final : public LinkCalls {
+class JobLinkBooks::BookCalls final : public LinkCalls {
  public:
   // Both outlive it.
-  BookCalls(JobRegistry& registry, JobRecord& job) : registry_(registry), job_(job) {}
+  BookCalls(JobLinkBooks& books, JobRecord& job) : books_(books), job_(job) {}
 
   void Tell(uint32_t node, const control::LinkNews& news) override {
-    registry_.TellNews(job_.spec.id, node, news);
+    books_.news_.Tell(job_.spec.id, node, news);
   }
   void Order(uint32_t rank, const attach::LinkOrder& order) override {
     if (const auto connection = job_.ranks[rank].connection.lock(); connection != nullptr) {
       connection->Order(order);
     }
   }
-  Status MayLink(uint32_t node) const override { return registry_.MayLink(job_, node); }
+  Status MayLink(uint32_t node) const override { return books_.MayLink(job_, node); }
   StatusOr<QuotaHold> TakeQuota() override {
-    return registry_.quotas_.Take(job_.spec.owner, {.links = 1});
+    return books_.quotas_.Take(job_.spec.owner, {.links = 1});
   }
 
   uint64_t Traffic(uint32_t rank, uint32_t peer) const override {
@@ -46,26 +46,29 @@ class JobRegistry::BookCalls final : public LinkCalls {
   }
 
   void Part(uint32_t rank, uint32_t peer) override {
-    registry_.data_plane_.PartRanks(job_.spec.id, rank, peer);
+    books_.data_plane_.PartRanks(job_.spec.id, rank, peer);
   }
   bool IsParted(uint32_t rank, uint32_t peer) override {
-    return registry_.data_plane_.AreParted(job_.spec.id, rank, peer);
+    return books_.data_plane_.AreParted(job_.spec.id, rank, peer);
   }
   bool AreRejoined(uint32_t rank, uint32_t peer) override {
-    return registry_.data_plane_.AreRejoined(job_.spec.id, rank, peer);
+    return books_.data_plane_.AreRejoined(job_.spec.id, rank, peer);
   }
 
  private:
-  JobRegistry& registry_;
+  JobLinkBooks& books_;
   JobRecord& job_;
 };
 
-LinkBook& JobRegistry::LinksOf(JobRecord& job) {
+JobLinkBooks::JobLinkBooks(Jobs& jobs, DataPlane& data_plane, QuotaLedger& quotas,
+                           const LinkPolicy& policy)
+    : jobs_(jobs), data_plane_(data_plane), quotas_(quotas), policy_(policy), news_(jobs, *this) {}
+
+LinkBook& JobLinkBooks::BookOf(JobRecord& job) {
   if (job.links == nullptr) {
     auto calls = std::make_unique<BookCalls>(*this, job);
     LinkCalls* const handed = calls.get();
-    job.links.reset(
-        new JobLinks{std::move(calls), LinkBook(job.plan, handed, limits_.links.limits)});
+    job.links.reset(new JobLinks{std::move(calls), LinkBook(job.plan, handed, policy_.limits)});
     for (uint32_t rank = 0; rank < job.size(); ++rank) {
       if (job.ranks[rank].state == RankState::kEnded) {
         job.links->book.OnRankEnded(rank, ErrorCode::kPeerDied, MonotonicNs());
@@ -75,11 +78,11 @@ LinkBook& JobRegistry::LinksOf(JobRecord& job) {
   return job.links->book;
 }
 
-Status JobRegistry::MayHaveLinks(const JobRecord& job) const {
-  return daemon::MayHaveLinks(limits_.links, job.LocalSize());
+Status JobLinkBooks::MayHaveLinks(const JobRecord& job) const {
+  return daemon::MayHaveLinks(policy_, job.LocalSize());
 }
 
-Status JobRegistry::MayLink(const JobRecord& job, uint32_t index) const {
+Status JobLinkBooks::MayLink(const JobRecord& job, uint32_t index) const {
   FERRY_RETURN_IF_ERROR(MayHaveLinks(job));
   const Node& node = job.nodes[index];
   if (node.state != NodeState::kUp) {
@@ -93,8 +96,8 @@ Status JobRegistry::MayLink(const JobRecord& job, uint32_t index) const {
 }
 
 // The NIC nearest to the rank.
-const LinkPolicy::Nic& JobRegistry::LinkNicOf(const Session& session) const {
-  const std::vector<LinkPolicy::Nic>& nics = limits_.links.nics;
+const LinkPolicy::Nic& JobLinkBooks::NicOf(const Session& session) const {
+  const std::vector<LinkPolicy::Nic>& nics = policy_.nics;
   if (nics.size() > 1) {
     const std::string nearest = data_plane_.PlaceOf(session).nic;
     const std::vector<NicStatistics> known = data_plane_.Nics();
@@ -107,56 +110,55 @@ const LinkPolicy::Nic& JobRegistry::LinkNicOf(const Session& session) const {
   return nics.front();
 }
 
-std::optional<attach::LinkRules> JobRegistry::LinkRulesOf(const Session& session) const {
-  const LinkPolicy& policy = limits_.links;
-  if (!daemon::MayHaveLinks(policy, session.local_size).ok() ||
+std::optional<attach::LinkRules> JobLinkBooks::RulesOf(const Session& session) const {
+  if (!daemon::MayHaveLinks(policy_, session.local_size).ok() ||
       session.local_size == session.job_size) {
     return std::nullopt;
   }
-  const LinkPolicy::Nic& nic = LinkNicOf(session);
-  if (policy.provider.size() >= attach::kMaxNic || nic.domain.size() >= attach::kMaxNic ||
+  const LinkPolicy::Nic& nic = NicOf(session);
+  if (policy_.provider.size() >= attach::kMaxNic || nic.domain.size() >= attach::kMaxNic ||
       nic.source_address.size() >= attach::kMaxHost) {
     return std::nullopt;
   }
   attach::LinkRules rules{};
-  rules.min_bytes = policy.min_bytes;
-  rules.min_messages = static_cast<uint32_t>(policy.min_messages);
-  rules.idle_ms = static_cast<uint32_t>(policy.idle_ms);
-  rules.operation_timeout_ms = policy.operation_timeout_ms;
-  rules.peer_timeout_ms = policy.peer_timeout_ms;
-  std::copy(policy.provider.begin(), policy.provider.end(), rules.provider);
+  rules.min_bytes = policy_.min_bytes;
+  rules.min_messages = static_cast<uint32_t>(policy_.min_messages);
+  rules.idle_ms = static_cast<uint32_t>(policy_.idle_ms);
+  rules.operation_timeout_ms = policy_.operation_timeout_ms;
+  rules.peer_timeout_ms = policy_.peer_timeout_ms;
+  std::copy(policy_.provider.begin(), policy_.provider.end(), rules.provider);
   std::copy(nic.domain.begin(), nic.domain.end(), rules.domain);
   std::copy(nic.source_address.begin(), nic.source_address.end(), rules.source_address);
   return rules;
 }
 
-void JobRegistry::WantLink(const std::string& job_id, uint32_t rank, uint32_t peer) {
-  JobRecord* job = FindJob(job_id);
+void JobLinkBooks::Want(const std::string& job_id, uint32_t rank, uint32_t peer) {
+  JobRecord* job = jobs_.FindJob(job_id);
   if (job != nullptr && !job->aborted && rank < job->size() &&
       job->ranks[rank].session != nullptr) {
-    LinksOf(*job).Ask(rank, peer, MonotonicNs());
-    Changed();
+    BookOf(*job).Ask(rank, peer, MonotonicNs());
+    jobs_.Changed();
   }
 }
 
-Status JobRegistry::OnLinkReply(const Session& session, const attach::LinkReply& reply) {
+Status JobLinkBooks::OnReply(const Session& session, const attach::LinkReply& reply) {
   JobRecord* job = nullptr;
-  if (FindRank(session, &job) == nullptr || job->aborted) {
+  if (jobs_.FindRank(session, &job) == nullptr || job->aborted) {
     return {};
   }
-  const Status status = LinksOf(*job).OnReply(session.rank, reply, MonotonicNs());
-  Changed();
+  const Status status = BookOf(*job).OnReply(session.rank, reply, MonotonicNs());
+  jobs_.Changed();
   return status;
 }
 
-Status JobRegistry::NodeLinkNews(const control::LinkNewsRequest& request, const std::string& caller,
-                                 control::NewsReply* reply) {
-  const Status status = TakeNews<control::LinkNews>(request, caller, reply);
-  Changed();
+Status JobLinkBooks::TakeNews(const control::LinkNewsRequest& request, const std::string& caller,
+                              control::NewsReply* reply) {
+  const Status status = news_.Take(request, caller, reply);
+  jobs_.Changed();
   return status;
 }
 
-Status JobRegistry::TakeLinkNews(JobRecord& job, uint32_t index, const control::LinkNews& news) {
+Status JobLinkBooks::OnNews(JobRecord& job, uint32_t index, const control::LinkNews& news) {
   if (job.aborted) {
     return {};  // the other node hears of that
   }
@@ -167,26 +169,26 @@ Status JobRegistry::TakeLinkNews(JobRecord& job, uint32_t index, const control::
                                            " tells, and does not take the " + std::to_string(most) +
                                            " news that wait for it"};
   }
-  return LinksOf(job).OnNews(index, news, MonotonicNs());
+  return BookOf(job).OnNews(index, news, MonotonicNs());
 }
 
-void JobRegistry::OnLinkTold(JobRecord& job, uint32_t /*index*/, const control::LinkNews& news,
-                             const Status& status) {
+void JobLinkBooks::OnTold(JobRecord& job, uint32_t /*index*/, const control::LinkNews& news,
+                          const Status& status) {
   if (!status.ok()) {
-    LinksOf(job).OnRefused(news, status, MonotonicNs());
+    BookOf(job).OnRefused(news, status, MonotonicNs());
   }
 }
 
-void JobRegistry::CutLinks(JobRecord& job, uint32_t index) {
+void JobLinkBooks::OnNodeCut(JobRecord& job, uint32_t index) {
   job.nodes[index].link_news.Clear();
   if (job.links != nullptr) {
     job.links->book.OnNodeCut(index, MonotonicNs());
   }
 }
 
-StatusOr<uint32_t> JobRegistry::TakeLinksBack(const std::string& job_id, uint32_t rank,
-                                              uint32_t peer, bool may_ask_again) {
-  JobRecord* job = FindJob(job_id);
+StatusOr<uint32_t> JobLinkBooks::TakeBack(const std::string& job_id, uint32_t rank, uint32_t peer,
+                                          bool may_ask_again) {
+  JobRecord* job = jobs_.FindJob(job_id);
   if (job == nullptr) {
     return Status(ErrorCode::kNotFound, "there is no job " + job_id + " on this daemon");
   }
@@ -196,8 +198,8 @@ StatusOr<uint32_t> JobRegistry::TakeLinksBack(const std::string& job_id, uint32_
   if (peer != kAnyRank && (peer >= job->size() || job->IsLocal(peer))) {
     return Status(ErrorCode::kInvalidRank, RankText(peer, job_id) + " is of no other node");
   }
-  const uint32_t count = LinksOf(*job).TakeBack(rank, peer, may_ask_again, MonotonicNs());
-  Changed();
+  const uint32_t count = BookOf(*job).TakeBack(rank, peer, may_ask_again, MonotonicNs());
+  jobs_.Changed();
   return count;
 }
 

@@ -1,0 +1,90 @@
+// The other nodes of the jobs: links to their daemons, news to them and from them, their coming and
+// going.
+//
+// Thread: the control thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "common/status.h"
+#include "daemon/jobs/job_link_books.h"
+#include "daemon/jobs/job_members.h"
+#include "daemon/jobs/job_pair_books.h"
+#include "daemon/jobs/jobs.h"
+#include "daemon/jobs/peer_requests.h"
+#include "daemon/peers/node_links.h"
+#include "daemon/plane/data_plane.h"
+#include "proto/control.pb.h"
+
+namespace ferry::daemon {
+
+class JobNodes final : public NodeEvents {
+ public:
+  // The other parts of the registry that it drives.
+  struct Parts {
+    JobMembers& members;
+    JobPairBooks& pair_books;
+    JobLinkBooks& link_books;
+  };
+  // All must outlive it.
+  JobNodes(Jobs& jobs, Parts parts, DataPlane& data_plane, uint64_t peer_timeout_ms)
+      : jobs_(jobs), parts_(parts), data_plane_(data_plane), peer_timeout_ms_(peer_timeout_ms) {}
+
+  // Acquires links to a new job's other nodes. Errors of NodeLinks::Acquire; then it holds none.
+  Status Add(JobRecord& job);
+  // Releases the links that Add has acquired.
+  void Drop(const JobRecord& job);
+  // Sends the news behind `pending` (Node::joined_pending or left_pending) to the job's other
+  // nodes.
+  void Tell(JobRecord& job, bool Node::*pending);
+  // True when no node waits for news: see JobRecord::NewsDelivered.
+  bool quiet() const;
+
+  // ---- Service Peer ----
+  // Ok if another daemon may ask about the job, provided that it is who it says
+  // (PeerLinks::CheckCaller). kNotFound, kPermissionDenied (proof).
+  Status CheckPeer(const std::string& job_id, const std::string& proof,
+                   uint64_t incarnation) const {
+    return FindJobOfPeer(jobs_, job_id, proof, incarnation).status();
+  }
+  // `caller` is the address of the daemon that has made the request, as it has proved. kNotFound,
+  // kPermissionDenied (proof; or it speaks for a node that it is not), kInvalidArgument,
+  // kNodeUnreachable (incarnation).
+  Status OnJoined(const control::JoinedRequest& request, const std::string& caller);
+  Status OnLeft(const control::LeftRequest& request, const std::string& caller);
+
+  // ---- NodeEvents ----
+  void OnNodeUp(const NodeContact& contact) override;
+  void OnNodeDown(const std::string& address, uint64_t link, const Status& why) override;
+  void OnNodeCut(const std::string& address, uint64_t link, const Status& why) override;
+  void OnNodeTrouble(const std::string& address, const Status& why) override;
+  void OnTick() override;
+
+ private:
+  struct NodeOfJob {
+    JobRecord* job;
+    uint32_t index;
+  };
+
+  std::vector<NodeOfJob> NodesAt(const std::string& address) const;
+  void Deliver(JobRecord& job, uint32_t node);
+  void OnDelivered(const std::string& job_id, uint64_t serial, uint32_t node, bool Node::*pending,
+                   const Status& status);
+  void BringUp(JobRecord& job, uint32_t index, const NodeContact& contact);
+  void ResumeIfBothReady(JobRecord& job, uint32_t index);
+  void GiveUpLostNodes(JobRecord& job, uint64_t now_ns);
+  control::JoinedRequest JoinedNews(const JobRecord& job, uint64_t life) const;
+  control::LeftRequest LeftNews(const JobRecord& job) const;
+
+  Jobs& jobs_;
+  const Parts parts_;
+  DataPlane& data_plane_;
+  const uint64_t peer_timeout_ms_;
+  // By address, of all jobs: a job may have many nodes, and a daemon many jobs. Without our own.
+  std::unordered_multimap<std::string, NodeOfJob> nodes_;
+};
+
+}  // namespace ferry::daemon
