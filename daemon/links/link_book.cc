@@ -2,436 +2,502 @@
 
 #include <algorithm>
 #include <cstring>
-#include <span>
-
-#include "daemon/tls/secrets.h"
+#include <initializer_list>
+#include <optional>
+#include <utility>
 
 namespace ferry::daemon {
 
+using attach::LinkEvent;
 using attach::LinkOp;
 using control::LinkNews;
 
-const char* LinkStateText(LinkState state) {
-  switch (state) {
-    case LinkState::kNone:
-      return "none";
-    case LinkState::kAsked:
-      return "asked";
-    case LinkState::kOpening:
-      return "opening";
-    case LinkState::kWaiting:
-      return "waiting";
-    case LinkState::kUsing:
-      return "connecting";
-    case LinkState::kUp:
-      return "up";
-    case LinkState::kEnding:
-      return "ending";
-    case LinkState::kBroken:
-      return "broken";
-  }
-  return "";
+namespace {
+
+bool IsOneOf(LinkNews::Kind kind, std::initializer_list<LinkNews::Kind> kinds) {
+  return std::ranges::find(kinds, kind) != kinds.end();
 }
+
+std::string TextOf(const attach::LinkReply& reply) {
+  return {reply.text, strnlen(reply.text, sizeof(reply.text))};
+}
+
+}  // namespace
 
 LinkBook::LinkBook(const JobPlan& plan, LinkCalls* calls, LinkLimits limits)
-    : plan_(plan), calls_(*calls), limits_(limits) {}
+    : plan_(plan), messages_(plan, *calls), ends_(plan, *calls, messages_, limits) {}
 
-// ---- Entries ----
+// ---- Ranks here: a wish ----
 
-LinkBook::Entry& LinkBook::At(uint32_t rank, uint32_t peer) {
-  const auto [found, is_new] = entries_.try_emplace({rank, peer});
-  if (is_new) {
-    found->second.rank = rank;
-    found->second.peer = peer;
-    found->second.since_ns = now_ns_;
+void LinkBook::Ask(uint32_t rank, uint32_t peer, uint64_t now_ns) {
+  ends_.set_now(now_ns);
+  if (rank >= plan_.size() || peer >= plan_.size() || !IsLocal(rank) || IsLocal(peer)) {
+    return;  // the data plane has checked it: no rank can say so
   }
-  return found->second;
-}
-
-void LinkBook::Enter(Entry& entry, LinkState state) {
-  entry.state = state;
-  entry.since_ns = now_ns_;
-}
-
-// Whether the pair may have a link, as far as nothing has to be taken for it.
-Status LinkBook::Check(const Entry& entry) {
-  FERRY_RETURN_IF_ERROR(CheckBars(entry.rank, entry.peer));
-  FERRY_RETURN_IF_ERROR(calls_.MayLink(plan_.node_of_rank[entry.peer]));
-  if (limits_.per_job != 0 && links_ >= limits_.per_job) {
-    return {ErrorCode::kLimitExceeded, "the ranks of this job here have " + std::to_string(links_) +
-                                           " links, as many as direct_links_per_job allows"};
+  if (ended_.contains(rank) || ended_.contains(peer)) {
+    return;
   }
-  if (LinksOf(entry.rank) >= limits_.per_rank) {
-    // If one gives way, the rank asks again later.
-    const char* const room = MakeRoom(entry.rank) ? "one goes back" : "none is idle";
-    return {ErrorCode::kLimitExceeded,
-            "rank " + std::to_string(entry.rank) + " has " + std::to_string(LinksOf(entry.rank)) +
-                " links, as many as direct_links_per_rank allows, and " + room};
+  LinkEnd& end = ends_.At(rank, peer);
+  ++end.asked;
+  if (end.wish != LinkWish::kNone) {
+    return;  // no correct rank asks twice
   }
-  return {};
-}
-
-// Takes the link back that is idle for longest. False: all are busy.
-bool LinkBook::MakeRoom(uint32_t rank) {
-  Entry* idlest = nullptr;
-  for (auto next = entries_.lower_bound({rank, 0});
-       next != entries_.end() && next->first.first == rank; ++next) {
-    Entry& entry = next->second;
-    if (!entry.counted) {
-      continue;
-    }
-    if (entry.is_returning || entry.state == LinkState::kEnding) {
-      return true;
-    }
-    if (entry.state == LinkState::kUp) {
-      LookAtTraffic(entry);
-      if (now_ns_ - std::min(now_ns_, entry.active_ns) >= limits_.idle_ns &&
-          (idlest == nullptr || entry.active_ns < idlest->active_ns)) {
-        idlest = &entry;
+  switch (end.state) {
+    case LinkState::kNone:
+      return ends_.Seek(end);
+    case LinkState::kUp:
+      if (end.is_returned && !end.is_returning) {
+        return UseAgain(end);
       }
+      [[fallthrough]];       // it has been returned, or soon will be
+    case LinkState::kUsing:  // wishes may overtake answers
+    case LinkState::kEnding:
+      end.wish = LinkWish::kDeferred;
+      return;
+    case LinkState::kOpening:
+    case LinkState::kWaiting:
+    case LinkState::kBroken:
+      end.wish = LinkWish::kWaiting;
+      return;
+    case LinkState::kAsked:
+      return;
+  }
+}
+
+// The rank here has returned its direction, and wants to use the link again.
+void LinkBook::UseAgain(LinkEnd& end) {
+  if (!end.Leads()) {
+    end.wish = LinkWish::kTold;
+    return messages_.Tell(end, LinkNews::ASKED);  // the leader may be about to end it
+  }
+  end.is_returned = false;
+  ends_.OrderUse(end);
+}
+
+// ---- Ranks here: answers to orders, and what is said unasked ----
+
+Status LinkBook::OnReply(uint32_t rank, const attach::LinkReply& reply, uint64_t now_ns) {
+  ends_.set_now(now_ns);
+  if (reply.peer >= plan_.size() || IsLocal(reply.peer)) {
+    return {ErrorCode::kCorrupt,
+            LinkText(rank, reply.peer) + ": the other one is no rank of another node"};
+  }
+  LinkEnd* const found = ends_.Find(rank, reply.peer);
+  if (found == nullptr || found->link != reply.link) {
+    return {};  // of a link that is over
+  }
+  LinkEnd& end = *found;
+  switch (static_cast<LinkEvent>(reply.event)) {
+    case LinkEvent::kOpened:
+      return OnOpened(end, reply);
+    case LinkEvent::kRefused:
+      OnCannot(end, {static_cast<ErrorCode>(reply.code), Printable(TextOf(reply))});
+      return {};
+    case LinkEvent::kUsed:
+      OnUsed(end);
+      return {};
+    case LinkEvent::kReturned:
+      OnReturned(end);
+      return {};
+    case LinkEvent::kEnded:
+      OnEnded(end, (reply.flags & attach::kLinkWasUsed) != 0);
+      return {};
+    case LinkEvent::kLost:
+      OnLost(end, Printable(TextOf(reply)));
+      return {};
+  }
+  return {ErrorCode::kCorrupt,
+          LinkText(rank, reply.peer) + ": there is no event " + std::to_string(reply.event)};
+}
+
+Status LinkBook::OnOpened(LinkEnd& end, const attach::LinkReply& reply) {
+  if (reply.address_bytes == 0 || reply.address_bytes > attach::kLinkAddressBytes) {
+    return {ErrorCode::kCorrupt,
+            "an endpoint has an address of " + std::to_string(reply.address_bytes) + " bytes"};
+  }
+  if (end.state == LinkState::kOpening) {
+    ends_.Enter(end, LinkState::kWaiting);
+    messages_.TellEnd(end, end.Leads() ? LinkNews::WANTED : LinkNews::OPENED, reply);
+  }
+  return {};
+}
+
+void LinkBook::OnUsed(LinkEnd& end) {
+  if (end.state != LinkState::kUsing) {  // it is used again
+    // The rank may have had both orders before it, and nothing to give back yet.
+    if (end.state == LinkState::kUp && end.is_returning && !end.is_returned) {
+      messages_.Order(end, LinkOp::kReturn);
     }
+    return;
   }
-  if (idlest == nullptr) {
-    return false;
+  ends_.Enter(end, LinkState::kUp);
+  end.why.clear();
+  end.active_ns = ends_.now_ns();
+  if (end.Leads()) {
+    end.round = 1;
+    messages_.TellRound(end, LinkNews::USED);
   }
-  idlest->why = "it was idle, and its rank needed room for another one";
-  Return(*idlest, true);
-  return true;
-}
-
-void LinkBook::LookAtTraffic(Entry& entry) {
-  const uint64_t traffic = calls_.Traffic(entry.rank, entry.peer);
-  if (std::exchange(entry.traffic, traffic) != traffic ||
-      calls_.HasTransfers(entry.rank, entry.peer)) {
-    entry.active_ns = now_ns_;
+  if (end.is_returning) {
+    ends_.Return(end, end.Leads());  // the other one has not known the link until now
   }
 }
 
-Status LinkBook::Grant(Entry& entry) {
-  FERRY_RETURN_IF_ERROR(Check(entry));
-  StatusOr<QuotaHold> hold = calls_.TakeQuota();
-  FERRY_RETURN_IF_ERROR(hold.status());
-  entry.quota = std::move(*hold);
-  entry.counted = true;
-  ++links_;
-  ++links_of_[entry.rank];
+// The rank here cannot have the link, or not use it.
+void LinkBook::OnCannot(LinkEnd& end, const Status& why) {
+  end.why = why.message();
+  if (end.state == LinkState::kOpening) {
+    // A leader tells it to a rank that has asked, the other one answers what was wanted.
+    messages_.TellRefusal(end, end.Leads() ? 0 : end.link, why);
+    ends_.RefuseWish(end, why.code());  // it may have asked behind its answer
+    ends_.LetGo(end);
+  } else if (end.state == LinkState::kUsing && end.Leads()) {
+    messages_.Tell(end, LinkNews::ENDED);
+    ends_.End(end, why.code());
+  } else if (end.state == LinkState::kUsing) {
+    // The leader has both directions returned, and ends it.
+    messages_.TellRefusal(end, end.link, why);
+    ends_.Enter(end, LinkState::kUp);
+    end.is_returned = true;
+  } else if (end.state == LinkState::kUp) {
+    // It was to be used again, and its connection is gone; or the rank gives it up.
+    if (!std::exchange(end.is_returned, true) && !end.Leads()) {
+      messages_.TellRound(end, LinkNews::RETURNED);
+    }
+    end.is_returning ? ends_.TryEnd(end) : ends_.Return(end, true);
+  }
+}
+
+void LinkBook::OnReturned(LinkEnd& end) {
+  if (end.state != LinkState::kUp || end.is_returned) {
+    return;
+  }
+  end.is_returned = true;
+  if (!end.Leads()) {
+    messages_.TellRound(end, LinkNews::RETURNED);
+  }
+  if (end.wish == LinkWish::kDeferred && !end.is_returning) {
+    return UseAgain(end);
+  }
+  ends_.TryEnd(end);
+}
+
+void LinkBook::OnEnded(LinkEnd& end, bool was_used) {
+  if (end.state == LinkState::kBroken && end.is_end_ordered) {
+    return ends_.Part(end);
+  }
+  if (end.state != LinkState::kEnding) {
+    return;
+  }
+  if (was_used) {  // the other one is told by PARTED
+    ends_.Break(end);
+    return ends_.Part(end);
+  }
+  const std::optional<LinkNews> next = std::exchange(end.next, std::nullopt);
+  ends_.LetGo(end);
+  next ? ends_.OnWanted(end, *next) : ends_.AskAgain(end);
+}
+
+// Nothing fails here yet: if the other rank is dead, that is what this one is to hear.
+void LinkBook::OnLost(LinkEnd& end, const std::string& text) {
+  const bool is_connected = end.state == LinkState::kUsing || end.state == LinkState::kUp ||
+                            (end.state == LinkState::kWaiting && !end.Leads());
+  if (is_connected) {
+    ends_.Break(end, text);
+    messages_.Tell(end, LinkNews::BROKEN);
+  }
+}
+
+// ---- Daemons of other nodes ----
+
+// News that pass are acted on, or are old.
+Status LinkBook::CheckNews(uint32_t node, const LinkNews& news) const {
+  const uint32_t peer = news.rank();
+  const uint32_t rank = news.peer();
+  const LinkNews::Kind kind = news.kind();
+  const auto bad = [&](const std::string& what) {
+    return Status(ErrorCode::kInvalidArgument, LinkText(peer, rank) + what);
+  };
+  if (peer >= plan_.size() || rank >= plan_.size() || plan_.node_of_rank[peer] != node ||
+      !IsLocal(rank)) {
+    return bad(" is none of node " + std::to_string(node) + " with this one");
+  }
+  if (kind == LinkNews::KIND_UNSPECIFIED || !LinkNews::Kind_IsValid(kind)) {
+    return bad(": there are no news of kind " + std::to_string(kind));
+  }
+  const bool is_for_leader = IsOneOf(kind, {LinkNews::ASKED, LinkNews::OPENED, LinkNews::RETURNED});
+  const bool is_for_other = IsOneOf(kind, {LinkNews::WANTED, LinkNews::USED});
+  if (rank < peer ? is_for_other : is_for_leader) {
+    return bad(": those news are for the other one of the two");
+  }
+  const size_t bytes = news.address().size();
+  if (IsOneOf(kind, {LinkNews::WANTED, LinkNews::OPENED}) &&
+      (bytes == 0 || bytes > attach::kLinkAddressBytes || news.key_size() != 2)) {
+    return bad(" has no address, or no key");
+  }
   return {};
 }
 
-// There is no link any more. What was wanted meanwhile is still known.
-void LinkBook::LetGo(Entry& entry) {
-  if (std::exchange(entry.counted, false)) {
-    --links_;
-    --links_of_[entry.rank];
-    entry.quota.Release();
+Status LinkBook::OnNews(uint32_t node, const LinkNews& news, uint64_t now_ns) {
+  ends_.set_now(now_ns);
+  FERRY_RETURN_IF_ERROR(CheckNews(node, news));
+  const uint32_t peer = news.rank();
+  const uint32_t rank = news.peer();
+  if (ended_.contains(rank) || ended_.contains(peer)) {
+    return {};  // the other daemon hears, or has heard, of that end
   }
-  entry.receive_key = entry.send_key = {};
-  entry.peer_address.clear();
-  entry.round = 0;
-  entry.is_returned = entry.is_peer_returned = entry.is_returning = false;
-  entry.next.reset();
-  entry.is_end_ordered = entry.is_parting = entry.is_parted = entry.is_peer_parted = false;
-  Enter(entry, LinkState::kNone);
-}
-
-Status LinkBook::CheckBars(uint32_t rank, uint32_t peer) const {
-  const auto last = std::find_if(bars_.rbegin(), bars_.rend(),
-                                 [&](const Bar& bar) { return bar.Covers(rank, peer); });
-  if (last != bars_.rend() && last->is_barred) {
-    return {ErrorCode::kPermissionDenied, "the administrator has taken it back"};
+  LinkEnd& end = ends_.At(rank, peer);
+  // Some are of a link that both know. A daemon that has not heard that it is over is told.
+  const bool is_known = news.link() == end.link && end.state != LinkState::kNone;
+  const auto tell_end = [&] {
+    LinkNews answer = LinkMessages::NewsOf(end, LinkNews::ENDED);
+    answer.set_link(news.link());
+    messages_.Tell(end, answer);
+  };
+  switch (news.kind()) {
+    case LinkNews::ASKED:
+      ends_.OnAsked(end);
+      break;
+    case LinkNews::WANTED:
+      ends_.OnWanted(end, news);
+      break;
+    case LinkNews::REFUSED:
+      OnPeerRefused(end, news.link(),
+                    {static_cast<ErrorCode>(news.error()), Printable(news.text())});
+      break;
+    case LinkNews::ENDED:
+      OnPeerEnded(end, news.link());
+      break;
+    case LinkNews::PARTED:
+      OnPeerParted(end, news.link());
+      break;
+    case LinkNews::OPENED:
+      is_known ? OnPeerOpened(end, news) : tell_end();
+      break;
+    case LinkNews::USED:
+      is_known ? OnPeerUsed(end, news.round()) : tell_end();
+      break;
+    case LinkNews::BROKEN:
+      is_known ? OnPeerBroken(end) : tell_end();
+      break;
+    case LinkNews::RETURN:
+      if (is_known && !end.is_returning) {
+        ends_.Return(end, false);
+      }
+      break;
+    case LinkNews::RETURNED:
+      if (is_known) {
+        OnPeerReturned(end, news.round());
+      }
+      break;
+    default:
+      break;  // CheckNews knows none
   }
   return {};
 }
 
-uint64_t LinkBook::LinksOf(uint32_t rank) const {
-  const auto found = links_of_.find(rank);
-  return found == links_of_.end() ? 0 : found->second;
-}
-
-std::vector<LinkView> LinkBook::Views() const {
-  std::vector<LinkView> views;
-  for (const auto& [name, entry] : entries_) {
-    views.push_back({entry.rank, entry.peer, entry.state, entry.link, entry.since_ns,
-                     entry.state == LinkState::kUp && !entry.is_returned, entry.is_returning,
-                     entry.asked, entry.why});
+void LinkBook::OnRefused(const LinkNews& news, const Status& refusal, uint64_t now_ns) {
+  ends_.set_now(now_ns);
+  const Status status(refusal.code(), Printable(refusal.message()));
+  LinkEnd* const found = ends_.Find(news.rank(), news.peer());
+  if (found == nullptr) {
+    return;
   }
-  return views;
-}
-
-// ---- What is said ----
-
-std::string LinkBook::PairText(uint32_t rank, uint32_t peer) {
-  return "the link of rank " + std::to_string(rank) + " to rank " + std::to_string(peer);
-}
-
-// What a rank says, or another daemon passes on, is for terminals and for protobuf's strings.
-std::string LinkBook::Printable(std::string text) {
-  std::ranges::replace_if(
-      text, [](char c) { return c < ' ' || c > '~'; }, '?');
-  return text;
-}
-
-LinkNews LinkBook::NewsOf(const Entry& entry, LinkNews::Kind kind) {
-  LinkNews news;
-  news.set_kind(kind);
-  news.set_rank(entry.rank);
-  news.set_peer(entry.peer);
-  news.set_link(entry.link);
-  return news;
-}
-
-void LinkBook::Tell(const Entry& entry, const LinkNews& news) {
-  calls_.Tell(plan_.node_of_rank[entry.peer], news);
-}
-
-void LinkBook::Tell(const Entry& entry, LinkNews::Kind kind) { Tell(entry, NewsOf(entry, kind)); }
-
-// Where the rank's endpoint is, and what must be in packets to it.
-void LinkBook::TellEnd(const Entry& entry, LinkNews::Kind kind, const attach::LinkReply& reply) {
-  LinkNews news = NewsOf(entry, kind);
-  news.set_address(reply.address, reply.address_bytes);
-  news.add_key(entry.receive_key[0]);
-  news.add_key(entry.receive_key[1]);
-  Tell(entry, news);
-}
-
-void LinkBook::TellRefusal(const Entry& entry, uint64_t link, const Status& why) {
-  LinkNews news = NewsOf(entry, LinkNews::REFUSED);
-  news.set_link(link);
-  news.set_error(static_cast<int32_t>(why.code()));
-  news.set_text(why.message());
-  Tell(entry, news);
-}
-
-void LinkBook::TellRound(const Entry& entry, LinkNews::Kind kind) {
-  LinkNews news = NewsOf(entry, kind);
-  news.set_round(entry.round);
-  Tell(entry, news);
-}
-
-attach::LinkOrder LinkBook::OrderOf(const Entry& entry, LinkOp op) {
-  attach::LinkOrder order{};
-  order.op = static_cast<uint32_t>(op);
-  order.peer = entry.peer;
-  order.link = entry.link;
-  return order;
-}
-
-void LinkBook::Order(const Entry& entry, LinkOp op, ErrorCode code) {
-  attach::LinkOrder order = OrderOf(entry, op);
-  order.code = static_cast<int32_t>(code);
-  calls_.Order(entry.rank, order);
-}
-
-// With all that is known of the peer's end.
-void LinkBook::OrderWithPeer(const Entry& entry, LinkOp op) {
-  attach::LinkOrder order = OrderOf(entry, op);
-  order.address_bytes = static_cast<uint32_t>(entry.peer_address.size());
-  std::memcpy(order.address, entry.peer_address.data(), entry.peer_address.size());
-  std::copy(entry.send_key.begin(), entry.send_key.end(), order.send_key);
-  std::copy(entry.receive_key.begin(), entry.receive_key.end(), order.receive_key);
-  calls_.Order(entry.rank, order);
-}
-
-// For the first time, or again.
-void LinkBook::OrderUse(Entry& entry) {
-  entry.wish = Wish::kNone;
-  entry.state == LinkState::kUp ? Order(entry, LinkOp::kUse) : OrderWithPeer(entry, LinkOp::kUse);
-}
-
-// ---- A link begins ----
-
-void LinkBook::Begin(Entry& entry) {
-  ++entry.link;
-  DrawKey(entry);
-  Enter(entry, LinkState::kOpening);
-  Order(entry, LinkOp::kOpen);
-}
-
-void LinkBook::DrawKey(Entry& entry) {
-  FillRandom({reinterpret_cast<uint8_t*>(entry.receive_key.data()), sizeof(entry.receive_key)});
-}
-
-// The rank here is told; there is no link.
-void LinkBook::Refuse(Entry& entry, const Status& why) {
-  entry.why = why.message();
-  LetGo(entry);
-  entry.wish = Wish::kNone;
-  Order(entry, LinkOp::kRefuse, why.code());
-}
-
-// Whatever becomes of the link that there may be. To a rank that waits for nothing it says nothing.
-void LinkBook::RefuseWish(Entry& entry, ErrorCode code) {
-  if (std::exchange(entry.wish, Wish::kNone) != Wish::kNone) {
-    attach::LinkOrder order = OrderOf(entry, LinkOp::kRefuse);
-    order.link = 0;
-    order.code = static_cast<int32_t>(code);
-    calls_.Order(entry.rank, order);
+  LinkEnd& end = *found;
+  if (news.kind() == LinkNews::ASKED) {
+    OnPeerRefused(end, 0, status);
+  } else if (news.link() == end.link && end.state == LinkState::kWaiting &&
+             (news.kind() == LinkNews::WANTED || news.kind() == LinkNews::OPENED)) {
+    end.why = status.message();
+    messages_.TellRefusal(end, end.Leads() ? 0 : end.link, status);
+    ends_.End(end, status.code());
   }
 }
 
-// A link is over: sees to the wishes that are left.
-void LinkBook::AskAgain(Entry& entry) {
-  const bool peer_wants = std::exchange(entry.is_peer_wanting, false);
-  switch (entry.wish) {
-    case Wish::kNone:
-      break;
-    case Wish::kWaiting:
-      RefuseWish(entry, ErrorCode::kLinkDown);
-      break;
-    case Wish::kDeferred:
-      Seek(entry);
-      break;
-    case Wish::kTold:
-      Enter(entry, LinkState::kAsked);
-      break;
+void LinkBook::OnPeerOpened(LinkEnd& end, const LinkNews& news) {
+  if (end.state == LinkState::kUp && end.round == 1) {
+    messages_.TellRound(end, LinkNews::USED);  // perhaps that got lost
   }
-  if (peer_wants && entry.state == LinkState::kNone) {
-    OnAsked(entry);
+  if (end.state == LinkState::kWaiting) {
+    end.peer_address = news.address();
+    end.send_key = {news.key(0), news.key(1)};
+    ends_.Enter(end, LinkState::kUsing);
+    ends_.OrderUse(end);
   }
 }
 
-// ---- It is taken back, and ends ----
-
-// Both ranks shall return their directions. `tell`: the other daemon does not know it.
-void LinkBook::Return(Entry& entry, bool tell) {
-  entry.is_returning = true;
-  if (tell) {
-    Tell(entry, LinkNews::RETURN);
+// The other daemon refuses: what was asked for (`link` is 0), or a link of this number.
+void LinkBook::OnPeerRefused(LinkEnd& end, uint64_t link, const Status& why) {
+  if (link == 0 && end.wish == LinkWish::kTold) {
+    if (end.state == LinkState::kAsked) {
+      ends_.Enter(end, LinkState::kNone);
+    }
+    end.why = why.message();
+    return ends_.RefuseWish(end, why.code());
   }
-  if (entry.state == LinkState::kUp && !entry.is_returned) {
-    Order(entry, LinkOp::kReturn);
+  if (!end.Leads() || link != end.link) {
+    return;
   }
-  TryEnd(entry);
+  if (end.state == LinkState::kWaiting) {
+    return ends_.Refuse(end, why);
+  }
+  if (end.state == LinkState::kUp) {
+    end.why = why.message();
+    end.is_peer_returned = true;
+    ends_.Return(end, true);
+  }
 }
+
+void LinkBook::OnPeerUsed(LinkEnd& end, uint32_t round) {
+  if (round <= end.round) {
+    return;  // said again
+  }
+  if (end.state == LinkState::kWaiting) {
+    end.round = round;
+    ends_.Enter(end, LinkState::kUsing);
+    return ends_.OrderUse(end);
+  }
+  if (end.state != LinkState::kUp || !end.is_returned) {
+    return;
+  }
+  end.round = round;
+  if (end.is_returning) {
+    if (end.wish == LinkWish::kTold) {
+      end.wish = LinkWish::kDeferred;  // the leader has answered
+    }
+    return messages_.TellRound(end, LinkNews::RETURNED);
+  }
+  end.is_returned = false;
+  ends_.OrderUse(end);
+}
+
+void LinkBook::OnPeerReturned(LinkEnd& end, uint32_t round) {
+  if (end.state == LinkState::kUp && round == end.round) {
+    end.is_peer_returned = true;
+    ends_.AllowPeer(end);
+    ends_.TryEnd(end);
+  }
+}
+
+void LinkBook::OnPeerEnded(LinkEnd& end, uint64_t link) {
+  if (link > end.link && !end.Leads()) {
+    end.next.reset();
+    if (end.state == LinkState::kNone || end.state == LinkState::kAsked) {
+      end.link = link;  // what it wanted comes too late
+    }
+    return;
+  }
+  if (link != end.link) {
+    return;
+  }
+  switch (end.state) {
+    case LinkState::kNone:
+    case LinkState::kAsked:
+    case LinkState::kEnding:
+      return;
+    case LinkState::kOpening:
+    case LinkState::kWaiting:
+    case LinkState::kUsing:
+    case LinkState::kUp:
+    case LinkState::kBroken:
+      // If this daemon leads, the other one knows nothing of the link: then what was under way is
+      // lost.
+      return ends_.End(end, end.Leads() ? ErrorCode::kLinkDown : ErrorCode::kOk);
+  }
+}
+
+// The other rank has lost it. If the link is ending, nothing takes it any more.
+void LinkBook::OnPeerBroken(LinkEnd& end) {
+  if (end.state == LinkState::kEnding) {
+    return;
+  }
+  if (end.state != LinkState::kBroken) {
+    ends_.Break(end);
+  }
+  ends_.EndBroken(end);
+}
+
+void LinkBook::OnPeerParted(LinkEnd& end, uint64_t link) {
+  if (link <= end.joined_link) {
+    return;  // said again
+  }
+  end.parted_link = std::max(end.parted_link, link);
+  if (end.state != LinkState::kBroken) {
+    ends_.Break(end);
+  }
+  end.is_peer_parted = true;
+  ends_.EndBroken(end);
+}
+
+// ---- The administrator, the clock, and the ends of others ----
 
 uint32_t LinkBook::TakeBack(uint32_t rank, uint32_t peer, bool may_ask_again, uint64_t now_ns) {
-  now_ns_ = now_ns;
-  const Bar bar{rank, peer, !may_ask_again};
-  std::erase_if(bars_, [&](const Bar& old) { return bar.Covers(old.rank, old.peer); });
-  if (bar.is_barred || !bars_.empty()) {
-    bars_.push_back(bar);
-  }
+  ends_.set_now(now_ns);
+  const LinkBar bar{rank, peer, !may_ask_again};
+  ends_.SetBar(bar);
   uint32_t count = 0;
-  for (auto& [name, entry] : entries_) {
-    if (bar.Covers(entry.rank, entry.peer) && entry.counted && entry.state != LinkState::kEnding &&
-        !entry.is_returning) {
-      Return(entry, true);
+  for (auto& [name, end] : ends_.all()) {
+    if (bar.Covers(end.rank, end.peer) && end.counted && end.state != LinkState::kEnding &&
+        !end.is_returning) {
+      ends_.Return(end, true);
       ++count;
     }
   }
   return count;
 }
 
-// Only the leader, once both directions have been returned.
-void LinkBook::TryEnd(Entry& entry) {
-  if (Leads(entry) && entry.state == LinkState::kUp && entry.is_returned &&
-      entry.is_peer_returned) {
-    Tell(entry, LinkNews::ENDED);
-    End(entry, ErrorCode::kOk);
+std::vector<LinkView> LinkBook::Views() const {
+  std::vector<LinkView> views;
+  for (const auto& [name, end] : ends_.all()) {
+    views.push_back({end.rank, end.peer, end.state, end.link, end.since_ns,
+                     end.state == LinkState::kUp && !end.is_returned, end.is_returning, end.asked,
+                     end.why});
   }
-}
-
-void LinkBook::End(Entry& entry, ErrorCode code) {
-  Enter(entry, LinkState::kEnding);
-  Order(entry, LinkOp::kEnd, code);
-}
-
-// ---- It breaks ----
-
-void LinkBook::Break(Entry& entry, const std::string& text) {
-  Enter(entry, LinkState::kBroken);
-  entry.why = "its connection broke" + (text.empty() ? text : ": " + text);
-  if (const auto next = std::exchange(entry.next, std::nullopt)) {
-    TellRefusal(entry, next->link(), {ErrorCode::kLinkDown, "the link before has broken"});
-  }
-  if (entry.wish != Wish::kNone) {
-    entry.wish = Wish::kWaiting;  // until the rank may ask anew
-  }
-  entry.is_peer_wanting = false;
-  entry.is_end_ordered = entry.is_parting = entry.is_parted = entry.is_peer_parted = false;
-}
-
-// First the rank's own end has to go: the data plane knows nothing of what that has under way.
-void LinkBook::EndBroken(Entry& entry) {
-  if (!entry.counted) {
-    Part(entry);
-  } else if (!std::exchange(entry.is_end_ordered, true)) {
-    Order(entry, LinkOp::kEnd, ErrorCode::kLinkDown);
-  } else {
-    LookAfter(entry);
-  }
-}
-
-void LinkBook::Part(Entry& entry) {
-  if (!std::exchange(entry.is_parting, true)) {
-    calls_.Part(entry.rank, entry.peer);
-  }
-  LookAfter(entry);
-}
-
-void LinkBook::LookAfter(Entry& entry) {
-  if (entry.is_parting && !entry.is_parted && calls_.IsParted(entry.rank, entry.peer)) {
-    entry.is_parted = true;
-    Tell(entry, LinkNews::PARTED);
-  }
-  if (entry.is_parted && entry.is_peer_parted && calls_.AreRejoined(entry.rank, entry.peer)) {
-    entry.joined_link = entry.link = std::max(entry.link, entry.parted_link);
-    Refuse(entry, {ErrorCode::kLinkDown, entry.why});
-  }
+  return views;
 }
 
 void LinkBook::OnTick(uint64_t now_ns) {
-  now_ns_ = now_ns;
-  for (auto& [name, entry] : entries_) {
-    if (entry.state == LinkState::kBroken) {
-      LookAfter(entry);
-    } else if (entry.state == LinkState::kUp && LinksOf(entry.rank) >= limits_.per_rank) {
-      LookAtTraffic(entry);
+  ends_.set_now(now_ns);
+  for (auto& [name, end] : ends_.all()) {
+    if (end.state == LinkState::kBroken) {
+      ends_.LookAfter(end);
+    } else if (end.state == LinkState::kUp && ends_.IsFull(end.rank)) {
+      ends_.LookAtTraffic(end);
     }
   }
 }
 
-// ---- Others end ----
-
 void LinkBook::OnRankEnded(uint32_t rank, ErrorCode error, uint64_t now_ns) {
-  now_ns_ = now_ns;
+  ends_.set_now(now_ns);
   ended_.insert(rank);
-  for (auto next = entries_.begin(); next != entries_.end();) {
-    Entry& entry = next->second;
-    if (entry.rank != rank && entry.peer != rank) {
+  for (auto next = ends_.all().begin(); next != ends_.all().end();) {
+    LinkEnd& end = next->second;
+    if (end.rank != rank && end.peer != rank) {
       ++next;
       continue;
     }
-    if (entry.rank != rank && entry.counted) {
-      Order(entry, LinkOp::kEnd, error);
+    if (end.rank != rank && end.counted) {
+      messages_.Order(end, LinkOp::kEnd, error);
     }
-    LetGo(entry);
-    next = entries_.erase(next);
+    ends_.LetGo(end);
+    next = ends_.all().erase(next);
   }
 }
 
 void LinkBook::OnNodeCut(uint32_t node, uint64_t now_ns) {
-  now_ns_ = now_ns;
-  for (auto& [name, entry] : entries_) {
-    if (plan_.node_of_rank[entry.peer] != node || entry.state == LinkState::kNone) {
+  ends_.set_now(now_ns);
+  for (auto& [name, end] : ends_.all()) {
+    if (plan_.node_of_rank[end.peer] != node || end.state == LinkState::kNone) {
       continue;
     }
-    entry.is_peer_wanting = false;
-    entry.why = "the two nodes were cut off from each other";
-    entry.joined_link = entry.link;
-    if (entry.counted) {
-      Order(entry, LinkOp::kEnd, ErrorCode::kLinkDown);
+    end.is_peer_wanting = false;
+    end.why = "the two nodes were cut off from each other";
+    end.joined_link = end.link;
+    if (end.counted) {
+      messages_.Order(end, LinkOp::kEnd, ErrorCode::kLinkDown);
     }
-    RefuseWish(entry, ErrorCode::kLinkDown);
-    LetGo(entry);
+    ends_.RefuseWish(end, ErrorCode::kLinkDown);
+    ends_.LetGo(end);
   }
-}
-
-void LinkBook::Clear() {
-  entries_.clear();
-  links_ = 0;
-  links_of_.clear();
 }
 
 }  // namespace ferry::daemon

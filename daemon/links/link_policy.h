@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "common/status.h"
-#include "daemon/links/link_book.h"
+#include "daemon/links/link_ends.h"
 #include "daemon/plane/data_plane.h"
 
 namespace ferry::config {
