@@ -1,4 +1,5 @@
-// PeerLinks as the one that calls: the connections to other daemons, and the calls themselves.
+#include "daemon/peers/peer_calls.h"
+
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
@@ -10,7 +11,6 @@
 #include "daemon/grpc/grpc_status.h"
 #include "daemon/grpc/http2_guard.h"
 #include "daemon/peers/peer_link.h"
-#include "daemon/peers/peer_links.h"
 #include "daemon/tls/tls_credentials.h"
 #include "proto/control.grpc.pb.h"
 
@@ -50,19 +50,32 @@ std::shared_ptr<grpc::Channel> MakeChannel(
 
 }  // namespace
 
+PeerCalls::PeerCalls(ControlLoop& loop, const Links& links, const PeerIdentity& identity,
+                     const LinkTiming& timing, const TlsCredentials* tls)
+    : loop_(loop), links_(links), identity_(identity), timing_(timing), tls_(tls) {}
+
+void PeerCalls::Stop() {
+  std::unique_lock lock(mutex_);
+  stopped_ = true;
+  for (grpc::ClientContext* context : calls_) {
+    context->TryCancel();
+  }
+  none_left_.wait(lock, [this] { return calls_.empty(); });
+}
+
 // ---- Connections ----
 
-void PeerLinks::Connect(const LinkPtr& link) const {
+void PeerCalls::Connect(PeerLink& link) const {
   const auto credentials =
-      tls_ == nullptr ? grpc::InsecureChannelCredentials() : tls_->ForPeer(link->host);
-  link->tls_generation = tls_ == nullptr ? 0 : tls_->generation();
-  link->stub = control::Peer::NewStub(MakeChannel(link->address, credentials, timing_));
+      tls_ == nullptr ? grpc::InsecureChannelCredentials() : tls_->ForPeer(link.host);
+  link.tls_generation = tls_ == nullptr ? 0 : tls_->generation();
+  link.stub = control::Peer::NewStub(MakeChannel(link.address, credentials, timing_));
 }
 
 // Certificates that were read anew serve a link whose connection is not there, or fails. One that
 // works is let be: jobs depend on it, and the peer may not trust the new ones yet.
-void PeerLinks::RefreshConnection(const LinkPtr& link) const {
-  if (link->stub == nullptr || (tls_ != nullptr && tls_->generation() != link->tls_generation)) {
+void PeerCalls::RefreshConnection(PeerLink& link) const {
+  if (link.stub == nullptr || (tls_ != nullptr && tls_->generation() != link.tls_generation)) {
     Connect(link);
   }
 }
@@ -70,8 +83,8 @@ void PeerLinks::RefreshConnection(const LinkPtr& link) const {
 // ---- Calls ----
 
 template <typename Request, typename Reply, typename Method>
-void PeerLinks::Call(const LinkPtr& link, Method method, const Request& request,
-                     std::function<void(const Status&, const Reply&)> done) {
+void PeerCalls::Call(const LinkPtr& link, Method method, const Request& request,
+                     ReplyDone<Reply> done) {
   struct State {
     LinkPtr link;
     std::shared_ptr<control::Peer::Stub> stub;  // the link may get another one meanwhile
@@ -107,22 +120,23 @@ void PeerLinks::Call(const LinkPtr& link, Method method, const Request& request,
       });
 }
 
-void PeerLinks::NameCaller(const Link& link, grpc::ClientContext* context) const {
-  context->AddMetadata(kCallerMetadata, self_.control_address());
+void PeerCalls::NameCaller(const PeerLink& link, grpc::ClientContext* context) const {
+  context->AddMetadata(kCallerMetadata, identity_.self().control_address());
   if (link.contact.incarnation != 0) {
-    context->AddMetadata(kCallerTokenMetadata, TokenFor(link.address, link.contact.incarnation));
+    context->AddMetadata(kCallerTokenMetadata,
+                         identity_.TokenFor(link.address, link.contact.incarnation));
   }
 }
 
-void PeerLinks::Forget(grpc::ClientContext* context) {
+void PeerCalls::Forget(grpc::ClientContext* context) {
   std::lock_guard lock(mutex_);
   calls_.erase(context);
   none_left_.notify_all();
 }
 
 template <typename Reply, typename Request, typename Method>
-void PeerLinks::Say(const std::string& address, Method method, const Request& request,
-                    std::function<void(const Status&, const Reply&)> done) {
+void PeerCalls::Say(const std::string& address, Method method, const Request& request,
+                    ReplyDone<Reply> done) {
   const auto found = links_.find(address);
   if (found == links_.end() || found->second->stub == nullptr) {
     return loop_.Post([done = std::move(done), address] {
@@ -132,43 +146,42 @@ void PeerLinks::Say(const std::string& address, Method method, const Request& re
   Call<Request, Reply>(found->second, method, request, std::move(done));
 }
 
-void PeerLinks::SendHello(const LinkPtr& link, const control::HelloRequest& request,
-                          std::function<void(const Status&, const control::HelloReply&)> done) {
+void PeerCalls::SendHello(const LinkPtr& link, const control::HelloRequest& request,
+                          ReplyDone<control::HelloReply> done) {
   Call(link, kHello, request, std::move(done));
 }
 
-void PeerLinks::SendHeartbeat(
-    const LinkPtr& link, const control::HeartbeatRequest& request,
-    std::function<void(const Status&, const control::HeartbeatReply&)> done) {
+void PeerCalls::SendHeartbeat(const LinkPtr& link, const control::HeartbeatRequest& request,
+                              ReplyDone<control::HeartbeatReply> done) {
   Call(link, kHeartbeat, request, std::move(done));
 }
 
-void PeerLinks::SendJoined(const std::string& address, const control::JoinedRequest& request,
-                           Done done) {
+void PeerCalls::SendJoined(const std::string& address, const control::JoinedRequest& request,
+                           NodeLinks::Done done) {
   Say<control::JoinedReply>(
       address, kJoined, request,
       [done = std::move(done)](const Status& status, const auto&) { done(status); });
 }
 
-void PeerLinks::SendLeft(const std::string& address, const control::LeftRequest& request,
-                         Done done) {
+void PeerCalls::SendLeft(const std::string& address, const control::LeftRequest& request,
+                         NodeLinks::Done done) {
   Say<control::LeftReply>(
       address, kLeft, request,
       [done = std::move(done)](const Status& status, const auto&) { done(status); });
 }
 
-void PeerLinks::SendPairs(const std::string& address, const control::PairNewsRequest& request,
-                          NewsDone done) {
+void PeerCalls::SendPairs(const std::string& address, const control::PairNewsRequest& request,
+                          NodeLinks::NewsDone done) {
   Say<control::NewsReply>(address, kMatches, request, std::move(done));
 }
 
-void PeerLinks::SendLinkNews(const std::string& address, const control::LinkNewsRequest& request,
-                             NewsDone done) {
+void PeerCalls::SendLinkNews(const std::string& address, const control::LinkNewsRequest& request,
+                             NodeLinks::NewsDone done) {
   Say<control::NewsReply>(address, kLinks, request, std::move(done));
 }
 
-void PeerLinks::SendWhy(const std::string& address, const control::PeerWhyRequest& request,
-                        WhyDone done) {
+void PeerCalls::SendWhy(const std::string& address, const control::PeerWhyRequest& request,
+                        ReplyDone<control::WhyReply> done) {
   const auto found = links_.find(address);
   if (found == links_.end() || !found->second->up) {
     return done({ErrorCode::kNodeUnreachable, "there is no link to " + address}, {});

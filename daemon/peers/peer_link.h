@@ -10,12 +10,11 @@
 #include <vector>
 
 #include "daemon/peers/node_links.h"
-#include "daemon/peers/peer_links.h"
 #include "proto/control.grpc.pb.h"
 
 namespace ferry::daemon {
 
-struct PeerLinks::Link {
+struct PeerLink {
   std::string address;
   std::string host;                           // of the address
   std::map<uid_t, uint32_t> wanted;           // by how many jobs of which user

@@ -29,7 +29,6 @@ namespace ferry::daemon {
 namespace {
 
 constexpr uint64_t kNsPerMs = 1'000'000;
-constexpr size_t kKeySecretBytes = 32;
 constexpr size_t kMostDead = 4096;
 constexpr uint32_t kMostEarlyGreetings = 4;  // between two ticks
 constexpr size_t kStrangersAtOnce = 64;      // of one user's nodes
@@ -47,6 +46,12 @@ Status Died() {
   return {ErrorCode::kNodeUnreachable, "its daemon has died: nothing listens there any more"};
 }
 
+// True if a caller that shows that token is the daemon that answers at the link's address.
+bool IsFrom(const PeerLink& link, uint64_t incarnation, const std::string& token) {
+  return link.contact.incarnation == incarnation &&
+         ConstantTimeEquals(HashOfToken(token), link.token_hash);
+}
+
 }  // namespace
 
 PeerLinks::PeerLinks(ControlLoop& loop, NodeEvents& events, LinkTiming timing,
@@ -56,11 +61,9 @@ PeerLinks::PeerLinks(ControlLoop& loop, NodeEvents& events, LinkTiming timing,
       timing_(timing),
       tls_(tls),
       nodes_(std::move(nodes)),
-      key_secret_(kKeySecretBytes, '\0'),
       turns_(kStrangersAtOnce),
-      timer_(loop.context()) {
-  FillRandom({reinterpret_cast<uint8_t*>(key_secret_.data()), key_secret_.size()});
-}
+      timer_(loop.context()),
+      calls_(loop, links_, identity_, timing_, tls) {}
 
 PeerLinks::~PeerLinks() = default;
 
@@ -72,12 +75,7 @@ void PeerLinks::Stop() {
       link->probes.clear();  // they hold the link
     }
   });
-  std::unique_lock lock(mutex_);
-  stopped_ = true;
-  for (grpc::ClientContext* context : calls_) {
-    context->TryCancel();
-  }
-  none_left_.wait(lock, [this] { return calls_.empty(); });
+  calls_.Stop();
 }
 
 // ---- The life of a link ----
@@ -107,7 +105,7 @@ Status PeerLinks::Acquire(const std::string& address, uid_t user) {
   const StatusOr<HostPort> parsed = ParseHostPort(address);
   FERRY_RETURN_IF_ERROR(parsed.status());
   FERRY_RETURN_IF_ERROR(CheckAddress(parsed->host));
-  auto link = std::make_shared<Link>();
+  auto link = std::make_shared<PeerLink>();
   link->address = address;
   link->host = parsed->host;
   link->wanted[user] = 1;
@@ -159,16 +157,17 @@ void PeerLinks::GreetStranger(const LinkPtr& link) {
 
 void PeerLinks::SayHello(const LinkPtr& link) {
   link->asking = true;
-  RefreshConnection(link);
+  calls_.RefreshConnection(*link);
   control::HelloRequest request;
-  *request.mutable_from() = self_;
+  *request.mutable_from() = identity_.self();
   request.set_life(link->life);
   if (link->contact.incarnation != 0) {
-    request.set_token(TokenFor(link->address, link->contact.incarnation));
+    request.set_token(identity_.TokenFor(link->address, link->contact.incarnation));
   }
-  SendHello(link, request, [this, link](const Status& status, const control::HelloReply& reply) {
-    OnHello(link, status, reply);
-  });
+  calls_.SendHello(link, request,
+                   [this, link](const Status& status, const control::HelloReply& reply) {
+                     OnHello(link, status, reply);
+                   });
 }
 
 // The peer knows us by now, or needs us to know it: the next tick is late.
@@ -223,7 +222,8 @@ void PeerLinks::OnHello(const LinkPtr& link, const Status& status,
   const bool has_agreed = reply.life() == link->life && reply.data_key() != 0;
   link->life = std::max(link->life, reply.life());
   if (reply.data_key() == 0) {
-    link->trouble = "the daemon there has not called this one back at " + self_.control_address() +
+    link->trouble = "the daemon there has not called this one back at " +
+                    identity_.self().control_address() +
                     " yet: the job may not have been created there";
     events_.OnNodeTrouble(link->address, {ErrorCode::kNodeUnreachable, link->trouble});
   }
@@ -237,7 +237,7 @@ void PeerLinks::OnHello(const LinkPtr& link, const Status& status,
   link->trouble.clear();
   link->last_heard_ns = MonotonicNs();
   link->contact.send_key = reply.data_key();
-  link->contact.receive_key = ReceiveKey(reply.from(), link->life);
+  link->contact.receive_key = identity_.ReceiveKey(reply.from(), link->life);
   link->contact.life = link->life;
   link->unanswered_since_ns = 0;
   spdlog::info("peer {} at {} is up", link->contact.name, link->address);
@@ -247,8 +247,8 @@ void PeerLinks::OnHello(const LinkPtr& link, const Status& status,
 
 // Whether what answers at the link's address is a daemon that we can talk to, and that one.
 Status PeerLinks::CheckReply(const LinkPtr& link, const control::HelloReply& reply) const {
-  FERRY_RETURN_IF_ERROR(CheckIdentity(reply.from()));
-  FERRY_RETURN_IF_ERROR(CheckLife(reply.life()));
+  FERRY_RETURN_IF_ERROR(identity_.CheckIdentity(reply.from()));
+  FERRY_RETURN_IF_ERROR(PeerIdentity::CheckLife(reply.life()));
   if (reply.from().control_address() != link->address) {
     return {ErrorCode::kInvalidArgument,
             "the daemon of node " + reply.from().name() + ", which answers at " + link->address +
@@ -262,7 +262,7 @@ void PeerLinks::Learn(const LinkPtr& link, const control::HelloReply& reply) {
   link->contact.address = link->address;
   link->contact.name = peer.name();
   link->contact.incarnation = peer.incarnation();
-  link->contact.link = LinkTo(peer);
+  link->contact.link = identity_.LinkTo(peer);
   link->contact.fabric_address = peer.fabric_address();
   link->contact.direct_links = peer.direct_links();
   link->token_hash = reply.token_hash();
@@ -281,15 +281,15 @@ void PeerLinks::Beat(const LinkPtr& link) {
   if (link->unanswered_since_ns == 0) {
     link->unanswered_since_ns = link->asked_ns;
   } else {
-    RefreshConnection(link);
+    calls_.RefreshConnection(*link);
   }
   control::HeartbeatRequest request;
-  request.set_incarnation(self_.incarnation());
+  request.set_incarnation(identity_.self().incarnation());
   request.set_life(link->life);
-  SendHeartbeat(link, request,
-                [this, link](const Status& status, const control::HeartbeatReply& reply) {
-                  OnBeat(link, status, reply.incarnation());
-                });
+  calls_.SendHeartbeat(link, request,
+                       [this, link](const Status& status, const control::HeartbeatReply& reply) {
+                         OnBeat(link, status, reply.incarnation());
+                       });
 }
 
 void PeerLinks::OnBeat(const LinkPtr& link, const Status& status, uint64_t incarnation) {
@@ -325,7 +325,7 @@ void PeerLinks::OnBeat(const LinkPtr& link, const Status& status, uint64_t incar
         {ErrorCode::kLinkDown, "its daemon has been silent for " + std::to_string(silent_ms) +
                                    " ms (peer_timeout_ms): " + status.message()});
   }
-  Connect(link);
+  calls_.Connect(*link);
   MarkDownIfDead(link);
 }
 
@@ -373,13 +373,13 @@ void PeerLinks::MarkCut(const LinkPtr& link, uint64_t next_life, const Status& w
   link->up = false;
   link->life = next_life;
   link->trouble = why.message();
-  Connect(link);
+  calls_.Connect(*link);
   spdlog::error("peer {} at {} is cut off: {}", link->contact.name, link->address, why.message());
   events_.OnNodeCut(link->address, link->contact.link, why);
 }
 
 // A tick may come a little early. A peer that has not answered is asked in every one.
-bool PeerLinks::IsBeatDue(const Link& link, uint64_t now_ns) const {
+bool PeerLinks::IsBeatDue(const PeerLink& link, uint64_t now_ns) const {
   const uint64_t period_ms = timing_.BeatPeriodMs(links_.size());
   const uint64_t since_ms = (now_ns - link.asked_ns) / kNsPerMs;
   return period_ms == timing_.heartbeat_interval_ms || link.unanswered_since_ns != 0 ||
@@ -443,6 +443,84 @@ void PeerLinks::Lose(uint64_t lost, const Status& why) {
     }
   });
 }
+
+// ---- The side that is called ----
+
+StatusOr<control::HelloReply> PeerLinks::HandleHello(const control::HelloRequest& request,
+                                                     const std::string& certificate) {
+  const control::NodeIdentity& from = request.from();
+  if (tls_ != nullptr) {
+    FERRY_RETURN_IF_ERROR(PeerIdentity::CheckCertificate(from, certificate));
+  }
+  FERRY_RETURN_IF_ERROR(identity_.CheckIdentity(from));
+  FERRY_RETURN_IF_ERROR(PeerIdentity::CheckLife(request.life()));
+  control::HelloReply reply;
+  *reply.mutable_from() = identity_.self();
+  reply.set_life(request.life());
+  reply.set_token_hash(HashOfToken(identity_.TokenFor(from.control_address(), from.incarnation())));
+  const auto found = links_.find(from.control_address());
+  if (found == links_.end()) {
+    return reply;
+  }
+  const LinkPtr link = found->second;
+  if (!IsFrom(*link, from.incarnation(), request.token())) {
+    // Perhaps only because its answer to our own greeting is still on its way.
+    link->greet_again = link->greet_again || link->asking;
+    link->next_greeting_ns = 0;  // or one that comes late: it answers from now on
+    return reply;
+  }
+  if (link->up && link->life < request.life()) {
+    MarkCut(link, request.life(),
+            {ErrorCode::kLinkDown, "its daemon has lost the link, and greets anew"});
+  }
+  link->life = std::max(link->life, request.life());
+  reply.set_life(link->life);
+  reply.set_data_key(identity_.ReceiveKey(from, link->life));
+  reply.mutable_from()->set_fabric_address(address_for_(identity_.LinkTo(from)));
+  GreetNow(link);
+  return reply;
+}
+
+Status PeerLinks::CheckAlive(const std::string& address, uint64_t incarnation) const {
+  if (const auto dead = dead_.find(address); dead != dead_.end() && dead->second == incarnation) {
+    return {ErrorCode::kDaemonDied, "the daemon of node " + identity_.self().name() +
+                                        " took its caller for dead, and has ended their jobs"};
+  }
+  return {};
+}
+
+Status PeerLinks::CheckCaller(const std::string& address, uint64_t incarnation,
+                              const std::string& token) const {
+  const auto found = links_.find(address);
+  if (found == links_.end() || found->second->contact.incarnation != incarnation ||
+      incarnation == 0) {
+    return {ErrorCode::kNodeUnreachable, "the daemon of node " + identity_.self().name() +
+                                             " has not been answered by its caller at " + address +
+                                             " yet, or by another incarnation"};
+  }
+  if (!IsFrom(*found->second, incarnation, token)) {
+    return {ErrorCode::kPermissionDenied,
+            "the caller has not shown that it is the daemon at " + address};
+  }
+  return {};
+}
+
+Status PeerLinks::CheckHeartbeat(const std::string& address,
+                                 const control::HeartbeatRequest& request) {
+  FERRY_RETURN_IF_ERROR(CheckAlive(address, request.incarnation()));
+  const auto found = links_.find(address);
+  if (found == links_.end() || found->second->contact.incarnation != request.incarnation()) {
+    return {};
+  }
+  if (request.life() < found->second->life) {
+    return {ErrorCode::kLinkDown,
+            "the daemon of node " + identity_.self().name() + " has lost the link to its caller"};
+  }
+  GreetNow(found->second);  // where its own link is up, ours can be
+  return {};
+}
+
+// ---- Report ----
 
 std::vector<control::PeerStatus> PeerLinks::Report() const {
   std::vector<control::PeerStatus> report;

@@ -37,58 +37,29 @@
 // Thread: the control thread, but for Stop. gRPC's callbacks post to it.
 #pragma once
 
-#include <algorithm>
 #include <boost/asio/steady_timer.hpp>
-#include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
-#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/address_list.h"
 #include "common/status.h"
 #include "daemon/peers/greeting_turns.h"
+#include "daemon/peers/link_timing.h"
 #include "daemon/peers/node_links.h"
+#include "daemon/peers/peer_calls.h"
+#include "daemon/peers/peer_identity.h"
 #include "daemon/plane/control_loop.h"
 #include "proto/control.pb.h"
 
-namespace grpc {
-class ClientContext;
-}
-
 namespace ferry::daemon {
 
+struct PeerLink;
 class TlsCredentials;
-
-// Metadata of each call between daemons: the caller's control address, and its token for the
-// callee, once it knows whom it calls.
-inline constexpr char kCallerMetadata[] = "ferry-daemon";
-inline constexpr char kCallerTokenMetadata[] = "ferry-daemon-token-bin";
-
-struct LinkTiming {
-  uint64_t heartbeat_interval_ms = 250;
-  uint64_t peer_timeout_ms = 15000;
-  // The time-out of one call: several fit into a silence that is not yet a cut.
-  uint64_t CallTimeoutMs() const { return peer_timeout_ms / 5; }
-  // How often each of so many links has a heartbeat. Links that are many take turns, since what all
-  // daemons of a job say to one another would grow with the square of their number; but each has
-  // several in a silence that is not yet a cut.
-  uint64_t BeatPeriodMs(size_t links) const {
-    constexpr size_t kBeatsOfTick = 8;
-    const uint64_t turns = (links + kBeatsOfTick - 1) / kBeatsOfTick;
-    return std::max(heartbeat_interval_ms,
-                    std::min(turns * heartbeat_interval_ms, CallTimeoutMs()));
-  }
-  // The time from a greeting without answer to the next one, of an address that has not answered
-  // any for so long.
-  uint64_t GreetingPauseMs(uint64_t unanswered_ms) const {
-    constexpr uint64_t kLongestMs = 60'000;
-    return std::max(heartbeat_interval_ms, std::min(unanswered_ms / 2, kLongestMs));
-  }
-};
 
 class PeerLinks final : public NodeLinks {
  public:
@@ -101,10 +72,11 @@ class PeerLinks final : public NodeLinks {
   // NodeContact::link) from `address_for`; before the loop starts.
   using AddressFor = std::function<std::string(uint64_t link)>;
   void set_self(control::NodeIdentity self, AddressFor address_for) {
-    self_ = std::move(self);
+    identity_.set_self(std::move(self));
     address_for_ = std::move(address_for);
   }
-  const control::NodeIdentity& self() const { return self_; }
+  const control::NodeIdentity& self() const { return identity_.self(); }
+  const PeerIdentity& identity() const { return identity_; }
 
   // Cancels every call and waits until gRPC is done with them. Not on the control thread, which
   // must still run.
@@ -113,20 +85,30 @@ class PeerLinks final : public NodeLinks {
   // ---- NodeLinks ----
   Status Acquire(const std::string& address, uid_t user) override;
   void Release(const std::string& address, uid_t user) override;
-  uint64_t Incarnation() const override { return self_.incarnation(); }
+  uint64_t Incarnation() const override { return identity_.self().incarnation(); }
   void SendJoined(const std::string& address, const control::JoinedRequest& request,
-                  Done done) override;
+                  Done done) override {
+    calls_.SendJoined(address, request, std::move(done));
+  }
   void SendLeft(const std::string& address, const control::LeftRequest& request,
-                Done done) override;
+                Done done) override {
+    calls_.SendLeft(address, request, std::move(done));
+  }
   void SendPairs(const std::string& address, const control::PairNewsRequest& request,
-                 NewsDone done) override;
+                 NewsDone done) override {
+    calls_.SendPairs(address, request, std::move(done));
+  }
   void SendLinkNews(const std::string& address, const control::LinkNewsRequest& request,
-                    NewsDone done) override;
+                    NewsDone done) override {
+    calls_.SendLinkNews(address, request, std::move(done));
+  }
 
   // Asks the daemon there what a rank of its node waits for. `done` comes later, or never if the
   // links stop.
-  using WhyDone = std::function<void(const Status&, const control::WhyReply&)>;
-  void SendWhy(const std::string& address, const control::PeerWhyRequest& request, WhyDone done);
+  void SendWhy(const std::string& address, const control::PeerWhyRequest& request,
+               PeerCalls::ReplyDone<control::WhyReply> done) {
+    calls_.SendWhy(address, request, std::move(done));
+  }
 
   // ---- The callee's side, for the service Peer ----
   // `certificate` is the caller's, in PEM form; empty without TLS. kVersionMismatch (both versions
@@ -144,9 +126,6 @@ class PeerLinks final : public NodeLinks {
                      const std::string& token) const;
   Status CheckHeartbeat(const std::string& address, const control::HeartbeatRequest& request);
 
-  // Our token for that incarnation of the daemon at `address`.
-  std::string TokenFor(const std::string& address, uint64_t incarnation) const;
-
   // The data plane has lost its connection to the daemon of that NodeContact::link: finds out
   // whether it lives. Unknown ones are ignored.
   void Lose(uint64_t lost, const Status& why);
@@ -154,23 +133,7 @@ class PeerLinks final : public NodeLinks {
   std::vector<control::PeerStatus> Report() const;
 
  private:
-  struct Link;
-  using LinkPtr = std::shared_ptr<Link>;
-
-  template <typename Request, typename Reply, typename Method>
-  void Call(const LinkPtr& link, Method method, const Request& request,
-            std::function<void(const Status&, const Reply&)> done);
-  template <typename Reply, typename Request, typename Method>
-  void Say(const std::string& address, Method method, const Request& request,
-           std::function<void(const Status&, const Reply&)> done);
-  void SendHello(const LinkPtr& link, const control::HelloRequest& request,
-                 std::function<void(const Status&, const control::HelloReply&)> done);
-  void SendHeartbeat(const LinkPtr& link, const control::HeartbeatRequest& request,
-                     std::function<void(const Status&, const control::HeartbeatReply&)> done);
-  void NameCaller(const Link& link, grpc::ClientContext* context) const;
-  void Forget(grpc::ClientContext* context);
-  void Connect(const LinkPtr& link) const;
-  void RefreshConnection(const LinkPtr& link) const;
+  using LinkPtr = PeerCalls::LinkPtr;
 
   Status CheckAddress(const std::string& host) const;
   void GreetStranger(const LinkPtr& link);
@@ -178,7 +141,6 @@ class PeerLinks final : public NodeLinks {
   void GreetNow(const LinkPtr& link);
   Status CheckReply(const LinkPtr& link, const control::HelloReply& reply) const;
   void Learn(const LinkPtr& link, const control::HelloReply& reply);
-  static bool IsFrom(const Link& link, uint64_t incarnation, const std::string& token);
   void OnHello(const LinkPtr& link, const Status& status, const control::HelloReply& reply);
   void Beat(const LinkPtr& link);
   void OnBeat(const LinkPtr& link, const Status& status, uint64_t incarnation);
@@ -188,13 +150,8 @@ class PeerLinks final : public NodeLinks {
   void MarkCut(const LinkPtr& link, uint64_t next_life, const Status& why);
   void Probe(const LinkPtr& link, std::function<void(bool refused)> done);
   LinkPtr FindUp(uint64_t link) const;
-  Status CheckIdentity(const control::NodeIdentity& peer) const;
-  static Status CheckLife(uint64_t life);
-  Status CheckCertificate(const control::NodeIdentity& peer, const std::string& certificate) const;
-  uint64_t ReceiveKey(const control::NodeIdentity& peer, uint64_t life) const;
-  uint64_t LinkTo(const control::NodeIdentity& peer) const;
   bool IsCurrent(const LinkPtr& link) const;
-  bool IsBeatDue(const Link& link, uint64_t now_ns) const;
+  bool IsBeatDue(const PeerLink& link, uint64_t now_ns) const;
   void TickLater();
   void Tick();
 
@@ -203,20 +160,14 @@ class PeerLinks final : public NodeLinks {
   const LinkTiming timing_;
   const TlsCredentials* const tls_;
   const AddressList nodes_;
-  control::NodeIdentity self_;
+  PeerIdentity identity_;
   AddressFor address_for_;
-  std::map<std::string, LinkPtr> links_;  // by address
-  std::string key_secret_;                // keys, tokens and links are derived from it
+  PeerCalls::Links links_;                // by address
   std::map<std::string, uint64_t> dead_;  // by address: the incarnation taken for dead
   GreetingTurns turns_;
   boost::asio::steady_timer timer_;
   bool ticking_ = false;
-
-  // Calls that gRPC holds.
-  std::mutex mutex_;
-  std::condition_variable none_left_;
-  std::set<grpc::ClientContext*> calls_;
-  bool stopped_ = false;
+  PeerCalls calls_;
 };
 
 }  // namespace ferry::daemon

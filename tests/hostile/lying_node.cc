@@ -233,7 +233,7 @@ void LyingNode::NameCaller(grpc::ClientContext* context) {
   context->AddMetadata(daemon::kCallerMetadata, self_.control_address());
   if (const auto callee = contact(); callee.has_value()) {
     context->AddMetadata(daemon::kCallerTokenMetadata,
-                         links_.TokenFor(callee->address, callee->incarnation));
+                         links_.identity().TokenFor(callee->address, callee->incarnation));
   }
 }
 
