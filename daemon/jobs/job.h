@@ -31,7 +31,7 @@ struct JobSpec {
   std::string id;
   std::string secret;
   uid_t owner = 0;
-  uint64_t launcher = 0;                    // ends with it (launchers.h); 0: with nobody
+  uint64_t launcher = 0;                    // ends with it (launchers.h); 0: with none
   uint32_t node = 0;                        // our index
   std::vector<uint32_t> node_of_rank;       // by rank
   std::vector<std::string> node_addresses;  // by node: host:port of its Peer service
@@ -60,7 +60,7 @@ struct JoinAnswer {
   std::string missing = {};
 };
 using JoinDone = std::function<void(const Status&, const JoinAnswer&)>;
-// `left`: nothing touches the rank's memory any more. Else it is still waited for.
+// `left`: nothing touches the rank's memory any more. False: the data plane still does.
 using DetachDone = std::function<void(bool left)>;
 
 // A region of device memory that the job's worker process was asked to import.
@@ -99,7 +99,8 @@ struct Node {
   std::optional<NodeContact> returning;  // kCut: up again, but ranks here have not settled yet
   Status trouble;                        // the last thing that went wrong
   uint64_t lost_since_ns = 0;            // it is not up, or in trouble, since then; 0: all is well
-  // News that the node has not been told yet. Each message holds the whole truth, so one suffices.
+  // News that the node has not been told yet. Each message holds all that is known, so one
+  // suffices.
   bool joined_pending = false;
   bool left_pending = false;
   bool in_flight = false;
@@ -138,7 +139,7 @@ struct JobRecord {
         std::count(spec.node_of_rank.begin(), spec.node_of_rank.end(), spec.node));
   }
   bool AllJoined() const;
-  // Whether all ranks here may copy from and to each other's processes: Session::shares_processes.
+  // True if all ranks here may copy from and to each other's processes: Session::shares_processes.
   bool SharesProcesses() const;
   bool AllEnded() const;
   // The data plane has not let go of all sessions yet.
@@ -150,7 +151,7 @@ struct JobRecord {
   const char* StateText() const;
 };
 
-// The error that peers get when a rank ends with `code`: why it ended is mostly its own affair.
+// The error that peers get when a rank ends with `code`; most reasons are told to the rank alone.
 ErrorCode PeerError(ErrorCode code);
 
 // The spec that a launcher's request describes; without a uid the owner is our own.

@@ -10,14 +10,14 @@
 namespace ferry::daemon {
 namespace {
 
-// News that wait for one node of a job which takes none: with them no more of its own are heard.
-// All nodes of a job together have kMostUntold; a correct one never has a thousand.
+// A node for which so many news wait has its own news refused: it tells, and does not take. All
+// nodes of a job share kMostUntold; a correct node never has a thousand waiting.
 constexpr size_t kMostUntold = 1 << 16;
 constexpr size_t kLeastUntold = 1 << 10;
 
 }  // namespace
 
-// What the book of one job asks for.
+// The calls of one job's book.
 class JobLinkBooks::BookCalls final : public LinkCalls {
  public:
   // Both outlive it.
@@ -95,7 +95,7 @@ Status JobLinkBooks::MayLink(const JobRecord& job, uint32_t index) const {
   return {};
 }
 
-// The NIC nearest to the rank.
+// Finds the NIC nearest to the rank.
 const LinkPolicy::Nic& JobLinkBooks::NicOf(const Session& session) const {
   const std::vector<LinkPolicy::Nic>& nics = policy_.nics;
   if (nics.size() > 1) {
@@ -160,9 +160,9 @@ Status JobLinkBooks::TakeNews(const control::LinkNewsRequest& request, const std
 
 Status JobLinkBooks::OnNews(JobRecord& job, uint32_t index, const control::LinkNews& news) {
   if (job.aborted) {
-    return {};  // the other node hears of that
+    return {};  // the other node is told of the abort
   }
-  // Nearly each of its news may earn some, also those of links that have never been.
+  // Nearly each of the node's news may cause an answer, also news of links that never existed.
   const size_t most = std::max(kLeastUntold, kMostUntold / job.nodes.size());
   if (job.nodes[index].link_news.size() >= most) {
     return {ErrorCode::kLimitExceeded, "node " + std::to_string(index) +

@@ -32,7 +32,7 @@ class JobLinkBooks final : private NewsReader<control::LinkNews> {
 
   // A rank here wants one to a rank of another node. Unknown ones are ignored.
   void Want(const std::string& job_id, uint32_t rank, uint32_t peer);
-  // What a rank says about one. kCorrupt.
+  // A rank here answers an order, or says that a link broke. kCorrupt: no correct rank says so.
   Status OnReply(const Session& session, const attach::LinkReply& reply);
   // The administrator takes links of a job back: all, those of a rank here, or one
   // (kAnyRank for `rank` and `peer`), as LinkBook::TakeBack. Returns how many. kNotFound:

@@ -9,7 +9,7 @@
 namespace ferry::daemon {
 namespace {
 
-// Process ids, and so process_vm calls, only where they are of use to all.
+// Gives process ids away, and so allows process_vm calls, only if all ranks here can use them.
 attach::PeerPlace PlaceOf(const JobRecord& job, uint32_t rank, bool shares_processes) {
   attach::PeerPlace place{};
   place.node = job.spec.node_of_rank[rank];
@@ -21,7 +21,8 @@ attach::PeerPlace PlaceOf(const JobRecord& job, uint32_t rank, bool shares_proce
   return place;
 }
 
-// One rank speaks for all that wait: the first of those that have joined, wherever it is.
+// True for the rank that reports what all wait for: the first of those that have joined, on any
+// node.
 bool SpeaksForThoseWhoWait(const JobRecord& job, uint32_t rank) {
   const auto first = std::find_if(job.ranks.begin(), job.ranks.end(),
                                   [](const Rank& one) { return one.state == RankState::kJoined; });
@@ -57,8 +58,8 @@ void JobMembers::Join(const Session& session, uint64_t wait_ms, JoinDone done) {
   CheckComplete(*job);
 }
 
-// A rank that asks to join has joined once it is known who reaches its memory: its peers are told
-// with the answer.
+// A rank that asks to join becomes a member once it is known which processes reach its memory,
+// because the answer tells its peers.
 void JobMembers::CheckJoined(JobRecord& job, uint32_t index) {
   Rank& rank = job.ranks[index];
   if (rank.state == RankState::kServing && rank.join_done != nullptr &&
@@ -96,7 +97,7 @@ void JobMembers::EndPollLater(JobRecord& job, uint32_t index, uint64_t wait_ms) 
   });
 }
 
-// The rank calls again.
+// Answers the rank's long poll; the rank calls again.
 void JobMembers::EndPoll(JobRecord& job, uint32_t index) {
   Rank& rank = job.ranks[index];
   rank.poll_timer.reset();
@@ -129,7 +130,7 @@ void JobMembers::CheckComplete(JobRecord& job) {
 void JobMembers::Finish(JobRecord& job, uint32_t rank, const Status& status) {
   const JoinDone done = std::exchange(job.ranks[rank].join_done, nullptr);
   if (done == nullptr) {
-    return;  // it has asked for nothing, or will hear when it calls again
+    return;  // the rank has not asked, or is answered when it calls again
   }
   job.ranks[rank].poll_timer.reset();
   job.ranks[rank].is_joining = false;
@@ -153,7 +154,7 @@ StatusOr<JobMembers::Places> JobMembers::PlacesOf(const Session& session, uint32
   return places;
 }
 
-// The session of a rank that asks again has ended at its first call.
+// A rank that asks again has no session any more: its first call ended it.
 void JobMembers::Detach(const Session& session, uint64_t wait_ms, DetachDone done) {
   JobRecord* const job = jobs_.FindJob(session.job_id);
   Rank* const rank =
@@ -162,7 +163,7 @@ void JobMembers::Detach(const Session& session, uint64_t wait_ms, DetachDone don
     return done(true);
   }
   if (rank->on_left != nullptr) {
-    std::exchange(rank->on_left, nullptr)(false);  // it has asked twice
+    std::exchange(rank->on_left, nullptr)(false);  // an earlier call of the rank
   }
   rank->on_left = std::move(done);
   jobs_.EndRank(*job, session.rank, {});

@@ -39,7 +39,8 @@ class JobMembers {
   void Detach(const Session& session, uint64_t wait_ms, DetachDone done);
 
   // ---- News ----
-  // It is known now whether the rank's private memory is reachable (Session::reach_settled).
+  // Goes on with the rank's join: it is known now whether its private memory is reachable
+  // (Session::reach_settled).
   void OnReach(const std::string& job_id, uint32_t rank);
   // Lets a rank that asks to join become a member, if it is known who reaches its memory.
   void CheckJoined(JobRecord& job, uint32_t index);

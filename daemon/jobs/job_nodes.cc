@@ -49,7 +49,7 @@ void JobNodes::Drop(const JobRecord& job) {
       return entry.second.job == &job && entry.second.index == index;
     });
     if (own == last) {
-      continue;  // our own, or one that Add did not come to
+      continue;  // our own node, or one that Add did not reach
     }
     nodes_.erase(own);
     if (node.state != NodeState::kFailed) {
@@ -77,7 +77,7 @@ void JobNodes::Tell(JobRecord& job, bool Node::*pending) {
   }
 }
 
-// One message at a time to a node, so that "joined" never overtakes "left".
+// Sends one message at a time to a node, so that "joined" never overtakes "left".
 void JobNodes::Deliver(JobRecord& job, uint32_t index) {
   Node& node = job.nodes[index];
   if (node.state != NodeState::kUp || node.in_flight) {
@@ -111,7 +111,7 @@ void JobNodes::OnDelivered(const std::string& job_id, uint64_t serial, uint32_t 
   Node& node = job->nodes[index];
   node.in_flight = false;
   node.trouble = status;
-  // A job whose ranks have all ended is no longer worth telling to a node that does not know it.
+  // A node that does not know the job need not hear of it once all ranks have ended.
   const bool moot = job->AllEnded() && status.code() == ErrorCode::kNotFound;
   if (status.ok() || moot) {
     node.trouble = {};
@@ -133,7 +133,7 @@ control::JoinedRequest JobNodes::JoinedNews(const JobRecord& job, uint64_t life)
   request.set_node(job.spec.node);
   request.set_life(life);
   for (uint32_t rank = 0; rank < job.size(); ++rank) {
-    // Ranks that have ended since stay in: a node that hears late must not think they never joined.
+    // Ranks that have ended since stay in: a node that hears late must know that they had joined.
     if (job.IsLocal(rank) && job.ranks[rank].has_joined) {
       control::JobRank* joined = request.add_ranks();
       joined->set_rank(rank);
@@ -150,13 +150,13 @@ control::LeftRequest JobNodes::LeftNews(const JobRecord& job) const {
   request.set_job_proof(JobProof(job.spec.secret, job.spec.id, jobs_.links().Incarnation()));
   for (uint32_t rank = 0; rank < job.size(); ++rank) {
     if (!job.IsLocal(rank) || !job.ranks[rank].announced) {
-      continue;  // one that has ended may still have messages under way
+      continue;  // a rank that has ended may still have messages under way
     }
     const Status& end = job.ranks[rank].end;
     control::RankEnd* left = request.add_ranks();
     left->set_rank(rank);
     left->set_orderly(end.ok());
-    // The daemon of this node is another node's daemon there.
+    // To ranks of other nodes the death of this daemon means that its node is unreachable.
     const ErrorCode error = PeerError(end.code());
     left->set_error(static_cast<int32_t>(
         error == ErrorCode::kDaemonDied ? ErrorCode::kNodeUnreachable : error));
@@ -172,8 +172,8 @@ bool JobNodes::quiet() const {
                      [](const auto& entry) { return entry.second->NewsDelivered(); });
 }
 
-// Ranks that join wait for others as long as these and their daemons live. A daemon that has not
-// been there, or has not taken the job's news, for so long is one that never will.
+// Ranks that join wait for others as long as these and their daemons live. A daemon that has been
+// away, or has not taken the job's news, for peer_timeout_ms counts as lost.
 void JobNodes::GiveUpLostNodes(JobRecord& job, uint64_t now_ns) {
   for (uint32_t index = 0; index < job.nodes.size(); ++index) {
     Node& node = job.nodes[index];
@@ -212,7 +212,7 @@ void JobNodes::OnTick() {
       job->links->book.OnTick(MonotonicNs());
     }
     for (uint32_t rank = 0; rank < job->size(); ++rank) {
-      parts_.members.CheckJoined(*job, rank);  // should OnReach have come before anybody listened
+      parts_.members.CheckJoined(*job, rank);  // OnReach may have come too early
     }
     parts_.members.CheckComplete(*job);
   }
@@ -315,8 +315,8 @@ void JobNodes::BringUp(JobRecord& job, uint32_t index, const NodeContact& contac
   if (!status.ok()) {
     return jobs_.FailJob(job, status);
   }
-  // Only now may the node hear that ranks have joined here: its packets have a route. After a cut
-  // it is told all once more, for what was said last may be lost.
+  // The node may hear only now that ranks have joined here, because its packets have a route. After
+  // a cut it is told everything again: the last messages may be lost.
   if (node.state == NodeState::kCut) {
     node.joined_pending = node.left_pending = true;
   }
@@ -328,7 +328,7 @@ void JobNodes::BringUp(JobRecord& job, uint32_t index, const NodeContact& contac
   Deliver(job, index);
 }
 
-// Messages flow again once each of the two nodes takes packets on the new life of the link.
+// Lets messages flow again once both nodes take packets on the new life of the link.
 void JobNodes::ResumeIfBothReady(JobRecord& job, uint32_t index) {
   const Node& node = job.nodes[index];
   if (node.state == NodeState::kUp && node.life != 0 && node.their_life == node.life) {

@@ -52,7 +52,8 @@ void JobPairBooks::Offer(const std::shared_ptr<Session>& session, bool sends,
       });
 }
 
-// Why it may not offer: it has ended, or its job.
+// The book in which the session may offer. The error says why it may not: the session has ended, or
+// its job was aborted.
 StatusOr<PairBook*> JobPairBooks::BookFor(const Session& session) {
   FERRY_RETURN_IF_ERROR(jobs_.CheckServed(session));
   JobRecord* job = nullptr;

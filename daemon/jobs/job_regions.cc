@@ -10,7 +10,7 @@
 namespace ferry::daemon {
 namespace {
 
-// One user gets no more even without a quota, so that sparse regions do not use up our address
+// The limit of one user even without a quota, so that sparse regions do not use up our address
 // space (2^47).
 constexpr uint64_t kMaxUserBytes = uint64_t{1} << 44;
 constexpr std::chrono::milliseconds kGpuLook{500};
@@ -59,7 +59,7 @@ void JobRegions::Import(const Session& session, const std::shared_ptr<Region>& r
     WatchGpus();
     return done();
   }
-  // The rank waits for its answer as long as for all of attaching: it gets one before that.
+  // The rank waits no longer than attach_timeout_ms for an answer: it gets one before that.
   auto timer = std::make_unique<boost::asio::steady_timer>(
       context_, std::chrono::milliseconds(limits_.attach_timeout_ms / 2));
   timer->async_wait([this, alive = jobs_.alive(), id = session.job_id, index = session.rank,
@@ -88,7 +88,7 @@ void JobRegions::OnImport(const std::string& job_id, uint32_t rank, uint32_t reg
   import.done();
 }
 
-// Until the devices were given back, some time after the last import has gone.
+// Looks now and then until the devices have been given back, some time after the last import ended.
 void JobRegions::WatchGpus() {
   if (watches_gpus_ || !data_plane_.ReleaseGpus()) {
     return;
@@ -103,8 +103,8 @@ void JobRegions::WatchGpus() {
   });
 }
 
-// Not an error: the rank stages what passes between nodes by itself. But it costs the rank's time,
-// and people should know why.
+// Logs why a region was not imported. It is no error: the rank stages what passes between nodes by
+// itself. But that costs the rank's time, and people should know why.
 void JobRegions::NoteImport(JobRecord& job, uint32_t rank, const Region& region,
                             const Status& status) {
   if (status.ok()) {

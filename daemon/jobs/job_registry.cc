@@ -46,7 +46,7 @@ std::string JobRegistry::WhyAlone() const {
              : "no interface has " + *lacking + "; is the loopback interface down?";
 }
 
-// One node needs no network, but several do.
+// Refuses jobs of several nodes where there is no network.
 Status JobRegistry::CheckNetwork(const JobSpec& spec) const {
   const std::string alone = spec.node_addresses.size() > 1 ? WhyAlone() : "";
   if (alone.empty()) {
@@ -110,7 +110,7 @@ StatusOr<bool> JobRegistry::RankProcessEnded(const std::string& job_id, uint32_t
     return Status(ErrorCode::kNotFound, RankText(rank, job_id) + " is not a rank of this daemon");
   }
   if (job->ranks[rank].state != RankState::kAbsent) {
-    return false;  // its connection tells the rest
+    return false;  // its connection tells how it ends
   }
   EndRank(*job, rank, {ErrorCode::kPeerDied, RankText(rank, job_id) + " " + how});
   return true;
@@ -129,7 +129,7 @@ Status JobRegistry::CheckAttach(const AttachClaim& claim, JobRecord** found) con
     return {ErrorCode::kPermissionDenied,
             "wrong secret for job " + claim.job_id + ": check FERRY_JOB_SECRET"};
   }
-  if (claim.uid != job->spec.owner) {  // be it root's or ferryd's: a job acts as its owner only
+  if (claim.uid != job->spec.owner) {  // also root's and ferryd's: a job acts as its owner only
     return {ErrorCode::kPermissionDenied,
             "job " + claim.job_id + " belongs to uid " + std::to_string(job->spec.owner) +
                 ", and uid " + std::to_string(claim.uid) + " may not be a rank of it"};
@@ -259,9 +259,9 @@ void JobRegistry::EndSession(const std::string& job_id, uint32_t rank, const Sta
 
 // ---- Ends ----
 
-// Operations that the data plane has under way for the rank may have to wait for a NIC, or for a
-// node that stands still. Nobody waits for them here: the other ranks hear of the end before, and
-// the session is kept until then.
+// The data plane may have operations under way for the rank that wait for a NIC, or for a node that
+// stands still. This function does not wait for them: the other ranks hear of the end first, and
+// the session is kept until the operations are over.
 void JobRegistry::EndRank(JobRecord& job, uint32_t index, const Status& how) {
   Rank& rank = job.ranks[index];
   if (rank.state == RankState::kEnded) {
@@ -287,7 +287,7 @@ void JobRegistry::EndRank(JobRecord& job, uint32_t index, const Status& how) {
   Changed();
 }
 
-// The rank is not served any more: its calls are refused, and it is told why.
+// Stops serving the rank: refuses its calls, and tells it why.
 void JobRegistry::CloseLocalRank(JobRecord& job, uint32_t index) {
   Rank& rank = job.ranks[index];
   JobMembers::Finish(job, index,
@@ -360,7 +360,7 @@ void JobRegistry::OnLetGo(JobRecord& job, uint32_t index) {
   Changed();
 }
 
-// Now, though the rank's connection may stay for as long as its process lives.
+// Drops the session now; the rank's connection may stay for as long as its process lives.
 void JobRegistry::DropLeaving(JobRecord& job, uint32_t index) {
   Rank& rank = job.ranks[index];
   if (rank.leaving != nullptr) {
@@ -373,7 +373,7 @@ void JobRegistry::DropLeaving(JobRecord& job, uint32_t index) {
   SweepSoon();
   if (auto on_left = std::exchange(rank.on_left, nullptr); on_left != nullptr) {
     rank.poll_timer.reset();
-    // Behind the sweep: who hears that he has left finds nothing of his any more, nor of his job.
+    // Behind the sweep: a rank that hears that it has left finds neither its session nor its job.
     boost::asio::post(context_, [on_left = std::move(on_left)] { on_left(true); });
   }
 }

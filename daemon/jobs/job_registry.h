@@ -7,8 +7,8 @@
 //
 // A rank's life: Attach -> Serve (segments mapped, data plane serves it) -> JobMembers::Join (waits
 // until all ranks of the job have joined, on all nodes) -> JobMembers::Detach, or EndSession. A
-// job's life: CreateJob -> complete -> removed when its last rank, anywhere, has ended. Every end is
-// told to the nodes of the job.
+// job's life: CreateJob -> complete -> removed when its last rank, anywhere, has ended. Every end
+// is told to the nodes of the job.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -66,9 +66,10 @@ class JobRegistry final : private Jobs {
   // kDraining, kAlreadyExists, kLimitExceeded (a quota), and what CheckJobSpec, NodeLinks::Acquire,
   // DataPlane::AddJob say.
   Status CreateJob(JobSpec spec);
-  // Why no other node can reach this one: it serves jobs of one node only. Empty if they may.
+  // Says why no other node can reach this one, so that it serves jobs of one node only. Empty if
+  // they can.
   std::string WhyAlone() const;
-  // Ends its ranks here. kNotFound.
+  // Fails the job and ends its ranks here. kNotFound.
   Status DestroyJob(const std::string& job_id);
   // The process of a rank of this node has ended, as its launcher says: "rank 3 of job x" and
   // `how`. Returns true if it had never attached; then it counts as dead. kNotFound: no such job or
@@ -76,15 +77,15 @@ class JobRegistry final : private Jobs {
   StatusOr<bool> RankProcessEnded(const std::string& job_id, uint32_t rank, const std::string& how);
 
   // ---- Attach socket ----
-  // A session with its identity, without segments. Errors: kPermissionDenied (secret,
-  // uid), kNotFound (job), kInvalidArgument (size), kInvalidRank, kAlreadyExists, kLimitExceeded
+  // Makes a session with its identity, without segments. Errors: kPermissionDenied (secret, uid),
+  // kNotFound (job), kInvalidArgument (size), kInvalidRank, kAlreadyExists, kLimitExceeded
   // (max_local_ranks, a quota), kAborted.
   StatusOr<std::shared_ptr<Session>> Attach(const AttachClaim& claim,
                                             std::weak_ptr<RankConnection> connection);
-  // The session's segments are mapped: the data plane serves it from now on. kLimitExceeded: its
+  // Has the data plane serve the session, whose segments are mapped now. kLimitExceeded: its
   // requests are more than the quota allows.
   Status Serve(const Session& session);
-  // Has `answer` called by the data plane's own thread, if that turns.
+  // Has the data plane's own thread call `answer`, if that turns.
   void Probe(std::function<void()> answer) { data_plane_.Probe(std::move(answer)); }
   // As DataPlane::CounterPages.
   int CounterPages(uint32_t nic) const { return data_plane_.CounterPages(nic); }
@@ -94,19 +95,21 @@ class JobRegistry final : private Jobs {
   // The session of a rank of the same job and node, with segments. kInvalidRank, kNotFound
   // (it has left), kPeerDied, kWouldBlock.
   StatusOr<std::shared_ptr<Session>> FindPeer(const Session& session, uint32_t rank) const;
-  // The session ends: the rank's process is gone, or the daemon will not go on with it, and tells
-  // it why. Nothing if it has ended before.
+  // Ends the session: the rank's process is gone, or the daemon will not go on with it, and tells
+  // it why. Does nothing if it has ended before.
   void EndSession(const Session& session, const Status& why);
   void EndSession(const std::string& job_id, uint32_t rank, const Status& why);
 
   // As Jobs::CheckServed.
   using Jobs::CheckServed;
-  // The rank aborts its job, on all nodes. Nothing if its session has ended.
+  // Aborts the job of the rank on all nodes, as the rank asks. Does nothing if its session has
+  // ended.
   void Abort(const Session& session, int exit_code, const std::string& reason);
   // Aborts a job that cannot go on here, on all its nodes. Unknown ones are ignored.
   void FailHere(const std::string& job_id, const Status& why);
 
   // ---- Life ----
+  // Refuses new jobs from now on.
   void Drain();
   bool draining() const { return draining_; }
   bool empty() const { return jobs_.empty(); }

@@ -1,4 +1,5 @@
-// What the parts of a JobRegistry share: the table of jobs, and what the registry does for them.
+// Jobs is what the parts of a JobRegistry share: the table of jobs, and the registry's functions
+// for them.
 //
 // Thread: the control thread, as all of the registry.
 #pragma once
@@ -40,9 +41,9 @@ class Jobs {
   // False once the registry has ended: handlers that may outlive it keep a copy and look there.
   virtual const std::shared_ptr<bool>& alive() const = 0;
 
-  // The rank has ended, orderly (ok) or as `how` says. Nothing if it had ended before.
+  // Ends the rank, orderly (ok) or as `how` says. Does nothing if it has ended before.
   virtual void EndRank(JobRecord& job, uint32_t rank, const Status& how) = 0;
-  // The job can never become complete: joins fail with `why`, or with an earlier reason.
+  // Fails joins of a job that can never become complete, with `why` or an earlier reason.
   virtual void FailJob(JobRecord& job, const Status& why) = 0;
   // Ends the job's communication on this node. Other nodes are told by the caller.
   virtual void AbortJob(JobRecord& job, const Status& why) = 0;
@@ -51,7 +52,7 @@ class Jobs {
   virtual void TellNodes(JobRecord& job, bool Node::*pending) = 0;
   // Removes jobs that are over, from the loop, so that no caller loses the job under its feet.
   virtual void SweepSoon() = 0;
-  // Something has changed that a status page would show.
+  // Notes that something has changed that a status page would show.
   virtual void Changed() const = 0;
 
   // Null: there is none.

@@ -59,7 +59,7 @@ Status Launchers::CreateJob(const std::string& token, JobSpec spec) {
   if (status.ok()) {
     spdlog::info("{}", created);
   } else {
-    static RateLimiter limiter(10, 1'000'000'000);  // any user may cause as many as he likes
+    static RateLimiter limiter(10, 1'000'000'000);  // any user may cause as many as they like
     LogLimited(limiter, spdlog::level::warn, "job of uid {} not created: {}", launcher->uid,
                status.message());
   }

@@ -29,8 +29,9 @@ class Launchers {
   // `registry` must outlive it.
   explicit Launchers(JobRegistry& registry) : registry_(registry) {}
 
+  // Gives a token to a new launcher.
   Token Admit(uid_t uid);
-  // The launcher has hung up: its jobs are destroyed. `token` as hexadecimal text, here and below.
+  // Destroys the jobs of a launcher that has hung up. `token` as hexadecimal text, here and below.
   void Dismiss(const std::string& token);
   // kPermissionDenied when no launcher has that token.
   StatusOr<Launcher> Find(const std::string& token) const;
@@ -39,7 +40,7 @@ class Launchers {
   Status CreateJob(const std::string& token, JobSpec spec);
   // kNotFound: no such job, or none of that user's. kPermissionDenied.
   Status DestroyJob(const std::string& token, const std::string& job_id);
-  // As JobRegistry::RankProcessEnded, likewise.
+  // As JobRegistry::RankProcessEnded, for a job of the launcher. kPermissionDenied.
   StatusOr<bool> RankProcessEnded(const std::string& token, const std::string& job_id,
                                   uint32_t rank, const std::string& how);
 

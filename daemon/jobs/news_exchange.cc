@@ -12,7 +12,8 @@ namespace {
 
 constexpr size_t kMostNews = NewsQueue<control::LinkNews>::kMostAtATime;
 
-// Once for each refusal: the node that refuses one of many logs it, the other one that of all.
+// Logs a refusal once: the node that refuses one of many news logs that, the other node a refusal
+// of all.
 void LogRefusal(const char* about, const std::string& job_id, uint32_t node, const char* direction,
                 const Status& why) {
   static RateLimiter limiter(10, 1'000'000'000);
@@ -47,7 +48,7 @@ StatusOr<JobRecord*> NewsExchange<News>::Check(const Request& request,
   return job;
 }
 
-// News that are refused cost the others nothing.
+// Takes the other news of a request, although some of it are refused.
 template <typename News>
 Status NewsExchange<News>::Take(const Request& request, const std::string& caller,
                                 control::NewsReply* reply) {

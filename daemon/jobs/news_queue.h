@@ -1,5 +1,6 @@
-// News for another node of a job, which must come there in order: while some are on their way, the
-// others wait. News whose answer got lost are said again, so hearing them twice must do no harm.
+// News for another node of a job, which must arrive there in order: while some are on their way,
+// the others wait. News whose answer got lost are sent again, so hearing them twice must do no
+// harm.
 //
 // Thread: the control thread.
 #pragma once
@@ -18,8 +19,8 @@ namespace ferry::daemon {
 template <typename News>
 class NewsQueue {
  public:
-  // Of a request, and so of the answer that refuses each of them in words: half of what is read of
-  // either (kMostMessageBytes of http2_guard.h).
+  // The limits of one request, and so of an answer that refuses each of its news in words: half of
+  // what is read of either (kMostMessageBytes of http2_guard.h).
   static constexpr size_t kMostAtATime = 1024;
   static constexpr size_t kMostBytesAtATime = 256 << 10;
 
@@ -27,7 +28,7 @@ class NewsQueue {
   using Batch = uint64_t;
 
   void Push(News news) { news_.push_back(std::move(news)); }
-  // Forgets all, also those on their way: their answer, when it comes, counts no more.
+  // Forgets all news, also those on their way: their answer is ignored when it comes.
   void Clear() {
     news_.clear();
     under_way_ = 0;
@@ -54,13 +55,13 @@ class NewsQueue {
     }
     return ++batch_;
   }
-  // They could not be told: the next Begin hands them out once more.
+  // The batch could not be sent: the next Begin hands it out once more.
   void Retry(Batch batch) {
     if (batch == batch_) {
       under_way_ = 0;
     }
   }
-  // They have been answered: takes them out.
+  // The batch has been answered: takes its news out.
   std::vector<News> Finish(Batch batch) {
     std::vector<News> told;
     if (batch == batch_) {

@@ -19,8 +19,8 @@ std::string KeyText(const control::PairKey& key) {
          ", tag " + std::to_string(key.tag()) + ", number " + std::to_string(key.ordinal());
 }
 
-// Of a receive, and how many bytes it has room for. In device memory the cell is for what packets
-// bring.
+// The size of a receive's cell, and the bytes for which it has room. In device memory the cell
+// takes messages that packets bring.
 uint64_t CellBytes(const RegionPlace& window, uint64_t size_bytes) {
   return window.region != nullptr && window.region->by_stream
              ? uint64_t{shm::kCellBytes}
@@ -29,8 +29,9 @@ uint64_t CellBytes(const RegionPlace& window, uint64_t size_bytes) {
 
 enum class Reach { kHeap, kAnybody, kStreams };
 
-// Where `bytes` at a place lie in the session's memory: in its heap, in memory that anybody can
-// map, or in any that streams reach. Not in what is lent: peers write into what they find here.
+// Finds `bytes` at a place in the session's memory: in its heap, in memory that any process can
+// map, or in memory that streams reach. Lent memory does not count, because peers write into what
+// is found here.
 StatusOr<RegionPlace> Find(const Session& session, const attach::MemoryPlace& place, uint64_t bytes,
                            Reach reach) {
   RegionPlace found{session.FindRegion(place.region), place.offset};
@@ -49,7 +50,7 @@ StatusOr<RegionPlace> Find(const Session& session, const attach::MemoryPlace& pl
   return found;
 }
 
-// As daemons tell it to each other.
+// The key in the form in which daemons send it to each other.
 control::PairKey NewsKey(const attach::PairKey& key) {
   control::PairKey news;
   news.set_context(key.context);
@@ -65,8 +66,9 @@ shm::Location LocationOf(const RegionPlace& place) {
                                  : shm::Location{place.region->id, 0, place.offset};
 }
 
-// A window that the NIC alone reaches, between nodes. Short messages come by packets, which a CPU
-// copies: a send of them lies elsewhere, and a receive, which may get some, has a cell for them.
+// True for a window between nodes that the NIC alone reaches. Short messages come in packets, which
+// a CPU copies: their sends lie in other memory, and a receive, which may get some, has a cell for
+// them.
 bool MayBeNicWindow(const attach::PairOffer& offer, bool is_send) {
   return offer.size_bytes > shm::kCellBytes && (is_send || offer.cell_count == 1);
 }
@@ -227,7 +229,7 @@ void PairBook::TryPair(Match& match) {
   tell_(plan_.node_of_rank[match.key.source()], news);
 }
 
-// Has the data plane serve an end whose other one is elsewhere.
+// Has the data plane serve an end whose other end is on another node.
 Status PairBook::Install(Match& match, bool is_send) {
   Half& half = *match.half(is_send);
   const std::optional<Half>& other = match.half(!is_send);
@@ -248,7 +250,7 @@ Status PairBook::Install(Match& match, bool is_send) {
   return {};
 }
 
-// `state` last: whoever sees it sees the rest.
+// Stores `state` last: a reader that sees it sees the other words, too.
 void PairBook::Publish(const Half& half, shm::PairState state, ErrorCode error) {
   shm::PairWords& words = half.layout()->pair;
   words.error = static_cast<int32_t>(error);
@@ -303,7 +305,7 @@ Status PairBook::OnNews(uint32_t node, const control::PairNews& news) {
   switch (news.kind()) {
     case control::PairNews::SEND_OFFERED:
       if (match.send || match.send_gone) {
-        return {};  // said again
+        return {};  // a repetition
       }
       match.send = Half();
       match.send->size_bytes = news.size_bytes();
@@ -331,8 +333,8 @@ Status PairBook::OnNews(uint32_t node, const control::PairNews& news) {
       }
       break;
     case control::PairNews::ENDED:
-      // A sender that has been told of its partner may send, and free its request, before its
-      // daemon's answer to that is here: what it has sent is received.
+      // A sender that has been told of its partner may send, and free its request, before the
+      // answer of its daemon is here: what it has sent is received.
       if (from_send && news.rounds() > 0 && match.send && match.receive &&
           match.receive->in_data_plane && !match.receive->matched) {
         MarkMatched(match, false);
@@ -379,8 +381,8 @@ void PairBook::Drop(std::optional<Half>& half) {
   half.reset();
 }
 
-// Lets a side here know that it has lost its partner. It stays in the book until its rank takes it
-// back, and is not touched again.
+// Tells a side here that it has lost its partner. The side stays in the book, untouched, until its
+// rank takes it back.
 void PairBook::EndHalf(const Match& match, bool is_send, const Ending& ending) {
   const std::optional<Half>& half = match.half(is_send);
   if (!half->matched) {
@@ -406,7 +408,7 @@ void PairBook::TellEnd(const Match& match, bool to_send, const Ending& ending) {
   tell_(plan_.node_of_rank[match.rank(to_send)], news);
 }
 
-// One side leaves; the other one hears of it, or will when it comes.
+// Takes one side out, and tells the other side, now or when it comes.
 void PairBook::Leave(Match& match, bool is_send, const Ending& ending) {
   std::optional<Half>& half = match.half(is_send);
   if (match.gone(is_send)) {
@@ -438,7 +440,7 @@ void PairBook::Leave(Match& match, bool is_send, const Ending& ending) {
   }
 }
 
-// It does not come about, or cannot go on, for a reason that is neither side's.
+// Fails both sides: the pair does not come about, or cannot go on, and neither side is the cause.
 void PairBook::EndBoth(Match& match, ErrorCode error) {
   if (match.ended != ErrorCode::kOk) {
     return;
@@ -479,7 +481,8 @@ uint32_t PairBook::RankHere(const Key& key) const {
   return IsLocal(source) ? source : std::get<2>(key);
 }
 
-// Nobody waits to hear of those any more.
+// Forgets the ends of pairs with that rank that were still to be told: no node needs to hear of
+// them.
 void PairBook::ForgetUntoldOf(uint32_t rank) {
   std::erase_if(untold_, [&](const Key& key) {
     const bool concerns_it = std::get<1>(key) == rank || std::get<2>(key) == rank;
@@ -514,7 +517,7 @@ void PairBook::OnRankEnded(uint32_t rank, ErrorCode error) {
     ++next;
     for (const bool is_send : {true, false}) {
       if (match.rank(is_send) == rank && !match.gone(is_send)) {
-        // If the rank is elsewhere, its daemon tells all others itself.
+        // A rank of another node: its daemon tells all other nodes itself.
         Leave(match, is_send, {error, 0});
       }
     }

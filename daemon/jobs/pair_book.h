@@ -11,10 +11,10 @@
 // The outcome of an offer is written into the PairWords of its end. A pair ends when a side takes
 // its request back, dies, or becomes unreachable: the counters of what is left of it fail.
 //
-// A side that has left is remembered for as long as the other one has to hear of it: until its
-// daemon has been told or, here, until it has come and gone, too. The number of sides remembered
-// for a rank is bounded, even if others are slow, cut off, or never come: above it new offers are
-// refused.
+// The book remembers a side that has left for as long as the other side has to hear of it: until
+// the daemon there has been told or, on this node, until the other side has come and gone, too. The
+// number of sides remembered for a rank is bounded, even if others are slow, cut off, or never
+// come: above the bound new offers are refused.
 //
 // Calling thread: the control thread. Calls of the data plane are made from here.
 #pragma once
@@ -51,20 +51,20 @@ class PairBook {
   // could hear of them).
   Status Offer(const std::shared_ptr<Session>& session, bool sends,
                std::span<const attach::PairOffer> offers);
-  // Of these offers, the windows in device memory for ranks of other nodes. Before they are offered
-  // the NIC has to have them (DataPlane::ReachWindows).
+  // Lists the windows in device memory that these offers have for ranks of other nodes. The NIC has
+  // to have them before they are offered (DataPlane::ReachWindows).
   std::vector<NicWindow> NicWindows(const Session& session, bool sends,
                                     std::span<const attach::PairOffer> offers) const;
   // A rank here takes one back; its end is not touched any more. Unknown ones are ignored.
   // Messages that were complete at its end still become so at the other.
   void Withdraw(const Session& session, const attach::WithdrawRequest& request);
 
-  // Takes another node's news. kInvalidArgument: it makes no sense; kLimitExceeded: one of its
+  // Acts on another node's news. kInvalidArgument: they make no sense; kLimitExceeded: one of its
   // ranks has offered too much that no rank here wanted.
   Status OnNews(uint32_t node, const control::PairNews& news);
-  // The node has taken it (ok), or never will.
+  // The node has taken the news (ok), or never will.
   void OnTold(uint32_t node, const control::PairNews& news, const Status& status);
-  // A rank, anywhere, is gone: what it had a part in ends with `error`.
+  // A rank of any node is gone: its pairs end with `error`.
   void OnRankEnded(uint32_t rank, ErrorCode error);
   void FailAll(ErrorCode error);
 
@@ -92,12 +92,12 @@ class PairBook {
     control::PairKey key;
     std::optional<Half> send;
     std::optional<Half> receive;
-    ErrorCode ended = ErrorCode::kOk;  // why the side that comes, or is left, has no partner
+    ErrorCode ended = ErrorCode::kOk;  // why the side that comes, or remains, has no partner
     bool send_gone = false;            // it will not come, or not again
     bool receive_gone = false;
     bool send_left = false;  // here, and counts in `left_`
     bool receive_left = false;
-    bool foreign = false;  // the first word of it came from elsewhere: counts in `foreign_`
+    bool foreign = false;  // another node spoke of it first: counts in `foreign_`
 
     std::optional<Half>& half(bool is_send) { return is_send ? send : receive; }
     const std::optional<Half>& half(bool is_send) const { return is_send ? send : receive; }
@@ -134,12 +134,12 @@ class PairBook {
   uint64_t& last_pair_;
   const Tell tell_;
   std::map<Key, Match> matches_;
-  // By rank: the halves that a rank here has in the book; those that it has taken back and others
-  // have to hear of; those that the daemon of a rank elsewhere has told of.
+  // By rank: the halves that a rank here has in the book; those that it has taken back and other
+  // nodes have to hear of; those of a rank elsewhere, of which its daemon has told.
   std::map<uint32_t, uint32_t> offered_;
   std::map<uint32_t, uint32_t> left_;
   std::map<uint32_t, uint32_t> foreign_;
-  std::multiset<Key> untold_;  // of `left_`, those of which the other node is still to be told
+  std::multiset<Key> untold_;  // the part of `left_` that the other node is still to be told
   std::map<uint32_t, ErrorCode> ended_ranks_;
 };
 

@@ -32,7 +32,7 @@ LinkBook::LinkBook(const JobPlan& plan, LinkCalls* calls, LinkLimits limits)
 void LinkBook::Ask(uint32_t rank, uint32_t peer, uint64_t now_ns) {
   ends_.set_now(now_ns);
   if (rank >= plan_.size() || peer >= plan_.size() || !IsLocal(rank) || IsLocal(peer)) {
-    return;  // the data plane has checked it: no rank can say so
+    return;  // the data plane has checked it: no rank gets here
   }
   if (ended_.contains(rank) || ended_.contains(peer)) {
     return;
@@ -64,7 +64,7 @@ void LinkBook::Ask(uint32_t rank, uint32_t peer, uint64_t now_ns) {
   }
 }
 
-// The rank here has returned its direction, and wants to use the link again.
+// Lets the rank use the link again, whose direction it has returned.
 void LinkBook::UseAgain(LinkEnd& end) {
   if (!end.Leads()) {
     end.wish = LinkWish::kTold;
@@ -84,7 +84,7 @@ Status LinkBook::OnReply(uint32_t rank, const attach::LinkReply& reply, uint64_t
   }
   LinkEnd* const found = ends_.Find(rank, reply.peer);
   if (found == nullptr || found->link != reply.link) {
-    return {};  // of a link that is over
+    return {};  // the link is over
   }
   LinkEnd& end = *found;
   switch (static_cast<LinkEvent>(reply.event)) {
@@ -123,8 +123,8 @@ Status LinkBook::OnOpened(LinkEnd& end, const attach::LinkReply& reply) {
 }
 
 void LinkBook::OnUsed(LinkEnd& end) {
-  if (end.state != LinkState::kUsing) {  // it is used again
-    // The rank may have had both orders before it, and nothing to give back yet.
+  if (end.state != LinkState::kUsing) {  // the link is used again
+    // The rank may have got both orders at once, when it had nothing to give back yet.
     if (end.state == LinkState::kUp && end.is_returning && !end.is_returned) {
       messages_.Order(end, LinkOp::kReturn);
     }
@@ -138,17 +138,17 @@ void LinkBook::OnUsed(LinkEnd& end) {
     messages_.TellRound(end, LinkNews::USED);
   }
   if (end.is_returning) {
-    ends_.Return(end, end.Leads());  // the other one has not known the link until now
+    ends_.Return(end, end.Leads());  // the other daemon learns of the link only now
   }
 }
 
-// The rank here cannot have the link, or not use it.
+// The rank here cannot open its end, or cannot use the link.
 void LinkBook::OnCannot(LinkEnd& end, const Status& why) {
   end.why = why.message();
   if (end.state == LinkState::kOpening) {
-    // A leader tells it to a rank that has asked, the other one answers what was wanted.
+    // A leader refuses the other rank's wish; the other daemon refuses the link that was wanted.
     messages_.TellRefusal(end, end.Leads() ? 0 : end.link, why);
-    ends_.RefuseWish(end, why.code());  // it may have asked behind its answer
+    ends_.RefuseWish(end, why.code());  // the rank may have asked since it answered
     ends_.LetGo(end);
   } else if (end.state == LinkState::kUsing && end.Leads()) {
     messages_.Tell(end, LinkNews::ENDED);
@@ -159,7 +159,7 @@ void LinkBook::OnCannot(LinkEnd& end, const Status& why) {
     ends_.Enter(end, LinkState::kUp);
     end.is_returned = true;
   } else if (end.state == LinkState::kUp) {
-    // It was to be used again, and its connection is gone; or the rank gives it up.
+    // The link was to be used again and its connection is gone, or the rank gives it up.
     if (!std::exchange(end.is_returned, true) && !end.Leads()) {
       messages_.TellRound(end, LinkNews::RETURNED);
     }
@@ -188,7 +188,7 @@ void LinkBook::OnEnded(LinkEnd& end, bool was_used) {
   if (end.state != LinkState::kEnding) {
     return;
   }
-  if (was_used) {  // the other one is told by PARTED
+  if (was_used) {  // PARTED tells the other daemon
     ends_.Break(end);
     return ends_.Part(end);
   }
@@ -197,7 +197,7 @@ void LinkBook::OnEnded(LinkEnd& end, bool was_used) {
   next ? ends_.OnWanted(end, *next) : ends_.AskAgain(end);
 }
 
-// Nothing fails here yet: if the other rank is dead, that is what this one is to hear.
+// Fails nothing yet: if the other rank is dead, this rank is to hear of the death.
 void LinkBook::OnLost(LinkEnd& end, const std::string& text) {
   const bool is_connected = end.state == LinkState::kUsing || end.state == LinkState::kUp ||
                             (end.state == LinkState::kWaiting && !end.Leads());
@@ -209,7 +209,7 @@ void LinkBook::OnLost(LinkEnd& end, const std::string& text) {
 
 // ---- Daemons of other nodes ----
 
-// News that pass are acted on, or are old.
+// Accepts news that can be acted on, and old ones.
 Status LinkBook::CheckNews(uint32_t node, const LinkNews& news) const {
   const uint32_t peer = news.rank();
   const uint32_t rank = news.peer();
@@ -243,10 +243,10 @@ Status LinkBook::OnNews(uint32_t node, const LinkNews& news, uint64_t now_ns) {
   const uint32_t peer = news.rank();
   const uint32_t rank = news.peer();
   if (ended_.contains(rank) || ended_.contains(peer)) {
-    return {};  // the other daemon hears, or has heard, of that end
+    return {};  // the other daemon is told of that end, or knows it
   }
   LinkEnd& end = ends_.At(rank, peer);
-  // Some are of a link that both know. A daemon that has not heard that it is over is told.
+  // A daemon that still speaks of a link that is over is told so.
   const bool is_known = news.link() == end.link && end.state != LinkState::kNone;
   const auto tell_end = [&] {
     LinkNews answer = LinkMessages::NewsOf(end, LinkNews::ENDED);
@@ -290,7 +290,7 @@ Status LinkBook::OnNews(uint32_t node, const LinkNews& news, uint64_t now_ns) {
       }
       break;
     default:
-      break;  // CheckNews knows none
+      break;  // CheckNews lets none pass
   }
   return {};
 }
@@ -315,7 +315,7 @@ void LinkBook::OnRefused(const LinkNews& news, const Status& refusal, uint64_t n
 
 void LinkBook::OnPeerOpened(LinkEnd& end, const LinkNews& news) {
   if (end.state == LinkState::kUp && end.round == 1) {
-    messages_.TellRound(end, LinkNews::USED);  // perhaps that got lost
+    messages_.TellRound(end, LinkNews::USED);  // the first one may have got lost
   }
   if (end.state == LinkState::kWaiting) {
     end.peer_address = news.address();
@@ -325,7 +325,7 @@ void LinkBook::OnPeerOpened(LinkEnd& end, const LinkNews& news) {
   }
 }
 
-// The other daemon refuses: what was asked for (`link` is 0), or a link of this number.
+// The other daemon refuses the rank's wish (`link` is 0), or the link of that number.
 void LinkBook::OnPeerRefused(LinkEnd& end, uint64_t link, const Status& why) {
   if (link == 0 && end.wish == LinkWish::kTold) {
     if (end.state == LinkState::kAsked) {
@@ -349,7 +349,7 @@ void LinkBook::OnPeerRefused(LinkEnd& end, uint64_t link, const Status& why) {
 
 void LinkBook::OnPeerUsed(LinkEnd& end, uint32_t round) {
   if (round <= end.round) {
-    return;  // said again
+    return;  // a repetition
   }
   if (end.state == LinkState::kWaiting) {
     end.round = round;
@@ -382,7 +382,7 @@ void LinkBook::OnPeerEnded(LinkEnd& end, uint64_t link) {
   if (link > end.link && !end.Leads()) {
     end.next.reset();
     if (end.state == LinkState::kNone || end.state == LinkState::kAsked) {
-      end.link = link;  // what it wanted comes too late
+      end.link = link;  // its WANTED comes too late
     }
     return;
   }
@@ -399,13 +399,13 @@ void LinkBook::OnPeerEnded(LinkEnd& end, uint64_t link) {
     case LinkState::kUsing:
     case LinkState::kUp:
     case LinkState::kBroken:
-      // If this daemon leads, the other one knows nothing of the link: then what was under way is
+      // If this daemon leads, the other one does not know the link any more: what was under way is
       // lost.
       return ends_.End(end, end.Leads() ? ErrorCode::kLinkDown : ErrorCode::kOk);
   }
 }
 
-// The other rank has lost it. If the link is ending, nothing takes it any more.
+// The other rank has lost the link. A link that is ending carries nothing any more.
 void LinkBook::OnPeerBroken(LinkEnd& end) {
   if (end.state == LinkState::kEnding) {
     return;
@@ -418,7 +418,7 @@ void LinkBook::OnPeerBroken(LinkEnd& end) {
 
 void LinkBook::OnPeerParted(LinkEnd& end, uint64_t link) {
   if (link <= end.joined_link) {
-    return;  // said again
+    return;  // a repetition
   }
   end.parted_link = std::max(end.parted_link, link);
   if (end.state != LinkState::kBroken) {

@@ -2,9 +2,9 @@
 // nodes. Here they are asked for, granted, counted and taken back; the ranks' own processes carry
 // the messages (docs/direct_links.md).
 //
-// Of the two daemons of a link one leads: that of the rank with the smaller number. Only it begins
+// One of the two daemons of a link leads: that of the rank with the smaller number. It alone begins
 // links, numbers them and ends them, so the two never do so at the same time. A link is made in
-// this order, so that nothing comes to an end that does not know its peer yet:
+// this order, so that nothing reaches an end that does not know its peer yet:
 //
 //   leader                                     the other daemon
 //   kOpen to its rank; kOpened with address
@@ -24,8 +24,8 @@
 // News may come twice, or out of order if an earlier message got lost: what does not fit is
 // ignored, or answered such that both daemons end up alike.
 //
-// The book hears what ranks and other daemons say and decides what is due; LinkEnds keeps the ends
-// and carries the steps out, LinkMessages composes what is said in turn.
+// The book takes the answers of ranks and the news of other daemons, and decides which step is due.
+// LinkEnds keeps the ends and carries the steps out; LinkMessages composes orders and news.
 //
 // Calling thread: the control thread.
 #pragma once
@@ -72,13 +72,13 @@ class LinkBook {
   Status OnReply(uint32_t rank, const attach::LinkReply& reply, uint64_t now_ns);
   // News of another node. kInvalidArgument: they make no sense.
   Status OnNews(uint32_t node, const control::LinkNews& news, uint64_t now_ns);
-  // The node has refused the news, or never will take them.
+  // The node has refused the news, or will never take them.
   void OnRefused(const control::LinkNews& news, const Status& status, uint64_t now_ns);
-  // Goes on with what has to wait for the data plane. Call it now and then.
+  // Goes on with links that wait for the data plane. Call it now and then.
   void OnTick(uint64_t now_ns);
-  // A rank, anywhere, is gone; those here let go of their links to it.
+  // A rank of any node is gone; ranks here let go of their links to it.
   void OnRankEnded(uint32_t rank, ErrorCode error, uint64_t now_ns);
-  // A node is cut off, and so are its ranks. When it is back links are made anew.
+  // A node is cut off: the links to its ranks end. They are made anew when it is back.
   void OnNodeCut(uint32_t node, uint64_t now_ns);
   // The administrator takes links back: all of the job, of one rank here, or one
   // (kAnyRank for `rank` and `peer`). From then on these pairs get none, also those that
@@ -98,7 +98,7 @@ class LinkBook {
  private:
   bool IsLocal(uint32_t rank) const { return plan_.node_of_rank[rank] == plan_.node; }
 
-  // What ranks here say.
+  // Answers and reports of ranks here.
   void UseAgain(LinkEnd& end);
   Status OnOpened(LinkEnd& end, const attach::LinkReply& reply);
   void OnUsed(LinkEnd& end);
@@ -107,7 +107,7 @@ class LinkBook {
   void OnEnded(LinkEnd& end, bool was_used);
   void OnLost(LinkEnd& end, const std::string& text);
 
-  // What the daemons of other nodes say.
+  // News from the daemons of other nodes.
   Status CheckNews(uint32_t node, const control::LinkNews& news) const;
   void OnPeerOpened(LinkEnd& end, const control::LinkNews& news);
   void OnPeerRefused(LinkEnd& end, uint64_t link, const Status& why);

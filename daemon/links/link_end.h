@@ -30,7 +30,7 @@ const char* LinkStateText(LinkState state);
 
 // A rank here that has asked asks no more until it is told kUse or kRefuse.
 enum class LinkWish {
-  kNone,      // it has been told
+  kNone,      // it has none, or has been answered
   kWaiting,   // for what becomes of the link that is being made
   kDeferred,  // until the link has been returned, or is over
   kTold,      // for the answer of the leader, which has been asked
@@ -55,7 +55,7 @@ struct LinkEnd {
   uint32_t round = 0;  // of the use that the leader has allowed last
   bool is_returned = false;
   bool is_peer_returned = false;    // the leader alone
-  bool is_returning = false;        // asked back, so not to be used again
+  bool is_returning = false;        // taken back, so not to be used again
   LinkWish wish = LinkWish::kNone;  // of the rank here,
   bool is_peer_wanting = false;     // and of the peer (the leader alone)
   // The leader wants another link, but the rank here has not let go of this one yet.

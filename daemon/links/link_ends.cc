@@ -60,7 +60,7 @@ Status LinkEnds::CheckBars(uint32_t rank, uint32_t peer) const {
   return {};
 }
 
-// Ok if the pair may have a link, as far as nothing has to be taken for it.
+// Ok if the pair may have a link. Takes nothing from the user's quota.
 Status LinkEnds::Check(const LinkEnd& end) {
   FERRY_RETURN_IF_ERROR(CheckBars(end.rank, end.peer));
   FERRY_RETURN_IF_ERROR(calls_.MayLink(plan_.node_of_rank[end.peer]));
@@ -69,7 +69,7 @@ Status LinkEnds::Check(const LinkEnd& end) {
                                            " links, as many as direct_links_per_job allows"};
   }
   if (IsFull(end.rank)) {
-    // If one gives way, the rank asks again later.
+    // If a link gives way, the rank asks again later.
     const char* const room = MakeRoom(end.rank) ? "one goes back" : "none is idle";
     return {ErrorCode::kLimitExceeded,
             "rank " + std::to_string(end.rank) + " has " + std::to_string(LinksOf(end.rank)) +
@@ -78,7 +78,7 @@ Status LinkEnds::Check(const LinkEnd& end) {
   return {};
 }
 
-// Takes the link back that is idle for longest. False: all are busy.
+// Takes back the link that has been idle for longest. False: all are busy.
 bool LinkEnds::MakeRoom(uint32_t rank) {
   LinkEnd* idlest = nullptr;
   for (auto next = ends_.lower_bound({rank, 0}); next != ends_.end() && next->first.first == rank;
@@ -170,7 +170,7 @@ void LinkEnds::OnAsked(LinkEnd& end) {
       return AllowPeer(end);
     case LinkState::kBroken:
       return messages_.TellRefusal(end, 0, {ErrorCode::kLinkDown, "the link before has broken"});
-    case LinkState::kAsked:  // not of a leader
+    case LinkState::kAsked:  // no leader is in this state
     case LinkState::kOpening:
     case LinkState::kWaiting:
     case LinkState::kUsing:
@@ -180,7 +180,7 @@ void LinkEnds::OnAsked(LinkEnd& end) {
 
 void LinkEnds::OnWanted(LinkEnd& end, const LinkNews& news) {
   if (news.link() <= end.link) {
-    return;  // said again
+    return;  // a repetition
   }
   if (end.state == LinkState::kBroken) {
     return messages_.TellRefusal(end, news.link(),
@@ -189,7 +189,7 @@ void LinkEnds::OnWanted(LinkEnd& end, const LinkNews& news) {
   if (end.state != LinkState::kAsked && end.state != LinkState::kNone) {
     end.next = news;  // until the rank here has let go of its end
     if (end.state != LinkState::kEnding) {
-      End(end, ErrorCode::kLinkDown);  // the leader knows nothing of it any more
+      End(end, ErrorCode::kLinkDown);  // the leader does not know it any more
     }
     return;
   }

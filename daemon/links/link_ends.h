@@ -27,7 +27,7 @@ struct LinkLimits {
   uint64_t idle_ns = 0;
 };
 
-// What the administrator has said of some pairs.
+// The administrator's order about some pairs.
 struct LinkBar {
   uint32_t rank;  // kAnyRank: any
   uint32_t peer;
@@ -95,7 +95,7 @@ class LinkEnds {
   // Ends the link, if both directions have been returned. Only the leader does.
   void TryEnd(LinkEnd& end);
   void End(LinkEnd& end, ErrorCode code);
-  // There is no link any more. What was wanted meanwhile is still known.
+  // Forgets the link, which is over. Wishes that came meanwhile stay.
   void LetGo(LinkEnd& end);
 
   // ---- Breaking ----

@@ -10,7 +10,7 @@ namespace {
 
 using transport::kTcpProvider;
 
-// If another link needs the room, one gives way after such a part of direct_link_idle_ms.
+// A link gives way to another one after being idle for this part of direct_link_idle_ms.
 constexpr uint64_t kIdlePart = 10;
 // With more ranks for each core ferryd, which does the work of all in one turn, is faster than
 // ranks that each need the core to see what has come (docs/results/footprint.md).
@@ -37,7 +37,8 @@ Status AllowedBy(const config::Options& options, const std::string& provider) {
   return {};
 }
 
-// Where the daemons' packets go over the kernel's sockets, Ferry's own sockets do best.
+// Chooses Ferry's own sockets where the daemons' packets go over the kernel's sockets: they are
+// fastest there.
 std::string ProviderFor(const config::Options& options, const std::string& provider) {
   if (options.direct_link_provider != "auto") {
     return options.direct_link_provider;
@@ -47,8 +48,8 @@ std::string ProviderFor(const config::Options& options, const std::string& provi
   return is_tcp ? kTcpProvider : provider;
 }
 
-// Links of a provider of libfabric's take the NIC that is nearest to the rank: each of them reaches
-// all others. Networks of sockets may be apart, so links over these take the first.
+// With a provider of libfabric links take the NIC nearest to the rank, because each NIC reaches all
+// others. Networks of sockets may be separate, so links over sockets take the first.
 std::vector<LinkPolicy::Nic> NicsFor(const config::Options& options, const std::string& provider,
                                      const std::vector<NicStatistics>& nics) {
   if (provider == kTcpProvider || provider != nics.front().provider) {

@@ -1,5 +1,5 @@
-// Whether ranks of this node may have direct links (docs/direct_links.md), when they ask for them,
-// and what these go over.
+// The policy of this node for direct links (docs/direct_links.md): if ranks may have them, when
+// they ask for them, and which network these use.
 //
 // Thread: made once, when the daemon starts; then it does not change.
 #pragma once
@@ -28,8 +28,8 @@ struct LinkPolicy {
   uint64_t idle_ms = 0;
   uint64_t operation_timeout_ms = 0;
   uint64_t peer_timeout_ms = 0;
-  // What the ranks' endpoints are, as in transport::TransportOptions; if there are several NICs,
-  // they are those of the data plane, in its order.
+  // The ranks' endpoints, as in transport::TransportOptions; several NICs are those of the data
+  // plane, in its order.
   struct Nic {
     std::string source_address;
     std::string domain;
@@ -42,7 +42,7 @@ struct LinkPolicy {
 LinkPolicy LinkPolicyFrom(const config::Options& options, const std::vector<NicStatistics>& nics,
                           uint32_t cores);
 
-// Whether so many ranks of one job here may have links; else the error says why not.
+// Ok if so many ranks of one job here may have links; else the error says why not.
 Status MayHaveLinks(const LinkPolicy& policy, uint32_t local_ranks);
 
 }  // namespace ferry::daemon

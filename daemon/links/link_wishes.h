@@ -1,8 +1,8 @@
 // The wishes of ranks for direct links, on their way from the data plane to the control thread.
 //
-// A rank can wish as fast as it writes. So a pair's wish that has not been handled yet is not taken
-// again, and they are handled in batches, at most kBatchesPerSecond of them, with at most
-// kMostOfRank wishes of each rank. A wish that comes alone is handled at once.
+// A rank can wish as fast as it writes. So a pair's wish is not taken again while it waits, and
+// wishes are handled in batches: at most kBatchesPerSecond, each with at most kMostOfRank wishes of
+// a rank. A wish that comes alone is handled at once.
 #pragma once
 
 #include <boost/asio/steady_timer.hpp>

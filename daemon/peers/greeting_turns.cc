@@ -26,7 +26,7 @@ void GreetingTurns::End(uid_t user) {
     const std::shared_ptr<const Start> next = std::move(line.waiting.front());
     line.waiting.pop_front();
     if ((*next)(user)) {
-      return;  // it takes the place
+      return;  // this greeting takes the place
     }
   }
   if (--line.under_way == 0) {

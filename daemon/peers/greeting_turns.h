@@ -1,8 +1,8 @@
-// Whose turn it is to greet an address that has never answered.
+// The order in which addresses that have never answered are greeted.
 //
-// A launcher names the nodes of a job as it likes, and nobody may be there. Each greeting takes a
-// connection, and until it is given up also a descriptor and memory of gRPC's. So of each user's
-// nodes only so many are greeted at a time; the others wait in line behind their own users' only.
+// A launcher names the nodes of a job as it likes, also addresses where no daemon is. Each greeting
+// takes a connection and, until it is given up, a descriptor and memory of gRPC's. So only so many
+// of each user's nodes are greeted at a time; the others wait behind those of their own users only.
 //
 // Thread: the control thread; nothing blocks.
 #pragma once
@@ -20,7 +20,7 @@ namespace ferry::daemon {
 
 class GreetingTurns {
  public:
-  // Begins a greeting, which counts for that user until End. False: nobody wants it any more, or it
+  // Begins a greeting, which counts for that user until End. False: no job wants it any more, or it
   // has begun for another of its users.
   using Start = std::function<bool(uid_t user)>;
 

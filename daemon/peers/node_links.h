@@ -1,5 +1,6 @@
-// The job registry's calls to the links to other daemons, and the news that they bring it. One
-// implementation: peer_links.h; tests of the registry use a fake. All on the control thread.
+// The calls of the job registry to the links to other daemons (NodeLinks), and the events that the
+// links report to it (NodeEvents). PeerLinks and JobNodes implement them; tests of the registry use
+// a fake. All on the control thread.
 #pragma once
 
 #include <sys/types.h>
@@ -37,7 +38,7 @@ class NodeLinks {
   // kInvalidArgument (not a host:port), kPermissionDenied (not loopback, and no TLS; or not one of
   // node_addresses).
   virtual Status Acquire(const std::string& address, uid_t user) = 0;
-  // Drops the link when nobody wants it any more. Unknown addresses are ignored.
+  // Drops the link when no job wants it any more. Ignores unknown addresses.
   virtual void Release(const std::string& address, uid_t user) = 0;
 
   // This daemon's own incarnation, which requests carry.

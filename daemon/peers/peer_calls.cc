@@ -40,9 +40,9 @@ std::shared_ptr<grpc::Channel> MakeChannel(
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, interval_ms);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, interval_ms);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  // A connection of its own: a broken one must not be shared with a link made anew.
+  // Gives each channel its own connection: a link made anew must not share a broken one.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  // What is there may be anything, and answer anything.
+  // The program at the address may be any, and its answers, too.
   arguments.SetMaxReceiveMessageSize(kMostMessageBytes);
   arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   return grpc::CreateCustomChannel(address, credentials, arguments);
@@ -72,8 +72,8 @@ void PeerCalls::Connect(PeerLink& link) const {
   link.stub = control::Peer::NewStub(MakeChannel(link.address, credentials, timing_));
 }
 
-// Certificates that were read anew serve a link whose connection is not there, or fails. One that
-// works is let be: jobs depend on it, and the peer may not trust the new ones yet.
+// New certificates are for links whose connection is missing or fails. A connection that works
+// stays: jobs depend on it, and the peer may not trust the new certificates yet.
 void PeerCalls::RefreshConnection(PeerLink& link) const {
   if (link.stub == nullptr || (tls_ != nullptr && tls_->generation() != link.tls_generation)) {
     Connect(link);
@@ -111,8 +111,8 @@ void PeerCalls::Call(const LinkPtr& link, Method method, const Request& request,
   (state->stub->async()->*method)(
       &state->context, &state->request, &state->reply,
       [this, state](const grpc::Status& status) mutable {
-        // All of it goes to the control thread, where it ends: the last owner of a channel must not
-        // let it go on gRPC's thread, which would wait for itself.
+        // The whole state goes to the control thread and ends there: if gRPC's thread released the
+        // last reference to a channel, it would wait for itself.
         loop_.Post([this, state = std::move(state), answer = FromGrpc(status)] {
           state->done(answer, state->reply);
           Forget(&state->context);

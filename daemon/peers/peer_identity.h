@@ -1,5 +1,5 @@
-// What daemons prove to each other: our identity and the keys, tokens and link numbers that we give
-// others, and the checks of what they say of themselves (peer_links.h, "Identity").
+// Our identity towards other daemons, the keys, tokens and link numbers that we give them, and the
+// checks of the identities that they give (peer_links.h, "Identity").
 //
 // Keys, tokens and link numbers are derived from a secret, not stored: a stranger that greets a
 // million times costs no memory.

@@ -18,11 +18,11 @@ struct PeerLink {
   std::string address;
   std::string host;                           // of the address
   std::map<uid_t, uint32_t> wanted;           // by how many jobs of which user
-  std::shared_ptr<control::Peer::Stub> stub;  // null between greetings of one who never answered
+  std::shared_ptr<control::Peer::Stub> stub;  // null between greetings, if none was answered
   uint64_t tls_generation = 0;                // of the certificates that the stub uses
   bool up = false;
   bool asking = false;             // a Hello or heartbeat is under way
-  bool in_line = false;            // to be greeted, as one that has never answered
+  bool in_line = false;            // waits to be greeted: it has never answered
   std::optional<uid_t> turn;       // whose turn the greeting under way takes
   uint64_t stranger_since_ns = 0;  // when it was first greeted
   uint64_t next_greeting_ns = 0;   // not before, while it has never answered
@@ -31,7 +31,7 @@ struct PeerLink {
   std::string token_hash;  // of the peer's token for us, from its answer
   std::vector<std::function<void(bool refused)>> probes;  // that wait for the one under way
   uint64_t life = 0;
-  NodeContact contact;  // who answers there, once somebody has
+  NodeContact contact;  // the daemon that answers there, once one has
   uint64_t last_heard_ns = 0;
   uint64_t asked_ns = 0;             // when the last heartbeat was sent
   uint64_t unanswered_since_ns = 0;  // when the first heartbeat without answer was sent; 0: none

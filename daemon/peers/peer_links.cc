@@ -33,7 +33,7 @@ constexpr size_t kMostDead = 4096;
 constexpr uint32_t kMostEarlyGreetings = 4;  // between two ticks
 constexpr size_t kStrangersAtOnce = 64;      // of one user's nodes
 
-// The callee understood the question and will not answer another one of its kind.
+// True if the callee has understood the question and will not answer another one of its kind.
 bool IsRefusal(const Status& status) {
   return status.code() != ErrorCode::kNodeUnreachable && status.code() != ErrorCode::kTimeout;
 }
@@ -137,7 +137,7 @@ bool PeerLinks::IsCurrent(const LinkPtr& link) const {
   return found != links_.end() && found->second == link;
 }
 
-// Greets one that has never answered, once it is the turn of a user who wants it.
+// Greets an address that has never answered, at the turn of a user whose jobs name it.
 void PeerLinks::GreetStranger(const LinkPtr& link) {
   std::vector<uid_t> users;
   for (const auto& [user, jobs] : link->wanted) {
@@ -170,7 +170,7 @@ void PeerLinks::SayHello(const LinkPtr& link) {
                    });
 }
 
-// The peer knows us by now, or needs us to know it: the next tick is late.
+// Greets before the next tick: the peer knows us by now, or needs us to know it.
 void PeerLinks::GreetNow(const LinkPtr& link) {
   if (link->up) {
     return;
@@ -202,7 +202,7 @@ void PeerLinks::OnHello(const LinkPtr& link, const Status& status,
     }
     link->trouble = ExplainConnectionError(answer.message(), tls_);
     events_.OnNodeTrouble(link->address, {answer.code(), link->trouble});
-    if (link->contact.incarnation != 0) {  // it was cut off, and may have died since
+    if (link->contact.incarnation != 0) {  // the peer was cut off, and may have died since
       MarkDownIfDead(link);
     } else {
       link->stub.reset();
@@ -230,7 +230,7 @@ void PeerLinks::OnHello(const LinkPtr& link, const Status& status,
   if (is_new && !has_agreed) {
     return SayHello(link);  // now with a token
   }
-  if (!has_agreed) {  // until the next tick: a key that came is of another life
+  if (!has_agreed) {  // the key, if any, is of another life: the next tick greets again
     return greet_again ? GreetNow(link) : void();
   }
   link->up = true;
@@ -242,10 +242,11 @@ void PeerLinks::OnHello(const LinkPtr& link, const Status& status,
   link->unanswered_since_ns = 0;
   spdlog::info("peer {} at {} is up", link->contact.name, link->address);
   ReportUp(link);
-  Beat(link);  // the peer may have greeted us before we could know it: now it need not wait
+  Beat(link);  // the peer may have greeted us too early: now it need not wait
 }
 
-// Whether what answers at the link's address is a daemon that we can talk to, and that one.
+// Checks that a daemon that we can talk to answers at the link's address, and that the address is
+// its own.
 Status PeerLinks::CheckReply(const LinkPtr& link, const control::HelloReply& reply) const {
   FERRY_RETURN_IF_ERROR(identity_.CheckIdentity(reply.from()));
   FERRY_RETURN_IF_ERROR(PeerIdentity::CheckLife(reply.life()));
@@ -314,7 +315,8 @@ void PeerLinks::OnBeat(const LinkPtr& link, const Status& status, uint64_t incar
   if (status.code() == ErrorCode::kLinkDown) {
     return MarkCut(link, link->life + 1, status);
   }
-  // A question ends at its deadline, unless we stood still ourselves: then the silence was ours.
+  // A call ends at its deadline. If this one ended much later, this process stood still itself, and
+  // the silence was ours.
   if (now_ns - link->asked_ns > 2 * timing_.CallTimeoutMs() * kNsPerMs) {
     link->unanswered_since_ns = now_ns;
   }
@@ -361,7 +363,7 @@ void PeerLinks::MarkDown(const LinkPtr& link, const Status& why) {
   links_.erase(link->address);
   if (link->contact.incarnation != 0) {
     if (dead_.size() >= kMostDead) {
-      dead_.erase(dead_.begin());  // it finds out by itself
+      dead_.erase(dead_.begin());  // that peer finds out by itself
     }
     dead_[link->address] = link->contact.incarnation;
   }
@@ -378,7 +380,7 @@ void PeerLinks::MarkCut(const LinkPtr& link, uint64_t next_life, const Status& w
   events_.OnNodeCut(link->address, link->contact.link, why);
 }
 
-// A tick may come a little early. A peer that has not answered is asked in every one.
+// Allows for ticks that come a little early. A peer that has not answered is asked at each tick.
 bool PeerLinks::IsBeatDue(const PeerLink& link, uint64_t now_ns) const {
   const uint64_t period_ms = timing_.BeatPeriodMs(links_.size());
   const uint64_t since_ms = (now_ns - link.asked_ns) / kNsPerMs;
@@ -434,7 +436,7 @@ void PeerLinks::Lose(uint64_t lost, const Status& why) {
   if (link == nullptr) {
     return;
   }
-  // Meanwhile the peer may have noticed it, too, and the two have begun a new life.
+  // Meanwhile the peer may have noticed the loss, too, and a new life of the link may have begun.
   Probe(link, [this, link, why, life = link->life](bool refused) {
     if (refused) {
       MarkDown(link, Died());
@@ -464,9 +466,9 @@ StatusOr<control::HelloReply> PeerLinks::HandleHello(const control::HelloRequest
   }
   const LinkPtr link = found->second;
   if (!IsFrom(*link, from.incarnation(), request.token())) {
-    // Perhaps only because its answer to our own greeting is still on its way.
+    // The proof may be missing only because its answer to our own greeting is still on its way.
     link->greet_again = link->greet_again || link->asking;
-    link->next_greeting_ns = 0;  // or one that comes late: it answers from now on
+    link->next_greeting_ns = 0;  // or the daemon has come late: it answers from now on
     return reply;
   }
   if (link->up && link->life < request.life()) {

@@ -1,4 +1,5 @@
-// Links to other daemons: Hello, heartbeat, and the calls that the job registry makes.
+// Links to other daemons: Hello, heartbeat, and their ends. PeerCalls has the connections and the
+// calls, PeerIdentity the keys, tokens and checks.
 //
 // A link begins with Hello, tried again every heartbeat interval until it is answered or refused;
 // then comes a heartbeat every interval.
@@ -6,33 +7,33 @@
 // A peer is dead when nothing listens at its address any more, or another incarnation does (it was
 // restarted). It is cut off when heartbeats remain without answer for `peer_timeout_ms` (each time
 // on a new connection: an old one that lost packets stays silent long after the link is back), when
-// the data plane has lost its connection, or when it says that we were cut off from it: then this
+// the data plane has lost its connection, or when it says that we were cut off from it. Then this
 // life of the link ends, and Hello begins the next one. Both ends count the lives, tell their count
 // in Hello, take the larger one, and are up once they agree.
 //
-// Keys of the data plane: we have a receive key for each daemon and life and tell it in the answer
-// to its Hello; so a send key comes only with the answer to our own, and packets of an earlier life
-// are not taken.
+// Keys of the data plane. We have a receive key for each daemon and life, and tell it in the answer
+// to its Hello. So a send key comes only with the answer to our own Hello, and packets of an
+// earlier life are refused.
 //
-// Identity. A daemon is what answers at its address: a link has the address that jobs name, and
-// only a daemon that says the same of itself is spoken to, so that nobody can name it by another
-// one. A daemon that greets us says its address, too, and proves that it is what answers there: it
-// shows the token whose hash came in the answer to our own Hello to that address. Each daemon has
-// another token for each of the others, so no third one can show it; and for each incarnation of
-// it, so that none can who has had the other one's port before: so the first greeting of a link,
-// which does not know whom it finds, has no token, and the next one comes as soon as it is
-// answered. Without proof a greeting is answered with what of our identity is public, and no more:
-// no key is told, nor where and by what secret the data plane is reached, and nothing of a link
-// changes. Calls about jobs show the token, too: so a node of a job, which knows the job's secret,
-// cannot speak for another one.
+// Identity. A daemon is known by the address at which it answers: a link has the address that jobs
+// name, and only a daemon that gives that address as its own is spoken to, so that it cannot be
+// named by another one. A daemon that greets us gives its address, too, and proves that it answers
+// there: it shows the token whose hash came in the answer to our own Hello to that address. We have
+// another token for each daemon, so that no third daemon can show it, and for each incarnation of
+// it, so that no earlier user of its port can. So the first greeting of a link, which does not know
+// yet which incarnation it finds, carries no token, and the next one follows as soon as it is
+// answered. A greeting without proof is answered with the public part of our identity only: no key,
+// and neither the address nor the secret of the data plane; nothing of a link changes. Calls about
+// jobs show the token, too, so that a node of a job, which knows the job's secret, cannot speak for
+// another node.
 //
-// With TLS (tls_credentials.h) a certificate vouches for both ends, besides: it must be valid for
-// the host in the address that we call, or that the one who greets us says.
+// With TLS (tls_credentials.h) a certificate vouches for both ends as well: it must be valid for
+// the host in the address that we call, or in the address that the greeting daemon gives.
 //
-// Who never answers costs little: there is a gRPC channel only while an address is greeted or once
-// it has answered; of each user's nodes that have never answered so many are greeted at a time
-// (greeting_turns.h), and each again after half the time that it has not answered for, at last once
-// a minute. A daemon that comes late greets us, and need not wait for that.
+// An address that never answers costs little. It has a gRPC channel only while it is greeted; only
+// so many of each user's such nodes are greeted at a time (greeting_turns.h), and each again after
+// half the time for which it has not answered, at most a minute. A daemon that comes late greets
+// us, and need not wait for that.
 //
 // Thread: the control thread, but for Stop. gRPC's callbacks post to it.
 #pragma once
@@ -112,22 +113,23 @@ class PeerLinks final : public NodeLinks {
 
   // ---- The callee's side, for the service Peer ----
   // `certificate` is the caller's, in PEM form; empty without TLS. kVersionMismatch (both versions
-  // named), kUnsupported (another provider), kInvalidArgument (ourselves, nobody, or a life that no
-  // link reaches), kPermissionDenied (the certificate is for others).
+  // named), kUnsupported (another provider), kInvalidArgument (ourselves, no incarnation, or a life
+  // that no link reaches), kPermissionDenied (the certificate is for others).
   StatusOr<control::HelloReply> HandleHello(const control::HelloRequest& request,
                                             const std::string& certificate);
-  // Tell any caller how it is seen here: kDaemonDied for an incarnation at `address` that was taken
-  // for dead, kLinkDown for one whose `life` of the link has ended here. They change nothing.
+  // Tells any caller how it is seen here. kDaemonDied: the incarnation at `address` was taken for
+  // dead. Changes nothing.
   Status CheckAlive(const std::string& address, uint64_t incarnation) const;
-  // Whether the caller is that incarnation of the daemon that answers at `address`, as its token
-  // proves: kNodeUnreachable if nobody has answered there yet, or another incarnation;
+  // Ok if the caller is that incarnation of the daemon that answers at `address`, as its token
+  // proves. kNodeUnreachable: no daemon has answered there yet, or another incarnation has;
   // kPermissionDenied.
   Status CheckCaller(const std::string& address, uint64_t incarnation,
                      const std::string& token) const;
+  // Answers a heartbeat. As CheckAlive, and kLinkDown: its life of the link has ended here.
   Status CheckHeartbeat(const std::string& address, const control::HeartbeatRequest& request);
 
-  // The data plane has lost its connection to the daemon of that NodeContact::link: finds out
-  // whether it lives. Unknown ones are ignored.
+  // Finds out if the daemon of that NodeContact::link lives: the data plane has lost its connection
+  // to it. Ignores unknown links.
   void Lose(uint64_t lost, const Status& why);
 
   std::vector<control::PeerStatus> Report() const;

@@ -1,8 +1,8 @@
-// Turns of other daemons on the control thread. One that says much at a time, in many calls at once
-// and thousands of news in each, has the next of its calls looked at only after one of each other
-// daemon's, and after whatever else waits for the thread meanwhile.
+// Turns of other daemons on the control thread. A daemon may make many calls at once, with
+// thousands of news in each: then its next call is looked at only after one call of each other
+// daemon, and after other work that waits for the thread.
 //
-// Thread: the control thread. Whoever owns it outlives what it has posted.
+// Thread: the control thread. The owner must outlive what this class has posted.
 #pragma once
 
 #include <deque>
@@ -16,11 +16,11 @@ namespace ferry::daemon {
 class PeerTurns {
  public:
   using Work = std::function<void()>;
-  // `post` has the control thread run something later, in the order in which it was asked.
+  // `post` has the control thread run something later, in the order of the calls.
   explicit PeerTurns(std::function<void(Work)> post) : post_(std::move(post)) {}
 
-  // Runs `work` when it is the peer's turn; what one peer adds stays in order. How much may wait is
-  // the business of whoever lets its calls in (http2_guard.h).
+  // Runs `work` when it is the peer's turn; the work of one peer stays in order. The amount of work
+  // that may wait is limited where calls are let in (http2_guard.h).
   void Add(const std::string& peer, Work work) {
     std::deque<Work>& waiting = waiting_[peer];
     waiting.push_back(std::move(work));
@@ -34,7 +34,7 @@ class PeerTurns {
   void PostTurn(const std::string& peer) {
     post_([this, peer] { Run(peer); });
   }
-  // The work may be the last that this has, and its end that of the owner: it comes last.
+  // Runs the work last: its end may be the end of the owner.
   void Run(const std::string& peer) {
     const auto found = waiting_.find(peer);
     const Work work = std::move(found->second.front());

@@ -62,8 +62,8 @@ class PortProbe : public std::enable_shared_from_this<PortProbe> {
                          self->AskAgain();
                        });
   }
-  // A connection that came about while the listener went may be known at this end alone, and say
-  // nothing for ever: whether anything listens is asked once more.
+  // A connection that was made while the listener closed may be known at this end alone, and never
+  // carry a byte: the probe asks once more.
   void OnSilence() {
     if (std::exchange(was_silent_, true)) {
       return End(false);
@@ -72,7 +72,7 @@ class PortProbe : public std::enable_shared_from_this<PortProbe> {
     socket_.close(ignored);
     Connect();
   }
-  // The connection was closed without a word.
+  // The connection was closed without a byte.
   void AskAgain() {
     error_code ignored;
     socket_.close(ignored);
@@ -88,8 +88,8 @@ class PortProbe : public std::enable_shared_from_this<PortProbe> {
   }
   void EndAfter(std::chrono::milliseconds limit) { After(limit, &PortProbe::OnLimit); }
   void OnLimit() { End(false); }
-  // A thread that comes late finds what it waited for and the end of the time at once: the former
-  // counts, and has set another end by then.
+  // A thread that comes late finds both an event and the end of the time: the event counts, and has
+  // set another end by then.
   void After(std::chrono::milliseconds limit, void (PortProbe::*then)()) {
     timer_.expires_after(limit);
     timer_.async_wait([self = shared_from_this(), then](const error_code& error) {
@@ -116,7 +116,7 @@ class PortProbe : public std::enable_shared_from_this<PortProbe> {
   boost::asio::steady_timer timer_;
   boost::asio::ip::tcp::endpoint where_;
   int asked_ = 0;
-  int attempt_ = 0;  // to connect: what is heard of an earlier one does not count
+  int attempt_ = 0;  // to connect: events of earlier attempts are ignored
   bool was_silent_ = false;
   bool is_over_ = false;
 };

@@ -1,10 +1,10 @@
 // Asks the kernel of another node whether anything listens at an address there.
 //
-// A refusal comes at once when the daemon there is dead; a link that is cut answers nothing. A
-// daemon that is just dying may still be connected to: its listener may go later than the
-// connections that it had accepted, and what the listener had not passed on goes with it. Such a
-// connection is closed without a word, so the address is asked again. A living daemon says
-// something, or nothing for a while.
+// A refusal comes at once when the daemon there is dead; across a link that is cut nothing comes. A
+// daemon that is just dying may still accept connections: its listener may close later than the
+// connections that it had accepted, and with it go those that it had not passed on. Such a
+// connection closes without a byte, so the address is asked again. A living daemon sends something,
+// or nothing for a while.
 //
 // Thread: the one that runs `context`. Nothing blocks.
 #pragma once
@@ -17,16 +17,16 @@
 
 namespace ferry::daemon {
 
-// So often a connection may be closed without a word before the address counts as one of a living
-// daemon, with a pause after each time.
+// A connection may close without a byte so often, with a pause after each time, before the address
+// counts as one of a living daemon.
 inline constexpr int kMostPortProbes = 10;
 inline constexpr std::chrono::milliseconds kPortProbePause{5};
-// A daemon that has said nothing for so long, twice, lives: with TLS it waits for the caller's
-// word, and one that is stopped says nothing at all.
+// A daemon that keeps the connection open without a byte for so long, twice, lives: with TLS it
+// waits for the caller's first bytes, and a stopped daemon sends nothing at all.
 inline constexpr std::chrono::milliseconds kPortProbeWord{100};
 
-// Calls `done` once. `refused`: nothing listens there; otherwise something does, or nobody knows.
-// Finding the address, and connecting, may take `limit` each time.
+// Calls `done` once. `refused`: nothing listens there; otherwise something does, or it is not
+// known. Finding the address, and connecting, may take `limit` each time.
 void ProbePort(boost::asio::io_context& context, const HostPort& where,
                std::chrono::milliseconds limit, std::function<void(bool refused)> done);
 
