@@ -1,5 +1,3 @@
-// NicMover: its life, the doorbell, and what becomes of operations. See nic_mover.h;
-// nic_mover_operations.cc has what there is to be done, and how the NIC is told of it.
 #include "daemon/triggered/nic_mover.h"
 
 #include <algorithm>
@@ -9,8 +7,17 @@
 
 namespace ferry::daemon {
 
+using transport::DeferredTrigger;
 using transport::NicCounter;
 using Place = DeferredPool::Place;
+
+namespace {
+
+// In a context, beside the pair's number.
+constexpr uint64_t kPosted = 1U << 2;  // by this class, in the NIC's place
+constexpr uint32_t kKindShift = 3;
+
+}  // namespace
 
 NicMover::NicMover(Pair& pair, PairKeeper& keeper, DeferredNic& nic, transport::PeerId peer,
                    DeferredPool::Job job, uint32_t weight)
@@ -19,108 +26,22 @@ NicMover::NicMover(Pair& pair, PairKeeper& keeper, DeferredNic& nic, transport::
       nic_(nic),
       peer_(peer),
       peer_on_nic_(nic.whole.PeerOn(peer, nic.index)),
-      job_(job) {
+      job_(job),
+      resources_(pair, nic, [this](ErrorCode code) { OnSettled(code); }) {
   nic_.Join(job_, weight, bytes());
-  shm::CounterLayout* const done = &pair.layout->done;
-  Pin(&done_word_, {.base = reinterpret_cast<std::byte*>(done),
-                    .bytes = sizeof(*done),
-                    .access = transport::Access::kRemoteWrite,
-                    .memory = pair.plan.end.region});
+  resources_.Begin();
 }
 
 NicMover::~NicMover() { Close(); }
 
-// ---- Pinning: the done word, the message of a send, then what the other end writes to -----------
-
-// For this NIC, which may be one of several.
-void NicMover::Pin(progress::PinnedMemory* memory, progress::PinRequest request) {
-  request.nic = &nic_.transport;
-  request.on_end = [this, memory] { OnPinned(*memory); };
-  *memory = progress::PinnedMemory(nic_.registrar, std::move(request));
-}
-
-void NicMover::PinTarget() {
-  const bool is_word = pair_->is_send() || bytes() == 0;
-  progress::PinRequest request;
-  request.bytes = is_word ? sizeof(*word_) : bytes();
-  request.base = is_word ? reinterpret_cast<std::byte*>(word_.get()) : pair_->message();
-  if (is_word) {
-    request.memory = word_;
-  } else {
-    request.memory = pair_->memory();
-  }
-  request.pin = [&deferred = nic_.deferred, base = request.base, size_bytes = request.bytes,
-                 counter = pair_->is_send() ? *trigger_ : *moved_,
-                 device = is_word ? std::nullopt : pair_->device()] {
-    return deferred.PrepareTarget(base, size_bytes, counter, device);
-  };
-  Pin(&target_, std::move(request));
-}
-
-void NicMover::OnPinned(const progress::PinnedMemory& memory) {
-  if (pair_ == nullptr || pair_->error != ErrorCode::kOk) {
-    return;  // TryEnd goes on
-  }
-  ErrorCode code = memory.code();
-  if (code == ErrorCode::kOk && &memory == &done_word_ && pair_->is_send() && bytes() > 0) {
-    return Pin(&message_, {.base = pair_->message(),
-                           .bytes = bytes(),
-                           .access = transport::Access::kLocal,
-                           .memory = pair_->memory(),
-                           .device = pair_->device()});
-  }
-  if (code == ErrorCode::kOk && &memory != &target_) {
-    code = OpenCounters();
-    if (code == ErrorCode::kOk && has_target()) {
-      return PinTarget();
-    }
-  }
+void NicMover::OnSettled(ErrorCode code) {
   if (code != ErrorCode::kOk) {
     return keeper_.OnNicRefused(*pair_);
   }
   is_open_ = true;
   OfferPage();
   keeper_.Watch(*pair_);
-  NicPlace place;
-  if (has_target()) {
-    place = {target_.region().remote_base, target_.region().key};
-  }
-  keeper_.OnNicOpen(*pair_, place);
-}
-
-ErrorCode NicMover::OpenCounters() {
-  if (nic_.deferred.max_write_bytes() < std::min(bytes(), kNicChunkBytes)) {
-    return ErrorCode::kUnsupported;
-  }
-  const bool clears = !pair_->is_send() && !pair_->is_ready();
-  const bool triggers = !pair_->is_ready() || (pair_->is_send() && nic_.gives_pages());
-  for (auto* counter :
-       {&moved_, &stored_, clears ? &cleared_ : nullptr, triggers ? &trigger_ : nullptr}) {
-    if (counter == nullptr) {
-      continue;
-    }
-    if (const Status status = OpenCounter(counter); !status.ok()) {
-      return status.code();
-    }
-  }
-  return ErrorCode::kOk;
-}
-
-Status NicMover::OpenCounter(std::optional<NicCounter>* counter) {
-  StatusOr<NicCounter> opened = nic_.deferred.OpenCounter();
-  FERRY_RETURN_IF_ERROR(opened.status());
-  *counter = *opened;
-  return Status();
-}
-
-// A ready send's, of its own.
-Status NicMover::OpenTrigger() {
-  FERRY_RETURN_IF_ERROR(OpenCounter(&trigger_));
-  if (rung_ != 0) {
-    nic_.deferred.AddToCounter(*trigger_, rung_);
-    trigger_rung_ = rung_;
-  }
-  return Status();
+  keeper_.OnNicOpen(*pair_, resources_.TargetPlace());
 }
 
 void NicMover::Connect(NicPlace other) {
@@ -134,8 +55,8 @@ void NicMover::Connect(NicPlace other) {
 
 // Offers the page once the pair stays with the NIC for good.
 void NicMover::OfferPage() {
-  if (is_open_ && other_ && trigger_ && nic_.gives_pages()) {
-    page_.Offer(pair_->layout, nic_.deferred.Doorbell(*trigger_), nic_.NextPage(), nic_.index);
+  if (is_open_ && other_) {
+    resources_.OfferPage();
   }
 }
 
@@ -147,7 +68,7 @@ void NicMover::TakeStarts(uint64_t now_ns) {
   if (const ErrorCode code = starts.Refresh(is_idle()); code != ErrorCode::kOk) {
     return keeper_.OnBroken(*pair_, code);
   }
-  page_.Refresh();
+  resources_.page().Refresh();
   if (starts.announced() > wanted_) {
     if (has_starts()) {
       Share();
@@ -181,26 +102,242 @@ void NicMover::Share() {
 // yet ring counts the starts by the shared doorbell, too; one that it does ring knows of all but
 // the start that a device has had made by a ring (Pairs::StartByRing).
 void NicMover::TakeRing() {
-  if (ring_waits_ <= rung_ || ring_waits_ > nic_.deferred.ReadCounter(*moved_) / parts() + 1) {
+  if (ring_waits_ <= rung_ ||
+      ring_waits_ > nic_.deferred.ReadCounter(resources_.moved()) / parts() + 1) {
     return;
   }
-  if (is_regular_send() && !page_.Counts(ring_waits_)) {  // kBegin adds its shared starts
+  if (is_regular_send() &&
+      !resources_.page().Counts(ring_waits_)) {  // kBegin adds its shared starts
     uint64_t own = 0;
     for (uint64_t round = rung_ + 1; round <= ring_waits_; ++round) {
       own += IsShared(round) ? 0 : 1;
     }
     if (own != 0) {
-      nic_.deferred.AddToCounter(*trigger_, own);
+      nic_.deferred.AddToCounter(*resources_.trigger(), own);
     }
     trigger_rung_ = ring_waits_;
-  } else if (trigger_ && (!IsShared(ring_waits_) || nic_.gives_pages())) {
-    if (page_.Counts(ring_waits_)) {
+  } else if (resources_.trigger() && (!IsShared(ring_waits_) || nic_.gives_pages())) {
+    if (resources_.page().Counts(ring_waits_)) {
       trigger_rung_ = ring_waits_ - 1;
     }
-    nic_.deferred.AddToCounter(*trigger_, ring_waits_ - trigger_rung_);
+    nic_.deferred.AddToCounter(*resources_.trigger(), ring_waits_ - trigger_rung_);
     trigger_rung_ = ring_waits_;
   }
   rung_ = ring_waits_;
+}
+
+// ---- Which operations there are -----------------------------------------------------------------
+
+uint32_t NicMover::parts() const {
+  return static_cast<uint32_t>(
+      std::max<uint64_t>(1, (bytes() + kNicChunkBytes - 1) / kNicChunkBytes));
+}
+
+NicMover::Chunk NicMover::ChunkAt(uint32_t index) const {
+  const uint64_t offset = index * kNicChunkBytes;
+  return {pair_->message() + offset, offset, std::min(bytes() - offset, kNicChunkBytes)};
+}
+
+uint64_t NicMover::ContextOf(const Operation& operation) const {
+  return transport::kDirectContext | PairContextOf(pair_->number()) |
+         static_cast<uint64_t>(operation.kind) << kKindShift |
+         (operation.place == Place::kSoftware ? kPosted : 0);
+}
+
+StatusOr<DeferredTrigger> NicMover::TriggerOf(const Operation& operation) {
+  if (operation.kind == Kind::kStore || operation.kind == Kind::kFollow) {
+    return DeferredTrigger{resources_.moved(), operation.round * parts()};
+  }
+  if (operation.is_shared) {
+    StatusOr<NicCounter> counter = shared_->Counter();
+    FERRY_RETURN_IF_ERROR(counter.status());
+    return DeferredTrigger{*counter, operation.round - doorbell_.base};
+  }
+  if (!resources_.trigger()) {
+    FERRY_RETURN_IF_ERROR(OpenTrigger());
+  }
+  return DeferredTrigger{*resources_.trigger(), operation.round * addends()};
+}
+
+// A ready send's, of its own.
+Status NicMover::OpenTrigger() {
+  FERRY_RETURN_IF_ERROR(resources_.OpenTrigger());
+  if (rung_ != 0) {
+    nic_.deferred.AddToCounter(*resources_.trigger(), rung_);
+    trigger_rung_ = rung_;
+  }
+  return Status();
+}
+
+StatusOr<NicCounter> NicMover::DoneCounterOf(Kind kind) {
+  switch (kind) {
+    case Kind::kMove:
+      return resources_.moved();
+    case Kind::kClear:
+      return resources_.cleared();
+    case Kind::kStore:
+    case Kind::kFollow:
+      return resources_.stored();
+    case Kind::kBegin:
+      return resources_.Begun();
+  }
+  return Status(ErrorCode::kInternal, "no such operation");
+}
+
+bool NicMover::IsReached(const Operation& operation) {
+  if (IsFiredByStarts(operation.kind) && !resources_.page().Counts(operation.round)) {
+    return rung_ >= operation.round;
+  }
+  const StatusOr<DeferredTrigger> trigger = TriggerOf(operation);
+  return trigger.ok() && nic_.deferred.ReadCounter(trigger->counter) >= trigger->threshold;
+}
+
+// ---- Arming -------------------------------------------------------------------------------------
+
+void NicMover::Want(uint64_t round) {
+  wanted_ = std::max(wanted_, round);
+  ArmWanted();
+}
+
+void NicMover::ArmWanted() {
+  while (is_open_ && other_ && !is_closed_ && armed_ < wanted_ &&
+         armed_ - rounds_done_ < kRoundsAhead) {
+    // A NIC keeps the order of what waits for one counter only.
+    if (armed_ > rounds_done_ && IsShared(armed_ + 1) != IsShared(armed_)) {
+      break;
+    }
+    const uint64_t round = ++armed_;
+    if (pair_->is_send()) {
+      if (is_regular_send() && IsShared(round)) {
+        Arm(Kind::kBegin, round);
+      }
+      for (uint32_t chunk = 0; chunk < parts(); ++chunk) {
+        Arm(Kind::kMove, round, chunk);
+      }
+    } else if (!pair_->is_ready()) {
+      Arm(Kind::kClear, round);
+    }
+    Arm(Kind::kStore, round);
+    for (Pair* const follower : pair_->followers) {
+      if (NicMover* const next = NextOf(follower);
+          next != nullptr && next->LeaveToNic(*pair_, round)) {
+        Arm(Kind::kFollow, round, 0, follower);
+      }
+    }
+  }
+}
+
+// The mover of a follower that has not gone, if this NIC's operations reach it. Null: it has none,
+// or another NIC's.
+NicMover* NicMover::NextOf(const Pair* follower) const {
+  if (std::ranges::find(pair_->followers, follower) == pair_->followers.end() ||
+      follower->error != ErrorCode::kOk || follower->mover == nullptr ||
+      !follower->mover->is_nic()) {
+    return nullptr;
+  }
+  auto* const mover = static_cast<NicMover*>(follower->mover.get());
+  return &mover->nic_ == &nic_ && mover->is_open_ && !mover->is_closed_ ? mover : nullptr;
+}
+
+// Returns true if the receive's mover is to add that round to this send's trigger. Then that mover
+// is asked for all later rounds, too; TakeFollowed adds the rounds that remain for this class.
+bool NicMover::LeaveToNic(const Pair& followed, uint64_t round) {
+  const auto found = std::ranges::find(pair_->follows, &followed);
+  if (found == pair_->follows.end()) {
+    return false;
+  }
+  followed_.resize(pair_->follows.size());
+  Followed& known = followed_[static_cast<size_t>(found - pair_->follows.begin())];
+  known.by_nic_from = std::min(known.by_nic_from, round);
+  return true;
+}
+
+// Adds what has come of the messages that it follows, and the NIC does not add.
+void NicMover::TakeFollowed() {
+  followed_.resize(pair_->follows.size());
+  for (size_t i = 0; i < followed_.size(); ++i) {
+    Followed& known = followed_[i];
+    const uint64_t come = std::min(pair_->follows[i]->rounds, known.by_nic_from - 1);
+    if (come > known.added) {
+      nic_.deferred.AddToCounter(*resources_.trigger(), come - known.added);
+      known.added = come;
+    }
+  }
+}
+
+void NicMover::Arm(Kind kind, uint64_t round, uint32_t chunk, Pair* follower) {
+  if (is_closed_) {
+    return;  // what was armed before has failed
+  }
+  Operation operation{.kind = kind,
+                      .chunk = chunk,
+                      .round = round,
+                      .is_shared = IsFiredByStarts(kind) && IsShared(round),
+                      .follower = follower};
+  operation.place = nic_.pool.Begin(job_);
+  ErrorCode code = ErrorCode::kOk;
+  if (operation.place == Place::kNic) {
+    code = ArmOnNic(operation);
+    if (code != ErrorCode::kOk) {
+      nic_.pool.Refused(job_);
+      operation.place = Place::kSoftware;
+    } else if (operation.is_shared) {
+      shared_->NoteArmed();
+    }
+  }
+  operations_.push_back(operation);
+  if (code != ErrorCode::kOk && code != ErrorCode::kWouldBlock &&
+      code != ErrorCode::kLimitExceeded) {
+    keeper_.OnBroken(*pair_, code);
+  }
+}
+
+ErrorCode NicMover::ArmOnNic(const Operation& operation) {
+  const Kind kind = operation.kind;
+  const StatusOr<DeferredTrigger> trigger = TriggerOf(operation);
+  const StatusOr<NicCounter> done = DoneCounterOf(kind);
+  if (!trigger.ok() || !done.ok()) {
+    return ErrorCode::kWouldBlock;  // no counter is left
+  }
+  if (kind == Kind::kMove && bytes() > 0) {
+    const Chunk chunk = ChunkAt(operation.chunk);
+    return nic_.deferred.ArmWrite({.trigger = *trigger,
+                                   .done = *done,
+                                   .peer = peer_on_nic_,
+                                   .local = chunk.local,
+                                   .region = resources_.message().region().handle,
+                                   .bytes = chunk.bytes,
+                                   .remote_address = other_->address + chunk.offset,
+                                   .key = other_->key,
+                                   .context = ContextOf(operation)});
+  }
+  const NicPlace to = PlaceOf(operation);
+  return nic_.deferred.ArmIncrement(
+      {.trigger = *trigger,
+       .done = *done,
+       .peer = kind == Kind::kMove || kind == Kind::kClear ? peer_on_nic_ : nic_.self,
+       .remote_address = to.address,
+       .key = to.key,
+       .context = ContextOf(operation)});
+}
+
+// Returns the place whose word an increment adds to.
+NicPlace NicMover::PlaceOf(const Operation& operation) const {
+  const auto place_of = [](const progress::PinnedMemory& memory) {
+    return NicPlace{memory.region().remote_base, memory.region().key};
+  };
+  switch (operation.kind) {
+    case Kind::kMove:
+    case Kind::kClear:
+      return *other_;
+    case Kind::kStore:
+      return place_of(resources_.done_word());
+    case Kind::kBegin:
+      return place_of(resources_.target());
+    case Kind::kFollow:
+      return place_of(NextOf(operation.follower)->resources_.target());
+  }
+  return {};
 }
 
 // ---- Running ------------------------------------------------------------------------------------
@@ -244,7 +381,7 @@ uint32_t NicMover::Poll(uint64_t now_ns) {
     }
     if (operation.due_ns == 0) {
       operation.due_ns = std::max<uint64_t>(now_ns, 1);
-      if (page_.Counts(operation.round)) {
+      if (resources_.page().Counts(operation.round)) {
         nic_.deferred.ExpectEnds();  // this daemon has not rung
       }
     }
@@ -276,7 +413,7 @@ uint32_t NicMover::Perform(Operation* operation, uint64_t now_ns) {
       pair_->done.Add(1);
     } else if (NicMover* const next = kind == Kind::kBegin ? this : NextOf(operation->follower);
                next != nullptr) {
-      nic_.deferred.AddToCounter(*next->trigger_, 1);
+      nic_.deferred.AddToCounter(*next->resources_.trigger(), 1);
     }
     EndOperation(operation);
     return 1;
@@ -298,12 +435,12 @@ ErrorCode NicMover::PostWrite(const Operation& operation, uint64_t now_ns) {
                                    .region = nic_.scratch_region.handle,
                                    .remote_address = other_->address,
                                    .key = other_->key,
-                                   .bytes = sizeof(*word_),
+                                   .bytes = sizeof(nic_.scratch),
                                    .context = ContextOf(operation)};
   if (operation.kind == Kind::kMove && bytes() > 0) {
     const Chunk chunk = ChunkAt(operation.chunk);
     request.local = chunk.local;
-    request.region = message_.region().handle;
+    request.region = resources_.message().region().handle;
     request.remote_address += chunk.offset;
     request.bytes = chunk.bytes;
   }
@@ -339,7 +476,7 @@ void NicMover::OnEnd(uint64_t context, ErrorCode code) {
     return;  // it was closed meanwhile
   }
   if (code == ErrorCode::kOk && found->kind == Kind::kMove && found->place == Place::kSoftware) {
-    nic_.deferred.AddToCounter(*moved_, 1);  // as the NIC would
+    nic_.deferred.AddToCounter(resources_.moved(), 1);  // as the NIC would
   }
   const ErrorCode meaning = code == ErrorCode::kOk ? code : MeaningOf(*found, code);
   EndOperation(&*found);
@@ -373,7 +510,7 @@ void NicMover::OnFailed() {
   if (pair_->error == ErrorCode::kNodeUnreachable || pair_->error == ErrorCode::kTimeout) {
     nic_.whole.Doubt(peer_, nic_.index);
   }
-  if (!target_.is_pinning()) {
+  if (!resources_.is_pinning()) {
     Close();
   }
   keeper_.Watch(*pair_);
@@ -408,47 +545,25 @@ void NicMover::Close() {
   }
   operations_.clear();
   shared_.reset();
-  target_ = {};  // nothing of ours uses it: what others still write there fails
-  CloseTrigger();
-  for (const std::optional<NicCounter> counter : {begun_, moved_, cleared_, stored_}) {
-    if (counter) {
-      nic_.deferred.CloseCounter(*counter);
-    }
-  }
-  message_ = {};
-}
-
-// A counter to which the rank may still store keeps its place in the NIC, so that no other counter
-// gets it. Operations armed there may fire then: they read memory that ReleaseMemory does not let
-// go of before, and write to places whose keys are gone.
-void NicMover::CloseTrigger() {
-  if (!trigger_) {
-    return;
-  }
-  if (page_.TryTakeBack()) {
-    nic_.deferred.CloseCounter(*trigger_);
-  } else {
-    nic_.parked.Park({*trigger_, pair_->plan.end.region, pair_->layout, page_.id(), pair_->rank});
-  }
+  resources_.Close();
 }
 
 // While its target is being pinned, its counters stay: the registrar binds them. The done word goes
 // at once, whatever the NIC still holds of the message: an increment that fires late then hits
 // nothing.
 void NicMover::Leave() {
-  if (target_.is_pinning()) {
-    target_.Cancel();
+  if (resources_.is_pinning()) {
+    resources_.CancelPinning();
   } else {
     Close();
   }
-  done_word_ = {};
-  message_ = {};
+  resources_.Leave();
   nic_.Leave(job_, bytes());
   pair_ = nullptr;
 }
 
 bool NicMover::TryEnd() {
-  if (target_.is_pinning()) {
+  if (resources_.is_pinning()) {
     return false;
   }
   Close();

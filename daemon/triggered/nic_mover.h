@@ -26,11 +26,10 @@
 // turns, 2n is reached only when the n-th start and the n-th clear-to-send have both come. Ready
 // sends that start together have one trigger (SharedTrigger), else each its own.
 //
-// Setting up. The registrar pins the done word, the message of a send, and the *target*, to which
-// the other end's NIC writes: a receive's window, or the word that clears a send. Then the mover
-// tells the keeper, which tells the other daemon, and passes that one's answer to Connect; starts
-// that were made meanwhile are not lost. Where the NIC cannot move the messages (no counters left,
-// memory that it does not take), the mover tells the keeper so, before anything has moved.
+// Setting up. NicResources pins the memory and opens the counters. Then the mover tells the keeper,
+// which tells the other daemon, and passes that one's answer to Connect; starts that were made
+// meanwhile are not lost. Where the NIC cannot move the messages (no counters left, memory that it
+// does not take), the mover tells the keeper so, before anything has moved.
 //
 // Where the NIC's driver lets another process map the page of a counter, this class tells the rank
 // of the trigger's page (CounterPage): from the next start on its stream adds to the trigger
@@ -56,19 +55,14 @@
 #include <vector>
 
 #include "common/status.h"
-#include "daemon/triggered/counter_page.h"
 #include "daemon/triggered/deferred_nics.h"
+#include "daemon/triggered/nic_resources.h"
 #include "daemon/triggered/pair.h"
-#include "internode/registration/pinned_memory.h"
-#include "internode/registration/registrar.h"
 #include "transports/api/deferred_work.h"
 #include "transports/api/transport.h"
 
 namespace ferry::daemon {
 
-// The longest write: no transport cuts it (TransportOptions::fragment_bytes), so that both ends
-// count alike.
-inline constexpr uint64_t kNicChunkBytes = 4ULL << 20;
 inline constexpr uint32_t kRoundsAhead = 2;
 
 class NicMover final : public PairMover {
@@ -117,12 +111,7 @@ class NicMover final : public PairMover {
     uint64_t bytes = 0;
   };
 
-  void Pin(progress::PinnedMemory* memory, progress::PinRequest request);
-  void PinTarget();
-  void OnPinned(const progress::PinnedMemory& memory);
-  bool has_target() const { return !pair_->is_send() || !pair_->is_ready(); }
-  ErrorCode OpenCounters();
-  Status OpenCounter(std::optional<transport::NicCounter>* counter);
+  void OnSettled(ErrorCode code);
   Status OpenTrigger();
 
   uint64_t bytes() const { return pair_->plan.size_bytes; }
@@ -157,7 +146,8 @@ class NicMover final : public PairMover {
   ErrorCode ArmOnNic(const Operation& operation);
   NicPlace PlaceOf(const Operation& operation) const;
   bool is_active() const {
-    return ring_waits_ > rounds_done_ || (page_.Counts(armed_) && armed_ > rounds_done_);
+    return ring_waits_ > rounds_done_ ||
+           (resources_.page().Counts(armed_) && armed_ > rounds_done_);
   }
   // Returns true if no wanted round is under way.
   bool is_idle() const { return wanted_ <= rounds_done_; }
@@ -170,7 +160,6 @@ class NicMover final : public PairMover {
   void HoldFailure(uint64_t now_ns);
   void SetDeadline();
   void Close();
-  void CloseTrigger();
 
   Pair* pair_;  // null: it has left
   PairKeeper& keeper_;
@@ -179,26 +168,13 @@ class NicMover final : public PairMover {
   const transport::PeerId peer_on_nic_;  // the same one
   const DeferredPool::Job job_;
 
-  // Setting up.
-  progress::PinnedMemory done_word_;
-  progress::PinnedMemory message_;  // of a send
-  progress::PinnedMemory target_;
-  const std::shared_ptr<uint64_t> word_ = std::make_shared<uint64_t>();  // for what has no bytes
+  NicResources resources_;
   std::optional<NicPlace> other_;
   bool is_open_ = false;  // the keeper was told
   bool is_closed_ = false;
 
-  // A send's: reached by starts and clear-to-sends; of a ready one, once a round needs it, or from
-  // the beginning where the rank may be told of its page. A receive's: by starts; it clears.
-  std::optional<transport::NicCounter> trigger_;
-  CounterPage page_;                              // of trigger_
-  std::optional<transport::NicCounter> moved_;    // a send's chunks sent, a receive's arrived
-  std::optional<transport::NicCounter> cleared_;  // a receive's clear-to-sends sent
-  std::optional<transport::NicCounter> stored_;   // additions to the done word by the NIC, and to
-                                                  // the triggers of followers
-  std::optional<transport::NicCounter> begun_;    // a regular send's starts by a shared doorbell
-  std::shared_ptr<SharedTrigger> shared_;         // of the doorbell that its starts share
-  SharedDoorbell doorbell_;                       // of shared_
+  std::shared_ptr<SharedTrigger> shared_;  // of the doorbell that its starts share
+  SharedDoorbell doorbell_;                // of shared_
 
   // How far the trigger of a regular send has counted the messages of a receive that it follows.
   struct Followed {
@@ -210,7 +186,7 @@ class NicMover final : public PairMover {
   uint64_t wanted_ = 0;
   uint64_t armed_ = 0;
   uint64_t rung_ = 0;
-  uint64_t trigger_rung_ = 0;   // of rung_, what trigger_ knows
+  uint64_t trigger_rung_ = 0;   // of rung_, those that the trigger counts
   uint64_t ring_waits_ = 0;     // the last start made; > rung_: too early, as far as counters say
   uint64_t ring_waits_ns_ = 0;  // since then
   uint64_t rounds_done_ = 0;
