@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include "engine/descriptor_check.h"
+#include "engine/rendezvous/receiver_side.h"
 #include "engine/request_end.h"
 #include "shm/atomic.h"
 
@@ -27,55 +27,40 @@ constexpr uint32_t kFairBudget = kDrainBudget / 4;
 
 RankEngine::RankEngine(const SessionView& view, const PeerTable& peers,
                        const EngineOptions& options, Runner runner)
-    : view_(view),
-      peers_(peers),
-      options_(options),
-      runner_(runner),
-      journal_(&view.layout->journal, view.base(), view.size_bytes, view.inbox.base(),
-               view.inbox.size_bytes),
-      match_(view.match(), &journal_),
-      statistics_(view.layout->counters),
-      wake_(view.inbox.wake()),
+    : EngineState(view, peers),
+      EngineContext(view, peers, options, runner, *this),
       served_lanes_(shm::LaneCount(view.inbox.local_size) - (runner == Runner::kWorker ? 1 : 0)),
-      closed_paths_(runner == Runner::kWorker ? 3 : 1) {
-  const uint32_t own_lane = peers.by_rank[view.rank].local_index;
-  for (uint32_t rank : peers.rank_of_local) {
-    const Peer& peer = peers.by_rank[rank];
-    producers_.emplace_back(peer.is_mapped() ? peer.inbox.lane(own_lane) : nullptr);
-  }
-  producers_.emplace_back(&view.layout->to_daemon);
-  producers_.emplace_back(&view.layout->to_link);
-  for (uint32_t lane = 0; lane < shm::LaneCount(view.inbox.local_size); ++lane) {
-    consumers_.emplace_back(view.inbox.lane(lane));
-  }
-  deaths_.resize(view.job_size, ErrorCode::kOk);
-}
+      sends_(*this, {*this, paths_, ends_, receiver_first_}),
+      receives_(*this, {*this, paths_, ends_, receiver_first_, rndv_gets_}),
+      receiver_first_(*this, *this, sends_, receives_),
+      rndv_gets_(*this),
+      paths_(*this, *this, receives_),
+      ends_(*this, {*this, paths_, sends_, receives_, receiver_first_}) {}
 
-// ---- Progress --------------------------------------------------------------------------------
+// ---- Progress -----------------------------------------------------------------------------------
 
 uint32_t RankEngine::Progress(Effects& effects) {
   uint32_t handled = DrainActive(effects);
   if (view_.layout->credits_owed != 0) {
-    ReturnCredits(effects);
+    paths_.ReturnCredits(effects);
   }
   if ((view_.layout->control_first | view_.layout->link_control_first) != 0) {
-    FlushControls(effects);
+    rndv_gets_.FlushControls(effects);
   }
   if (view_.layout->queued_sends != 0) {
-    FlushQueues(effects);
+    sends_.FlushQueues(effects);
   }
   if (view_.layout->withdrawals != 0) [[unlikely]] {
-    FlushWithdrawals(effects);
+    receiver_first_.FlushWithdrawals(effects);
   }
   if (view_.layout->link_duties != 0) [[unlikely]] {
-    DoLinkDuties(effects);
+    paths_.DoLinkDuties(effects);
   }
-  // Pairs with the daemon's bump: the dead words are visible once the epoch is.
-  if (shm::LoadAcquire(wake_.layout()->death_epoch) != deaths_seen_) [[unlikely]] {
-    ApplyDeaths(effects);
+  if (ends_.HasNews()) [[unlikely]] {
+    ends_.ApplyDeaths(effects);
     ++handled;
   }
-  if (alarmed_ || journal_.spoilt()) [[unlikely]] {
+  if (is_alarmed_ || journal_.spoilt()) [[unlikely]] {
     RaiseAlarms(effects);
   }
   if (handled >= kDrainBudget) {
@@ -97,7 +82,7 @@ bool RankEngine::HasWork(const LaneSet& forgotten) {
   for (uint32_t word = 0; word < LaneWords(); ++word) {
     lanes.AddWord(word, wake_.Activity(word));
   }
-  bool found = shm::LoadAcquire(wake_.layout()->death_epoch) != shm::LoadRelaxed(deaths_seen_);
+  bool found = ends_.HasNews();
   bool restored = false;
   lanes.ForEach([&](uint32_t lane) {
     if (lane < consumers_.size() && consumers_[lane].Peek() != nullptr) {
@@ -116,7 +101,7 @@ bool RankEngine::HasWork(const LaneSet& forgotten) {
 }
 
 bool RankEngine::HasArrivals() const {
-  return shm::LoadAcquire(wake_.layout()->death_epoch) != shm::LoadRelaxed(deaths_seen_) ||
+  return ends_.HasNews() ||
          std::any_of(consumers_.begin(), consumers_.end(),
                      [](const shm::LaneConsumer& lane) { return lane.Peek() != nullptr; });
 }
@@ -135,14 +120,46 @@ ErrorCode RankEngine::RecoverFromDeadHolder() {
     PoisonCorrupt({shm::FaultKind::kJournal, 0, 0});
     return ErrorCode::kCorrupt;
   }
-  FinishPush();
-  RepublishTransfers();
+  sends_.FinishPush();
+  receives_.RepublishTransfers();
   // A dead rank may have taken activity bits without looking at what they named.
   for (uint32_t lane = 0; lane < consumers_.size(); ++lane) {
     wake_.RestoreActivity(lane);
   }
   return ErrorCode::kOk;
 }
+
+bool RankEngine::Cancel(uint32_t request, Effects& effects) {
+  RequestLayout& slot = *view_.request(request);
+  switch (static_cast<RequestState>(shm::LoadRelaxed(slot.state))) {
+    case RequestState::kPosted:
+      if (ReceiveByRtr receive(static_cast<shm::RtrState>(slot.rtr));
+          receive.state() != shm::RtrState::kQuiet) {
+        if (receive.state() == shm::RtrState::kOut) {
+          receiver_first_.Withdraw(request, effects);
+          journal_.Commit();
+        }
+        return true;
+      }
+      if (!receives_.Unpost(slot)) {
+        return false;
+      }
+      break;
+    case RequestState::kQueued:
+      sends_.Unqueue(request);
+      break;
+    case RequestState::kTransferring:
+      return sends_.CancelAnnounced(slot, request, effects);
+    case RequestState::kRemoteWait:
+      return sends_.Retract(request, effects);
+    default:
+      return false;
+  }
+  Complete(slot, ErrorCode::kCancelled);
+  return true;
+}
+
+// ---- Lanes --------------------------------------------------------------------------------------
 
 uint32_t RankEngine::DrainActive(Effects& effects) {
   // The lane that spoke last is asked first. Every few times all the others are asked before it,
@@ -207,8 +224,8 @@ void RankEngine::NoticeRoom(uint32_t lane, Effects& effects) {
     return;
   }
   shm::LaneLayout* layout = view_.inbox.lane(lane);
-  // Pairs with RankEngine::Push: the producer stores `waiting`, then looks at the head again. It is
-  // full for a whole lap, so at least one of the notices of that lap sees the word.
+  // Pairs with SendEngine::PushLocal: the producer stores `waiting`, then looks at the head again.
+  // It is full for a whole lap, so at least one of the notices of that lap sees the word.
   if (shm::Load(layout->producer.waiting, std::memory_order_seq_cst) != 0) {
     shm::StoreRelaxed(layout->producer.waiting, 0);
     if (!IsRemote(lane)) {
@@ -270,8 +287,8 @@ bool RankEngine::Handle(const Arrival& arrival, Effects& effects) {
     CloseLane(arrival.lane);  // what lies there stays, for the daemon to see
     return false;
   }
-  if (arrival.lane == LaneOf(Core::kLink) && IsOfEarlierLink(arrival)) [[unlikely]] {
-    Drop(arrival);
+  if (arrival.lane == LaneOf(Core::kLink) && paths_.IsOfEarlierLink(arrival)) [[unlikely]] {
+    paths_.Drop(arrival);
     return true;
   }
   switch (static_cast<DescriptorKind>(arrival.descriptor.kind)) {
@@ -280,27 +297,27 @@ bool RankEngine::Handle(const Arrival& arrival, Effects& effects) {
       HandleResult(arrival, effects);
       return true;
     case DescriptorKind::kCredit:
-      TakeCredit(arrival, effects);
+      paths_.TakeCredit(arrival, effects);
       return true;
     case DescriptorKind::kRtr:
     case DescriptorKind::kWithdraw:
-      TakeRtr(arrival);
+      sends_.TakeRtr(arrival);
       return true;
     case DescriptorKind::kWithdrawn:
-      HandleWithdrawn(arrival, effects);
+      receiver_first_.HandleWithdrawn(arrival, effects);
       return true;
     case DescriptorKind::kPut:
-      return HandlePut(arrival);
+      return receiver_first_.HandlePut(arrival);
     case DescriptorKind::kRetract:
-      return HandleRetract(arrival, effects);
+      return receives_.HandleRetract(arrival, effects);
     case DescriptorKind::kLeft:
-      HandleLeft(arrival);
+      ends_.HandleLeft(arrival);
       return true;
     case DescriptorKind::kSwitch:
-      HandleSwitch(arrival);
+      paths_.HandleSwitch(arrival);
       return true;
     default:
-      return HandleMessage(arrival, effects);
+      return receives_.HandleMessage(arrival, effects);
   }
 }
 
@@ -309,7 +326,7 @@ void RankEngine::CloseLane(uint32_t lane) {
   consumers_[lane] = shm::LaneConsumer(&silent_lane);
   if (!IsRemote(lane)) {
     accused_.Add(lane);
-    alarmed_ = true;
+    is_alarmed_ = true;
   }
 }
 
@@ -336,7 +353,7 @@ void RankEngine::RaiseAlarms(Effects& effects) {
     PoisonCorrupt({shm::FaultKind::kStore, 0, 0});
   }
   Accuse(effects);
-  alarmed_ = !accused_.empty();
+  is_alarmed_ = !accused_.empty();
   effects.to_daemon = true;
 }
 
@@ -354,51 +371,8 @@ void RankEngine::Consume(const Arrival& arrival, bool matched) {
   uint64_t* const taken = &view_.layout->rtrs[arrival.source].taken;
   journal_.Set(taken, *taken + 1);
   const Descriptor& d = arrival.descriptor;
-  Owe(arrival.source, 1, matched ? PushedBytes(d.kind, d.flags, d.size_bytes) : 0);
-}
-
-bool RankEngine::HandleMessage(const Arrival& arrival, Effects& effects) {
-  const Descriptor& d = arrival.descriptor;
-  const shm::Envelope envelope{d.context, static_cast<int32_t>(arrival.source), d.tag};
-  const uint32_t posted = match_.FindPosted(envelope);
-  if ((posted != 0 || MatchesDirect(envelope)) && !IsToBeHad(arrival.source, d.kind, d.payload))
-      [[unlikely]] {
-    Consume(arrival);  // its sender has cancelled it
-    journal_.Commit();
-  } else if (posted != 0) {
-    const uint32_t request = shm::LoadRelaxed(match_.Entry(posted).request);
-    if (!IsRequest(request)) {
-      PoisonCorrupt({shm::FaultKind::kMatchRequest, posted, request});
-      return false;
-    }
-    match_.Remove(posted);
-    if (match_.corrupt() != ErrorCode::kOk) [[unlikely]] {
-      PoisonCorrupt(match_.fault());
-      return false;
-    }
-    Consume(arrival, /*matched=*/true);
-    Match(request, arrival, effects);
-    effects.self = true;
-  } else if (MatchesDirect(envelope)) {
-    Consume(arrival, /*matched=*/true);
-    Match(std::exchange(direct_, 0), arrival, effects);
-  } else {
-    Descriptor known = d;
-    known.source = arrival.source;  // a local peer's word for it does not count
-    if (match_.AddUnexpected(known, arrival.lane) == 0) {
-      if (match_.corrupt() != ErrorCode::kOk) {
-        PoisonCorrupt(match_.fault());
-      } else {
-        Poison(ErrorCode::kLimitExceeded);
-      }
-      return false;
-    }
-    statistics_.Add(shm::Statistic::kUnexpectedMessages);
-    Consume(arrival);
-    journal_.Commit();
-    effects.self = true;  // somebody may be probing
-  }
-  return true;
+  paths_.Owe(arrival.source, 1,
+             matched ? PeerPaths::PushedBytes(d.kind, d.flags, d.size_bytes) : 0);
 }
 
 void RankEngine::HandleResult(const Arrival& arrival, Effects& effects) {
@@ -413,9 +387,9 @@ void RankEngine::HandleResult(const Arrival& arrival, Effects& effects) {
       auto error = static_cast<ErrorCode>(result.error);
       const bool is_lost = error == ErrorCode::kLinkDown && arrival.lane == LaneOf(Core::kLink);
       if (is_lost) [[unlikely]] {
-        error = CauseOfLoss(slot);
+        error = ends_.CauseOfLoss(slot);
       }
-      AbandonTransfer(result.request);
+      ends_.AbandonTransfer(result.request);
       if (slot.rtr != static_cast<uint32_t>(shm::RtrState::kQuiet)) {
         journal_.Set(&slot.rtr, static_cast<uint32_t>(shm::RtrState::kQuiet));
       }
@@ -427,7 +401,7 @@ void RankEngine::HandleResult(const Arrival& arrival, Effects& effects) {
       }
       if (error == ErrorCode::kOk &&
           arrival.descriptor.kind == static_cast<uint8_t>(DescriptorKind::kRndvGetDone)) {
-        statistics_.AddMessage(PathOf(slot, arrival),
+        statistics_.AddMessage(receives_.PathOf(slot, arrival),
                                std::min(slot.message_bytes, slot.size_bytes));
       }
     }
@@ -443,32 +417,10 @@ void RankEngine::EndWith(RequestLayout& slot, ErrorCode error) {
     if (error == ErrorCode::kLinkDown &&
         slot.kind == static_cast<uint32_t>(shm::RequestKind::kReceive) &&
         (slot.flags & kRequestUnwatched) == 0) {
-      (void)MustHearOfCut(slot.status_source);  // it hears by this
+      (void)ends_.MustHearOfCut(slot.status_source);  // it hears by this
     }
   }
   journal_.Set(&slot.state, static_cast<uint32_t>(RequestState::kComplete));
-}
-
-// Ends the request, in one transaction with whatever is open.
-void RankEngine::Complete(RequestLayout& slot, ErrorCode error) {
-  shm::StoreRelaxed(slot.error, static_cast<int32_t>(error));
-  // Pairs with the rank's test and wait: publishes the status words.
-  journal_.Set(&slot.state, static_cast<uint32_t>(RequestState::kComplete));
-  journal_.Commit();
-}
-
-void RankEngine::Poison(ErrorCode error) {
-  journal_.Abandon();
-  wake_.Poison(error);
-}
-
-// The daemon ends the session with what the note says.
-void RankEngine::PoisonCorrupt(const shm::Fault& fault) {
-  shm::NoteFault(&view_.layout->fault, fault);
-  // Pairs with the daemon's look: publishes the note.
-  shm::StoreRelease(view_.layout->daemon_wake.poison, static_cast<int32_t>(ErrorCode::kCorrupt));
-  alarmed_ = true;
-  Poison(ErrorCode::kCorrupt);
 }
 
 }  // namespace ferry::engine

@@ -1,7 +1,7 @@
 // The progress lease of a rank (shm/layout/lease_layout.h): its holder may drain its lanes and
 // match.
 //
-// Held for one step of the engine (engine/rank_engine.h: kDrainBudget) and never across a copy, a
+// Held for one step of the engine (engine/engine_options.h: kDrainBudget) and never across a copy, a
 // system call or a callback. A thread that finds it taken sets WANTED, yields a few times, then
 // sleeps on the word; the holder hands over when it releases. Crash rule: only after the control
 // plane knows that a holder is dead may BreakDead take the lease from it; the taker then calls

@@ -9,7 +9,7 @@
 
 #include "client/direct/direct_api.h"
 #include "common/status.h"
-#include "engine/rank_engine.h"
+#include "engine/engine_options.h"
 #include "transports/api/transport.h"
 
 namespace ferry::client {

@@ -133,11 +133,11 @@ void LinkKeeper::TakeLost(engine::Effects& effects) {
     SetLinks(links() - 1);
     // Of the two ranks one hears first that the link is over, and closes it. Not before this one
     // has said that its direction is back.
-    end.is_closed = !end.is_used && progress_.engine().IsLinkFree(peer);
+    end.is_closed = !end.is_used && progress_.paths().IsLinkFree(peer);
     // Operations that took it, and that the engine does not know, have ended already: they wait for
     // what the daemon says. It parts the two in any case if the direction is not back.
-    progress_.engine().FailLink(peer, effects, end.is_used && !WasCut(peer, end));
-    if (progress_.engine().PathTo(peer) == shm::PeerPath::kBroken) {
+    progress_.paths().FailLink(peer, effects, end.is_used && !WasCut(peer, end));
+    if (progress_.paths().PathTo(peer) == shm::PeerPath::kBroken) {
       shm::Statistics(progress_.view().layout->counters).Add(shm::Statistic::kLinkErrors);
     }
     if (!end.is_ending && !end.is_closed) {
@@ -260,7 +260,7 @@ bool LinkKeeper::MustStay() const {
 
 uint64_t LinkKeeper::NextTurnNs(uint64_t now_ns) const {
   const uint64_t next_ns = links_->NextTurnNs(now_ns);
-  return progress_.engine().AwaitsLink() ? std::min(next_ns, now_ns + kAwaitLinkNs) : next_ns;
+  return progress_.paths().AwaitsLink() ? std::min(next_ns, now_ns + kAwaitLinkNs) : next_ns;
 }
 
 }  // namespace ferry::client

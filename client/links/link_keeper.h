@@ -9,7 +9,7 @@
 // that swallows connections, or a peer that does not answer, costs the link and no message. The
 // rank that hears of the other one's address last, with kUse, makes the connection.
 //
-// The engine knows which direction takes which path (RankEngine::UseLink). Operations under way by
+// The engine knows which direction takes which path (PeerPaths::UseLink). Operations under way by
 // a link end before the engine hears of the link's end: so a request never ends while the core
 // still reaches its memory. For that each turn first looks for peers that are gone.
 //
@@ -80,7 +80,7 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
   }
   // Arms the link thread at once, without a pause: for a thread that is about to sleep.
   void CallThread() {
-    const bool sees_all = thread_.is_watching() && !HasWork() && !progress_.engine().AwaitsLink();
+    const bool sees_all = thread_.is_watching() && !HasWork() && !progress_.paths().AwaitsLink();
     if (NeedsTurns() && !sees_all) {
       thread_.Call();
     }
@@ -108,7 +108,7 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
     bool had_route = false;     // the core has had it
     bool calls = false;         // this rank makes the connection
     bool was_used = false;      // ever
-    uint32_t cuts = 0;          // RankEngine::CutsApplied when it was first
+    uint32_t cuts = 0;          // PeerPaths::CutsApplied when it was first
     bool is_refused = false;    // this rank does not use it
     bool is_used = false;       // the daemon has allowed it, and has not been told of its return
     bool is_returning = false;  // the direction goes back
@@ -185,7 +185,7 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
   // Returns true if the rank has been told of a cut from the peer since it used the link: then no
   // request of it waits for the news that the link is lost.
   bool WasCut(uint32_t peer, const End& end) const {
-    return end.was_used && progress_.engine().CutsApplied(peer) != end.cuts;
+    return end.was_used && progress_.paths().CutsApplied(peer) != end.cuts;
   }
   uint64_t TrafficTo(uint32_t peer) const;
 

@@ -203,7 +203,7 @@ void LinkKeeper::Leave(uint32_t peer, End* end, engine::Effects& effects) {
   if (end->is_used && !std::exchange(end->is_returning, true)) {
     end->due_ns = 0;
     end->pause_ns = kFirstPauseNs;
-    progress_.engine().LeaveLink(peer, effects);
+    progress_.paths().LeaveLink(peer, effects);
   }
 }
 
@@ -225,16 +225,16 @@ void LinkKeeper::EndLink(const LinkOrder& order, engine::Effects& effects) {
   const bool was_taken = MayWant(order.peer, end);
   Disconnect(order.peer, &end, code);
   Settle(effects);
-  progress_.engine().FailLink(order.peer, effects, was_taken && !WasCut(order.peer, end));
-  progress_.engine().RefuseLink(order.peer);  // should it have asked
-  const bool was_used = progress_.engine().PathTo(order.peer) == PeerPath::kBroken;
+  progress_.paths().FailLink(order.peer, effects, was_taken && !WasCut(order.peer, end));
+  progress_.paths().RefuseLink(order.peer);  // should it have asked
+  const bool was_used = progress_.paths().PathTo(order.peer) == PeerPath::kBroken;
   Say(LinkEvent::kEnded, order.peer, order.link, was_used ? attach::kLinkWasUsed : 0);
   end.link = 0;
 }
 
 // The daemon grants no link to that peer.
 void LinkKeeper::Forget(const LinkOrder& order) {
-  progress_.engine().RefuseLink(order.peer);
+  progress_.paths().RefuseLink(order.peer);
   if (const auto found = ends_.find(order.peer);
       found != ends_.end() && found->second.link == order.link) {
     Disconnect(order.peer, &found->second, ErrorCode::kLinkDown);
@@ -348,11 +348,11 @@ ErrorCode LinkKeeper::ConnectionTo(uint32_t peer, const End& end, std::string* w
 
 // Messages to the peer take the link from now on.
 Status LinkKeeper::TakePath(uint32_t peer, End* end, uint64_t now_ns, engine::Effects& effects) {
-  if (const ErrorCode error = progress_.engine().UseLink(peer, effects); error != ErrorCode::kOk) {
+  if (const ErrorCode error = progress_.paths().UseLink(peer, effects); error != ErrorCode::kOk) {
     return {error, "nothing passes between the two ranks"};
   }
   end->is_used = end->was_used = true;
-  end->cuts = progress_.engine().CutsApplied(peer);
+  end->cuts = progress_.paths().CutsApplied(peer);
   end->is_returning = false;
   end->traffic = TrafficTo(peer);
   end->active_ns = now_ns;
@@ -394,7 +394,7 @@ uint64_t LinkKeeper::Later(End* end, uint64_t now_ns) {
 
 // Looks after one end, which is over if it has no number afterwards.
 uint64_t LinkKeeper::LookAfter(uint32_t peer, End* end, uint64_t now_ns, engine::Effects& effects) {
-  engine::RankEngine& engine = progress_.engine();
+  engine::PeerPaths& paths = progress_.paths();
   if (end->due_ns > now_ns && (end->order.has_value() || end->is_ending || end->is_returning)) {
     return end->due_ns;
   }
@@ -406,14 +406,14 @@ uint64_t LinkKeeper::LookAfter(uint32_t peer, End* end, uint64_t now_ns, engine:
   }
   if (end->is_ending) {
     if (MayWant(peer, *end) ||
-        (end->is_connected && !(engine.IsLinkFree(peer) && links_->IsIdle(peer)))) {
+        (end->is_connected && !(paths.IsLinkFree(peer) && links_->IsIdle(peer)))) {
       return Later(end, now_ns);
     }
     Disconnect(peer, end, ErrorCode::kOk);
     if (!end->was_used) {  // the peer could not: ask again after a while, should it have been asked
-      engine.RefuseLink(peer);
+      paths.RefuseLink(peer);
     }
-    const bool is_broken = engine.PathTo(peer) == PeerPath::kBroken;
+    const bool is_broken = paths.PathTo(peer) == PeerPath::kBroken;
     Say(LinkEvent::kEnded, peer, end->link, is_broken ? attach::kLinkWasUsed : 0);
     end->link = 0;
     return UINT64_MAX;
@@ -423,7 +423,7 @@ uint64_t LinkKeeper::LookAfter(uint32_t peer, End* end, uint64_t now_ns, engine:
     return UINT64_MAX;
   }
   if (end->is_returning) {
-    const PeerPath path = engine.PathTo(peer);
+    const PeerPath path = paths.PathTo(peer);
     // The peer may close the link as soon as it hears of the return.
     if (path == PeerPath::kToDaemon || path == PeerPath::kLink || path == PeerPath::kToLink ||
         MayWant(peer, *end)) {
@@ -450,7 +450,7 @@ uint64_t LinkKeeper::LookAfter(uint32_t peer, End* end, uint64_t now_ns, engine:
   }
   end->is_returning = true;
   end->pause_ns = 0;
-  engine.LeaveLink(peer, effects);
+  paths.LeaveLink(peer, effects);
   return Later(end, now_ns);
 }
 
@@ -507,7 +507,7 @@ void LinkKeeper::SayRefused(const LinkOrder& order, const Status& why) {
 }
 
 void LinkKeeper::SayRefused(uint32_t peer, uint64_t link, const Status& why) {
-  progress_.engine().RefuseLink(peer);
+  progress_.paths().RefuseLink(peer);
   LinkReply& reply = replies_.emplace_back(ReplyOf(LinkEvent::kRefused, peer, link));
   reply.code = static_cast<int32_t>(why.code());
   SetText(why.message(), &reply);

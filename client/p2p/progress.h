@@ -43,6 +43,7 @@ class Progress {
   }
 
   engine::RankEngine& engine() { return engine_; }
+  engine::PeerPaths& paths() { return engine_.paths(); }
   const engine::SessionView& view() const { return view_; }
   const engine::PeerTable& peers() const { return peers_; }
   shm::Wake& wake() { return wake_; }
@@ -165,12 +166,12 @@ class Progress {
   // it.
   bool SendsByLink(int32_t peer) const {
     return MayHaveLinks() && peer >= 0 &&
-           engine_.PathTo(static_cast<uint32_t>(peer)) == shm::PeerPath::kLink;
+           engine_.paths().PathTo(static_cast<uint32_t>(peer)) == shm::PeerPath::kLink;
   }
   // Returns true if messages to the peer take its direct link, or will once they have switched to
   // it.
   bool WillSendByLink(int32_t peer) const {
-    const shm::PeerPath path = engine_.PathTo(static_cast<uint32_t>(peer));
+    const shm::PeerPath path = engine_.paths().PathTo(static_cast<uint32_t>(peer));
     return path == shm::PeerPath::kLink || path == shm::PeerPath::kToLink;
   }
   // Holds the peer's link (LinkTurns::Hold) if messages to the peer take it now. Only where the

@@ -28,8 +28,8 @@ bool Receiver::TakeEager(const Message& message, uint32_t lane, bool waits, Comp
   }
   engine::EagerMessage found;
   const bool taken = (!waits || engine_.TakeTurn()) &&
-                     engine_.TryTakeEager(lane, {message.context, message.peer, message.tag},
-                                          message.size_bytes, &found);
+                     receives_.TryTakeEager(lane, {message.context, message.peer, message.tag},
+                                            message.size_bytes, &found);
   progress_.Exit();
   if (!taken) {
     return false;
@@ -37,8 +37,8 @@ bool Receiver::TakeEager(const Message& message, uint32_t lane, bool waits, Comp
   const uint64_t size_bytes = std::min(found.size_bytes, message.size_bytes);
   ErrorCode error = ErrorCode::kOk;
   if (found.cell != shm::kNoCell) {
-    error = memory_.CopyTo(message.buffer, engine_.CellBytes(found), size_bytes);
-    engine_.ReleaseCell(found);
+    error = memory_.CopyTo(message.buffer, receives_.CellBytes(found), size_bytes);
+    receives_.ReleaseCell(found);
   } else if (!memory_.IsByStream(message.buffer)) [[likely]] {
     shm::CopyWords(message.buffer, found.payload, size_bytes);
   } else {
@@ -97,9 +97,9 @@ bool Receiver::TakeAnnounced(const Message& message, uint32_t lane, Completion* 
     return false;
   }
   engine::AnnouncedMessage rts;
-  const bool taken = engine_.FindRts(lane, {message.context, message.peer, message.tag}, &rts) &&
+  const bool taken = receives_.FindRts(lane, {message.context, message.peer, message.tag}, &rts) &&
                      peer_memory_.IsAtHand(rts.source, rts.where) &&
-                     engine_.TakeWhole(rts, message.size_bytes);
+                     receives_.TakeWhole(rts, message.size_bytes);
   progress_.Exit();
   if (!taken) {
     return false;
@@ -188,12 +188,12 @@ bool Receiver::TryMatch(uint32_t request) {
     return false;
   }
   engine::Effects effects;
-  bool matched = engine_.ReceiveNow(request, effects);
+  bool matched = receives_.ReceiveNow(request, effects);
   if (matched) {
     (void)progress_.TurnBusyLinks(effects);
   } else {
     if (progress_.TurnLinks(effects) != 0) {
-      matched = engine_.ReceiveNow(request, effects);
+      matched = receives_.ReceiveNow(request, effects);
     }
     if (effects.to_link) {
       (void)progress_.TurnLinks(effects);  // a rendezvous get
@@ -210,8 +210,8 @@ ErrorCode Receiver::TakeProbed(uint32_t request, const Message& pattern,
   engine::Effects matched;
   const ErrorCode error = progress_.UnderLease([&](engine::Effects& effects) {
     engine::ProbeResult first;
-    const ErrorCode found = engine_.Probe({pattern.context, pattern.peer, pattern.tag}, &first,
-                                          engine::RankEngine::Use::kTake);
+    const ErrorCode found = receives_.Probe({pattern.context, pattern.peer, pattern.tag}, &first,
+                                            engine::ReceiveEngine::Use::kTake);
     if (found != ErrorCode::kOk) {
       return found;
     }
@@ -219,7 +219,7 @@ ErrorCode Receiver::TakeProbed(uint32_t request, const Message& pattern,
         first.size_bytes != envelope.size_bytes) {
       return ErrorCode::kWouldBlock;
     }
-    const ErrorCode started = engine_.StartReceive(request, effects);
+    const ErrorCode started = receives_.StartReceive(request, effects);
     matched = effects;
     return started;
   });
@@ -233,7 +233,7 @@ bool Receiver::MayHold(const RequestLayout& slot) const {
   return !progress_.threads() && slot.size_bytes <= shm::kCellBytes && held_.size() < kMaxHeld &&
          (slot.flags & shm::kRequestBounceBuffer) == 0 &&
          !memory_.IsByStream(reinterpret_cast<void*>(slot.user_address)) &&
-         !progress_.MayBeRemote(slot.peer) && !engine_.HasUnexpected();
+         !progress_.MayBeRemote(slot.peer) && !receives_.HasUnexpected();
 }
 
 bool Receiver::IsHeldUp(uint32_t request) {

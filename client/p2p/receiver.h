@@ -25,6 +25,7 @@ class Receiver {
            shm::Statistics statistics, bool is_crowded)
       : progress_(*progress),
         engine_(progress->engine()),
+        receives_(progress->engine().receives()),
         requests_(*requests),
         memory_(*memory),
         peer_memory_(*peer_memory),
@@ -95,6 +96,7 @@ class Receiver {
 
   Progress& progress_;
   engine::RankEngine& engine_;
+  engine::ReceiveEngine& receives_;
   Requests& requests_;
   Memory& memory_;
   PeerMemory& peer_memory_;
@@ -114,7 +116,7 @@ bool Receiver::AwaitHeld(Done&& done, const shm::WaitPolicy& policy) {
     if (done()) {
       return true;
     }
-    if (!is_held_up_ || engine_.WaitsForRoom() || engine_.HasUnexpected()) {
+    if (!is_held_up_ || engine_.WaitsForRoom() || receives_.HasUnexpected()) {
       break;
     }
     idle = held_.size() < left ? 0 : idle + 1;

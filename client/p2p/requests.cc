@@ -256,23 +256,24 @@ ErrorCode Requests::Start(uint32_t request, engine::LaneSet* later, bool to_push
     if (const ErrorCode error = CopyOut(slot); error != ErrorCode::kOk) [[unlikely]] {
       return FailureWords::Tell(error);
     }
-    if (!engine.LaneIsOpen(static_cast<uint32_t>(slot.peer))) [[unlikely]] {
+    if (!engine.sends().LaneIsOpen(static_cast<uint32_t>(slot.peer))) [[unlikely]] {
       OpenLaneFor(request);
     }
   }
   engine::Effects matched;
   const auto start = [&](engine::Effects& effects) {
     if (is_send) {
-      if (to_push && !engine.PushesAtOnce(static_cast<uint32_t>(slot.peer), slot.size_bytes)) {
+      if (to_push &&
+          !engine.sends().PushesAtOnce(static_cast<uint32_t>(slot.peer), slot.size_bytes)) {
         return ErrorCode::kWouldBlock;
       }
-      engine.StartSend(request, effects);
+      engine.sends().StartSend(request, effects);
       if (effects.to_link && later == nullptr) {
         effects.to_link = !progress_.Gathers(static_cast<uint32_t>(slot.peer), slot.size_bytes);
       }
       return ErrorCode::kOk;
     }
-    const ErrorCode started = engine.StartReceive(request, effects);
+    const ErrorCode started = engine.receives().StartReceive(request, effects);
     if (effects.transfer_count != 0) [[unlikely]] {
       matched = effects;
     }
@@ -295,7 +296,7 @@ ErrorCode Requests::Start(uint32_t request, engine::LaneSet* later, bool to_push
 void Requests::OpenLaneFor(uint32_t request) {
   const RequestLayout& slot = Slot(request);
   const auto destination = static_cast<uint32_t>(slot.peer);
-  if (progress_.engine().OpenLane(destination) != ErrorCode::kOk) {
+  if (progress_.engine().sends().OpenLane(destination) != ErrorCode::kOk) {
     failure_words_.Note(request, shm::LoadAcquire(slot.generation), parts_.map_inbox(destination));
   }
 }

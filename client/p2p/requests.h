@@ -91,7 +91,7 @@ class Requests {
     return (shm::LoadRelaxed(slot.flags) & kRequestInPlace) != 0;
   }
   // Gives the engine the request. A caller that goes on to wait passes `later` (Progress::Perform).
-  // `to_push`: starts only a send that ends without its receive (RankEngine::PushesAtOnce).
+  // `to_push`: starts only a send that ends without its receive (SendEngine::PushesAtOnce).
   // kWouldBlock: it would not, and was not started.
   ErrorCode Start(uint32_t request, engine::LaneSet* later = nullptr, bool to_push = false);
   // Ends a request that was not started.

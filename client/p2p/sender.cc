@@ -44,7 +44,7 @@ constexpr size_t kPruneFrom = 128;  // requests in in_place_
 Sender::Sender(Progress* progress, Requests* requests, Memory* memory, uint64_t eager_max_bytes,
                uint64_t heap_bytes)
     : progress_(*progress),
-      engine_(progress->engine()),
+      sends_(progress->engine().sends()),
       peers_(progress->peers()),
       requests_(*requests),
       memory_(*memory),
@@ -125,8 +125,8 @@ ErrorCode Sender::Restart(uint32_t request) {
 // has to be told.
 bool Sender::SendEager(const Message& message) {
   const auto destination = static_cast<uint32_t>(message.peer);
-  if (!engine_.LaneIsOpen(destination)) [[unlikely]] {  // the first message there
-    if (engine_.OpenLane(destination) != ErrorCode::kOk) {
+  if (!sends_.LaneIsOpen(destination)) [[unlikely]] {  // the first message there
+    if (sends_.OpenLane(destination) != ErrorCode::kOk) {
       return false;  // a request will say why
     }
   }
@@ -146,18 +146,18 @@ inline bool Sender::SendEagerFromHost(const Message& message) {
     if (!progress_.Enter()) {
       return false;
     }
-    cell = engine_.TryTakeCell(destination);
+    cell = sends_.TryTakeCell(destination);
     progress_.Exit();
     if (cell == shm::kNoCell) {
       return false;
     }
-    std::memcpy(engine_.CellBytes(destination, cell), message.buffer, message.size_bytes);
+    std::memcpy(sends_.CellBytes(destination, cell), message.buffer, message.size_bytes);
   }
   const engine::SendArguments send{destination, message.context, message.tag, message.size_bytes};
   if (!peers_.by_rank[destination].local) {
     return progress_.UnderLease([&](engine::Effects& effects) {
-      const bool sent = in_cell ? engine_.TrySendCell(send, cell, effects)
-                                : engine_.TrySendInline(send, message.buffer, effects);
+      const bool sent = in_cell ? sends_.TrySendCell(send, cell, effects)
+                                : sends_.TrySendInline(send, message.buffer, effects);
       if (effects.to_link && sent) {
         effects.to_link = !progress_.Gathers(destination, message.size_bytes);
       }
@@ -167,7 +167,7 @@ inline bool Sender::SendEagerFromHost(const Message& message) {
   if (!progress_.Enter()) {
     return false;
   }
-  const bool sent = engine_.TrySendLocal(send, message.buffer, cell);
+  const bool sent = sends_.TrySendLocal(send, message.buffer, cell);
   progress_.Exit();
   if (sent) {
     progress_.Announce(destination);
@@ -361,8 +361,8 @@ Sender::BounceBuffer Sender::BounceBufferFor(const Message& message, bool blocki
         (is_by_link && !blocking) || !is_of_program()) {
       return BounceBuffer::kNone;
     }
-    return is_by_link && engine_.MayPush(peer, size_bytes) ? BounceBuffer::kUnlessPushed
-                                                           : BounceBuffer::kAtOnce;
+    return is_by_link && sends_.MayPush(peer, size_bytes) ? BounceBuffer::kUnlessPushed
+                                                          : BounceBuffer::kAtOnce;
   }
   if (size_bytes == 0 || size_bytes > kBounceBufferMaxBytes) {
     return BounceBuffer::kNone;

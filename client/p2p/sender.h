@@ -86,7 +86,7 @@ class Sender {
   bool HasArrived(uint32_t request);
 
   Progress& progress_;
-  engine::RankEngine& engine_;
+  engine::SendEngine& sends_;
   const engine::PeerTable& peers_;
   Requests& requests_;
   Memory& memory_;

@@ -368,16 +368,16 @@ void Client::ReturnLinks() {
   if (!UsesLinks()) {
     return;
   }
-  engine::RankEngine& engine = progress_->engine();
+  engine::PeerPaths& paths = progress_->paths();
   (void)progress_->UnderLease([&](engine::Effects& effects) {
     links_->LeaveAll(effects);
     return ErrorCode::kOk;
   });
   const uint64_t end_ns = MonotonicNs() + kLeavePatienceNs;
   const auto are_back = [](void* argument) {
-    return !static_cast<engine::RankEngine*>(argument)->SendsByLink();
+    return !static_cast<engine::PeerPaths*>(argument)->SendsByLink();
   };
-  WaitFor(are_back, &engine, shm::kAnySource, end_ns);
+  WaitFor(are_back, &paths, shm::kAnySource, end_ns);
 }
 
 void Client::Abort(int exit_code) { (void)attach_.Abort(exit_code, "ferry_abort was called"); }

@@ -231,7 +231,7 @@ class Client final : public FrontEnd,
   void EnterLibrary();
   void LeaveLibrary();
   bool UsesLinks() {
-    return links_.has_value() && (progress_->engine().UsesLinks() || links_->NeedsTurns());
+    return links_.has_value() && (progress_->paths().UsesLinks() || links_->NeedsTurns());
   }
   void ArmLinks(const Message& started);
   void ReturnLinks();

@@ -277,7 +277,8 @@ ErrorCode Client::ReceiveByRequest(const Message& message, uint64_t end_ns, Comp
   const shm::WaitPolicy policy = progress_->PolicyFor(message.peer);
   shm::Waiter waiter(policy);
   const bool is_to_be_posted =
-      receiver_->IsToBePosted(message) || progress_->engine().MaySendRtr(requests_->Slot(request));
+      receiver_->IsToBePosted(message) ||
+      progress_->engine().receiver_first().MaySendRtr(requests_->Slot(request));
   const bool has_links = UsesLinks();
   uint32_t looks = 0;
   do {
@@ -533,7 +534,8 @@ ErrorCode Client::Probe(const Message& pattern, bool block, Completion* found) {
   const auto look = [&] {
     engine::ProbeResult probe;
     result = progress_->UnderLease([&](engine::Effects&) {
-      return progress_->engine().Probe({pattern.context, pattern.peer, pattern.tag}, &probe);
+      return progress_->engine().receives().Probe({pattern.context, pattern.peer, pattern.tag},
+                                                  &probe);
     });
     if (result == ErrorCode::kOk) {
       *found = {probe.source, probe.tag, ErrorCode::kOk, probe.size_bytes};

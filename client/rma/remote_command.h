@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "client/rma/remote_operations.h"
-#include "engine/rank_engine.h"
+#include "engine/engine_options.h"
 #include "shm/layout/descriptor.h"
 #include "shm/layout/one_sided_layout.h"
 

@@ -124,7 +124,7 @@ ErrorCode RemoteOperations::Push(OneSidedContext& context, const Command& comman
 bool RemoteOperations::TryPush(const Command& command, const shm::Descriptor& descriptor) {
   bool is_pushed = false;
   (void)progress_.UnderLease([&](engine::Effects& effects) {
-    is_pushed = progress_.engine().TryCommand(command.core, descriptor);
+    is_pushed = progress_.engine().sends().TryCommand(command.core, descriptor);
     effects.to_link =
         command.core == engine::Core::kLink &&
         !(is_pushed && progress_.Gathers(descriptor.destination, descriptor.size_bytes));
@@ -144,7 +144,7 @@ bool RemoteOperations::TryPush(const Command& command, const shm::Descriptor& de
 // Gives back the cell of a command that was not pushed.
 void RemoteOperations::ReturnCell(const Command& command) {
   if (command.has_cell() && progress_.Enter()) {
-    progress_.engine().ReturnCommandCell(command.cell);
+    progress_.engine().sends().ReturnCommandCell(command.cell);
     progress_.Exit();
     progress_.wake().Publish();  // another thread may wait for it
   }
@@ -154,7 +154,7 @@ ErrorCode RemoteOperations::FillCell(Command* command, const void* from, uint64_
   uint32_t cell = shm::kNoCell;
   const ErrorCode error = AwaitRoom(command->descriptor.destination, [&] {
     (void)progress_.UnderLease([&](engine::Effects& effects) {
-      cell = progress_.engine().TryTakeCommandCell(command->core);
+      cell = progress_.engine().sends().TryTakeCommandCell(command->core);
       effects.to_link = cell == shm::kNoCell && command->core == engine::Core::kLink;
       return ErrorCode::kOk;
     });
@@ -165,7 +165,7 @@ ErrorCode RemoteOperations::FillCell(Command* command, const void* from, uint64_
   }
   command->SetCell(cell);
   const ErrorCode copied =
-      parts_.memory->CopyFrom(progress_.engine().CommandCellBytes(cell), from, size_bytes);
+      parts_.memory->CopyFrom(progress_.engine().sends().CommandCellBytes(cell), from, size_bytes);
   if (copied != ErrorCode::kOk) {
     ReturnCell(*command);
   }

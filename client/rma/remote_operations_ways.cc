@@ -8,7 +8,7 @@ namespace ferry::client {
 bool RemoteOperations::TryEnterWay(const RemoteAddress& place, bool by_daemon) {
   const uint32_t rank = place.rank;
   Way& way = ways_[rank];
-  const shm::PeerPath path = progress_.engine().PathTo(rank);
+  const shm::PeerPath path = progress_.paths().PathTo(rank);
   const bool by_link =
       path == shm::PeerPath::kLink && !by_daemon && (place.segment & kSegmentByStream) == 0;
   const engine::Core wanted = by_link ? engine::Core::kLink : engine::Core::kDaemon;
@@ -61,7 +61,7 @@ ErrorCode RemoteOperations::Judged(uint32_t rank, ErrorCode error) {
     // A turn that ends operations tells the engine before it gives the lease back.
     (void)progress_.UnderLease([](engine::Effects&) { return ErrorCode::kOk; });
     return progress_.PeerState(rank) != ErrorCode::kOk ||
-           progress_.engine().PathTo(rank) != shm::PeerPath::kBroken;
+           progress_.paths().PathTo(rank) != shm::PeerPath::kBroken;
   };
   if (!is_judged()) {
     Wait(rank, is_judged);

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "common/counted.h"
-#include "engine/rank_engine.h"
+#include "engine/engine_options.h"
 
 namespace ferry::daemon {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/rank_engine.h"
+#include "engine/engine_options.h"
 
 namespace ferry::progress {
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/rank_engine.h"
+#include "engine/engine_options.h"
 #include "internode/core/progress_core.h"
 #include "shm/atomic.h"
 
@@ -227,7 +227,7 @@ bool ProgressCore::HaveSettled(const Job& job) {
 }
 
 bool ProgressCore::HasSettled(ServedRank& rank) {
-  // Pairs with RankEngine::ApplyDeaths.
+  // Pairs with PeerEnds::ApplyDeaths.
   const uint32_t applied = shm::LoadAcquire(rank.session->layout()->deaths_applied);
   if (static_cast<int32_t>(applied - rank.cut_epoch) < 0) {
     return false;
@@ -264,7 +264,7 @@ void ProgressCore::ReturnNode(Job& job, uint32_t node) {
         continue;
       }
       served->partings.erase(rank);
-      if (tells_deaths()) {  // Pairs with RankEngine::CanLeave.
+      if (tells_deaths()) {  // Pairs with SendEngine::CanLeave.
         shm::StoreRelease(served->session->layout()->peers[rank].dead, 0U);
       }
     }

@@ -122,10 +122,10 @@ void ProgressCore::MarkDead(Job& job, uint32_t rank, ErrorCode error) {
   for (ServedRank* served : job.served) {
     if (served != nullptr && served->rank() != rank) {
       if (error == ErrorCode::kLinkDown) {
-        // Pairs with RankEngine::ForgetCredits.
+        // Pairs with PeerEnds::ForgetCredits.
         shm::FetchAdd(served->session->layout()->rtrs[rank].cuts, 1U, std::memory_order_release);
       }
-      // Pairs with RankEngine::DeathOf and the acquire of death_epoch.
+      // Pairs with PeerEnds::DeathOf and the acquire of death_epoch.
       shm::StoreRelease(served->session->layout()->peers[rank].dead, static_cast<uint32_t>(error));
     }
   }
@@ -141,7 +141,7 @@ void ProgressCore::AnnounceDeaths(Job& job) {
 
 void ProgressCore::AnnounceDeath(ServedRank& rank) {
   shm::Wake& wake = rank.delivery.wake();
-  // Pairs with RankEngine::Progress: the dead words are visible once the epoch is.
+  // Pairs with PeerEnds::HasNews: the dead words are visible once the epoch is.
   rank.cut_epoch = shm::FetchAdd(wake.layout()->death_epoch, 1, std::memory_order_release) + 1;
   rank.last_stale_command.reset();
   wake.Publish();
@@ -159,7 +159,7 @@ void ProgressCore::Execute(ServedRank& accuser, const RankCommands::Verdict& ver
     return;
   }
   const auto mark = [this](ServedRank& rank, uint32_t peer) {
-    // Pairs with RankEngine::ApplyDeaths.
+    // Pairs with PeerEnds::ApplyDeaths.
     shm::StoreRelease(rank.session->layout()->peers[peer].dead,
                       static_cast<uint32_t>(ErrorCode::kPeerDied));
     AnnounceDeath(rank);

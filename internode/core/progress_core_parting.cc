@@ -28,7 +28,7 @@ void ProgressCore::PartRanks(const std::string& job_id, uint32_t rank, uint32_t 
   served->delivery.ForgetRtsOf(peer);
   served->delivery.DropWaitingOf(peer);
   shm::SessionLayout& session = *served->session->layout();
-  // As in MarkDead: pair with RankEngine::ForgetCredits, DeathOf and the acquire of death_epoch.
+  // As in MarkDead: pair with PeerEnds::ForgetCredits, DeathOf and the acquire of death_epoch.
   shm::FetchAdd(session.rtrs[peer].cuts, 1U, std::memory_order_release);
   shm::StoreRelease(session.peers[peer].dead, static_cast<uint32_t>(kError));
   AnnounceDeath(*served);
@@ -59,7 +59,7 @@ void ProgressCore::TryJoin(ServedRank& rank, uint32_t peer) {
     return;
   }
   rank.partings.erase(parting);
-  if (rank.job->ended[peer] == ErrorCode::kOk) {  // Pairs with RankEngine::CanLeave.
+  if (rank.job->ended[peer] == ErrorCode::kOk) {  // Pairs with SendEngine::CanLeave.
     shm::StoreRelease(rank.session->layout()->peers[peer].dead, 0U);
     AnnounceDeath(rank);
   }

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "engine/descriptor_check.h"
-#include "engine/rank_engine.h"
+#include "engine/engine_options.h"
 #include "internode/rndv/rndv_rts.h"
 #include "shm/atomic.h"
 

@@ -168,7 +168,7 @@ class Run {
                                                  text + std::string(kLongBytes - text.size(), '.'));
         rank.slot(request).buffer.region = 3;
         Effects effects;
-        rank.engine().StartSend(request, effects);
+        rank.engine().sends().StartSend(request, effects);
         sent_[side].push_back({request, text});
         break;
       }
@@ -196,13 +196,13 @@ class Run {
                                                  0, std::string(kLongBytes, ' '));
         rank.slot(request).buffer.region = 3;
         Effects effects;
-        EXPECT_EQ(rank.engine().StartReceive(request, effects), ErrorCode::kOk);
+        EXPECT_EQ(rank.engine().receives().StartReceive(request, effects), ErrorCode::kOk);
         received_[side].push_back({request, false});
         break;
       }
       case Act::kProbe: {
         ProbeResult found;
-        (void)rank.engine().Probe({0, PathPair::kPeer, shm::kAnyTag}, &found);
+        (void)rank.engine().receives().Probe({0, PathPair::kPeer, shm::kAnyTag}, &found);
         break;
       }
       case Act::kCancelSend:

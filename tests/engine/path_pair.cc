@@ -52,19 +52,19 @@ void PathPair::Restart() {
   for (uint32_t side = 0; side < 2; ++side) {
     nodes_[side]->Restart();
     workers_[side] = std::make_unique<TestRank>(*nodes_[side], 0, Runner::kWorker);
-    engine(side).OpenLane(kPeer);
+    engine(side).sends().OpenLane(kPeer);
   }
 }
 
 void PathPair::UseLink(uint32_t side) {
   Effects effects;
-  (void)engine(side).UseLink(kPeer, effects);
+  (void)engine(side).paths().UseLink(kPeer, effects);
   TakeCommands(side);
 }
 
 void PathPair::LeaveLink(uint32_t side) {
   Effects effects;
-  engine(side).LeaveLink(kPeer, effects);
+  engine(side).paths().LeaveLink(kPeer, effects);
   TakeCommands(side);
 }
 
@@ -460,7 +460,7 @@ void PathPair::EndLink(uint32_t side) {
   At(Core::kLink, side).arriving.clear();
   EndHalf(Core::kLink, side, ErrorCode::kLinkDown);
   Effects effects;
-  engine(side).FailLink(kPeer, effects);
+  engine(side).paths().FailLink(kPeer, effects);
   TakeCommands(side);
 }
 

@@ -61,7 +61,8 @@ class Run {
       for (uint32_t context = 0; context < 2; ++context) {
         ProbeResult probe;
         for (ErrorCode found = ErrorCode::kOk; found != ErrorCode::kWouldBlock;) {
-          found = pair_.engine(side).Probe({context, shm::kAnySource, shm::kAnyTag}, &probe);
+          found =
+              pair_.engine(side).receives().Probe({context, shm::kAnySource, shm::kAnyTag}, &probe);
           if (found == ErrorCode::kOk) {
             Post({side, shm::kAnySource, shm::kAnyTag, context, kCapacity, 0, {}, nullptr});
             Quiesce();

@@ -288,8 +288,8 @@ TEST(RankEngineCorruptTest, ActivityOfNoLaneIsIgnored) {
 TEST(RankEngineCorruptTest, CircularQueueEndsTheSearch) {
   TestNode node(NodeOptions{.request_limit = 16});
   Effects effects;
-  node[0].engine().OpenLane(1);
-  while (node[0].engine().TrySendInline({1, 0, 7, 0}, "", effects)) {
+  node[0].engine().sends().OpenLane(1);
+  while (node[0].engine().sends().TrySendInline({1, 0, 7, 0}, "", effects)) {
   }
   const uint32_t first = node[0].Isend(1, 7, "a");
   const uint32_t second = node[0].Isend(1, 7, "b");

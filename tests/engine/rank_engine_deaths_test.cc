@@ -102,8 +102,8 @@ TEST_F(RankEngineDeathsTest, AReceiveFromAnySourceFailsWhenAllOthersHaveLeft) {
 TEST_F(RankEngineDeathsTest, FailsQueuedSends) {
   Effects effects;
   for (const uint32_t peer : {kDead, kAlive}) {
-    rank().engine().OpenLane(peer);
-    while (rank().engine().TrySendInline({peer, 0, 7, 0}, "", effects)) {
+    rank().engine().sends().OpenLane(peer);
+    while (rank().engine().sends().TrySendInline({peer, 0, 7, 0}, "", effects)) {
     }
   }
   const uint32_t inline_send = rank().Isend(kDead, 7, "x");
@@ -129,10 +129,11 @@ TEST_F(RankEngineDeathsTest, FailsProbes) {
   node_[kDead].Isend(0, 7, "last words");
   Die();
   ProbeResult result;
-  EXPECT_EQ(rank().engine().Probe({0, static_cast<int32_t>(kDead), 7}, &result), ErrorCode::kOk);
-  EXPECT_EQ(rank().engine().Probe({0, static_cast<int32_t>(kDead), 8}, &result),
+  EXPECT_EQ(rank().engine().receives().Probe({0, static_cast<int32_t>(kDead), 7}, &result),
+            ErrorCode::kOk);
+  EXPECT_EQ(rank().engine().receives().Probe({0, static_cast<int32_t>(kDead), 8}, &result),
             ErrorCode::kPeerDied);
-  EXPECT_EQ(rank().engine().Probe({0, static_cast<int32_t>(kAlive), 8}, &result),
+  EXPECT_EQ(rank().engine().receives().Probe({0, static_cast<int32_t>(kAlive), 8}, &result),
             ErrorCode::kWouldBlock);
 }
 
@@ -343,8 +344,8 @@ TEST_F(RankEngineCutTest, TellsAProbe) {
   Return();
   ProbeResult result;
   const shm::Envelope pattern{0, static_cast<int32_t>(kCutOff), 7};
-  EXPECT_EQ(rank().engine().Probe(pattern, &result), ErrorCode::kLinkDown);
-  EXPECT_EQ(rank().engine().Probe(pattern, &result), ErrorCode::kWouldBlock);
+  EXPECT_EQ(rank().engine().receives().Probe(pattern, &result), ErrorCode::kLinkDown);
+  EXPECT_EQ(rank().engine().receives().Probe(pattern, &result), ErrorCode::kWouldBlock);
 }
 
 TEST_F(RankEngineCutTest, SaysNothingMoreToOneThatWasTold) {

@@ -105,7 +105,7 @@ TEST_F(RankEngineKillTest, DrainedMessagesArriveOnceInOrder) {
           ASSERT_EQ(received.data, Pattern(sizes[i], i)) << "message " << i;
         }
         ProbeResult probe;
-        EXPECT_EQ(rank.engine().Probe({0, shm::kAnySource, shm::kAnyTag}, &probe),
+        EXPECT_EQ(rank.engine().receives().Probe({0, shm::kAnySource, shm::kAnyTag}, &probe),
                   ErrorCode::kWouldBlock)
             << "a message came twice";
       });
@@ -122,13 +122,13 @@ TEST_F(RankEngineKillTest, OneSidedCommandsLeaveOnceInOrderAmongMessages) {
   const auto push = [&](RankEngine& engine, int32_t number) {
     Effects effects;
     if (kind_of(number) == static_cast<uint8_t>(DescriptorKind::kEager)) {
-      return engine.TrySendInline({1, 0, number, 0}, nullptr, effects);
+      return engine.sends().TrySendInline({1, 0, number, 0}, nullptr, effects);
     }
     Descriptor command{};
     command.kind = kind_of(number);
     command.destination = 1;
     command.tag = number;
-    return engine.TryCommand(Core::kDaemon, command);
+    return engine.sends().TryCommand(Core::kDaemon, command);
   };
   KillWorkerOf(
       0, 101,
@@ -174,18 +174,20 @@ TEST_F(RankEngineKillTest, ArrivedMessagesAreTakenOnceByTheReceiveThatIsStarted)
         started = (*node)[1].NewRequest(shm::RequestKind::kReceive, 0, 7, 0, Pattern(12'000, 9));
         return node;
       },
-      [&](RankEngine& engine, Effects& effects) { (void)engine.StartReceive(started, effects); },
+      [&](RankEngine& engine, Effects& effects) {
+        (void)engine.receives().StartReceive(started, effects);
+      },
       [&] {
         TestRank& rank = (*node_)[1];
         if (rank.state(started) == RequestState::kInactive) {  // then it has taken nothing
           Effects effects;
-          ASSERT_EQ(rank.engine().StartReceive(started, effects), ErrorCode::kOk);
+          ASSERT_EQ(rank.engine().receives().StartReceive(started, effects), ErrorCode::kOk);
         }
         ASSERT_EQ(rank.Wait(posted).data, Pattern(sizes[0], 0));
         ASSERT_EQ(rank.Wait(started).data, Pattern(sizes[1], 1));
         ASSERT_EQ(rank.Receive(0, 7, 12'000).data, Pattern(sizes[2], 2));
         ProbeResult probe;
-        EXPECT_EQ(rank.engine().Probe({0, shm::kAnySource, shm::kAnyTag}, &probe),
+        EXPECT_EQ(rank.engine().receives().Probe({0, shm::kAnySource, shm::kAnyTag}, &probe),
                   ErrorCode::kWouldBlock)
             << "a message came twice";
       });
@@ -252,7 +254,7 @@ TEST_P(QueuedSendKillTest, LeaveOnceInOrder) {
             .local_ranks = 2, .remote_ranks = 1, .request_limit = 32, .unexpected_limit = 512});
         shm::LaneLayout* lane =
             local ? node->view(1).inbox.lane(0) : &node->view(0).layout->to_daemon;
-        (*node)[0].engine().OpenLane(destination);
+        (*node)[0].engine().sends().OpenLane(destination);
         shm::LaneProducer producer(lane);
         while (producer.TryPush(Descriptor{})) {
         }
@@ -275,7 +277,8 @@ TEST_P(QueuedSendKillTest, LeaveOnceInOrder) {
           }
           node_->Settle();
           ProbeResult probe;
-          EXPECT_EQ((*node_)[1].engine().Probe({0, 0, 7}, &probe), ErrorCode::kWouldBlock)
+          EXPECT_EQ((*node_)[1].engine().receives().Probe({0, 0, 7}, &probe),
+                    ErrorCode::kWouldBlock)
               << "a message was sent twice";
         } else {
           node_->Settle();
@@ -302,7 +305,7 @@ class PathKillTest : public RankEngineKillTest {
   static std::unique_ptr<TestNode> MakeNode() {
     auto node = std::make_unique<TestNode>(
         NodeOptions{.local_ranks = 1, .remote_ranks = 1, .request_limit = 32});
-    (*node)[0].engine().OpenLane(kFar);
+    (*node)[0].engine().sends().OpenLane(kFar);
     return node;
   }
   // Answers the marker that is out.
@@ -314,7 +317,7 @@ class PathKillTest : public RankEngineKillTest {
   }
   static void UseLink(TestNode& node) {
     Effects effects;
-    ASSERT_EQ(node[0].engine().UseLink(kFar, effects), ErrorCode::kOk);
+    ASSERT_EQ(node[0].engine().paths().UseLink(kFar, effects), ErrorCode::kOk);
     Answer(node);
     node.Settle();
     (void)FakeDaemon(node.view(0)).Take();
@@ -361,7 +364,7 @@ TEST_F(PathKillTest, AnAnswerLetsMessagesGoOnceInOrder) {
         auto node = MakeNode();
         UseLink(*node);
         Effects effects;
-        (*node)[0].engine().LeaveLink(kFar, effects);
+        (*node)[0].engine().paths().LeaveLink(kFar, effects);
         for (int i = 0; i < 3; ++i) {
           (*node)[0].Isend(kFar, i, "x");
         }
@@ -390,13 +393,13 @@ TEST_F(PathKillTest, MarkersAndWordsForTheDaemonLeaveOnce) {
       [] {
         auto node = std::make_unique<TestNode>(
             NodeOptions{.local_ranks = 1, .remote_ranks = 2, .request_limit = 32});
-        (*node)[0].engine().OpenLane(kFar);
+        (*node)[0].engine().sends().OpenLane(kFar);
         node->view(0).layout->link_after_messages = 1;
         FakeDaemon daemon(node->view(0));
         daemon.FillLane();
         (*node)[0].Isend(2, 7, "x");
         Effects effects;
-        (void)(*node)[0].engine().UseLink(kFar, effects);
+        (void)(*node)[0].engine().paths().UseLink(kFar, effects);
         (void)daemon.Take();
         return node;
       },

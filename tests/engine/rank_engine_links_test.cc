@@ -59,7 +59,7 @@ TEST_F(RankEngineLinksTest, AsksAgainAfterMoreIfItIsRefused) {
     EXPECT_EQ(matters, is_due ? 1U : 0U) << i;
     asked += matters;
     if (matters != 0) {
-      engine().RefuseLink(kFar);
+      engine().paths().RefuseLink(kFar);
       EXPECT_EQ(state(), LinkState::kRefused);
     }
   }
@@ -132,23 +132,23 @@ TEST_F(RankEngineLinksTest, RtsByTheLinkArePushedUpToTheWindow) {
 // The room is for what waits before it.
 TEST_F(RankEngineLinksTest, NothingIsPushedAtOnceBehindWhatWaits) {
   constexpr uint64_t kSize = 100'000;
-  EXPECT_FALSE(engine().PushesAtOnce(kFar, kSize)) << "by the daemons";
+  EXPECT_FALSE(engine().sends().PushesAtOnce(kFar, kSize)) << "by the daemons";
   UseAndAnswer();
-  EXPECT_TRUE(engine().PushesAtOnce(kFar, kSize));
-  EXPECT_FALSE(engine().PushesAtOnce(kFar, options_.push_max_bytes + 1));
+  EXPECT_TRUE(engine().sends().PushesAtOnce(kFar, kSize));
+  EXPECT_FALSE(engine().sends().PushesAtOnce(kFar, options_.push_max_bytes + 1));
   while (peer().queue_first == 0) {
     rank().Isend(kFar, kTag, "x");
   }
-  EXPECT_TRUE(engine().MayPush(kFar, kSize));
-  EXPECT_FALSE(engine().PushesAtOnce(kFar, kSize)) << "without credit";
+  EXPECT_TRUE(engine().sends().MayPush(kFar, kSize));
+  EXPECT_FALSE(engine().sends().PushesAtOnce(kFar, kSize)) << "without credit";
   (void)core_.Take();
   ASSERT_TRUE(
       core_.Push(DescriptorKind::kCredit, kFar, 0, 0, shm::CreditReturn{peer().sent, 0, 0, 0, {}}));
   rank().Progress();
   (void)core_.Take();
-  EXPECT_TRUE(engine().PushesAtOnce(kFar, kSize));
+  EXPECT_TRUE(engine().sends().PushesAtOnce(kFar, kSize));
   core_.FillLane();
-  EXPECT_FALSE(engine().PushesAtOnce(kFar, kSize)) << "no room in the lane";
+  EXPECT_FALSE(engine().sends().PushesAtOnce(kFar, kSize)) << "no room in the lane";
 }
 
 TEST_F(RankEngineLinksTest, GivesPushedBytesBackOnceTheyAreMatchedOrRetracted) {
@@ -203,7 +203,7 @@ TEST_F(RankEngineLinksTest, AnnouncesNothingToAPeerThatUsesTheLinkAndEndsWhatWas
         rank().NewRequest(shm::RequestKind::kReceive, kFar, kTag, 0, std::string(100'000, ' '));
     rank().slot(request).buffer.region = 3;
     Effects effects;
-    EXPECT_EQ(engine().StartReceive(request, effects), ErrorCode::kOk);
+    EXPECT_EQ(engine().receives().StartReceive(request, effects), ErrorCode::kOk);
     return request;
   };
   receive();
@@ -227,7 +227,7 @@ TEST_F(RankEngineLinksTest, ALostLinkStopsThePairUntilTheDaemonHasPartedIt) {
   UseAndAnswer();
   const uint32_t rts = Rts(20'000, shm::kRequestSynchronous);
   Fail();
-  EXPECT_EQ(engine().PathTo(kFar), PeerPath::kBroken);
+  EXPECT_EQ(engine().paths().PathTo(kFar), PeerPath::kBroken);
   EXPECT_EQ(TakeMatters(), std::vector<LinkMatter>{LinkMatter::kBroken});
   EXPECT_EQ(Use(), ErrorCode::kLinkDown);
   Fail();
@@ -239,9 +239,9 @@ TEST_F(RankEngineLinksTest, ALostLinkStopsThePairUntilTheDaemonHasPartedIt) {
   for (const uint32_t request : {receive, rts, queued}) {
     EXPECT_EQ(rank().Finish(request).error, ErrorCode::kLinkDown);
   }
-  EXPECT_EQ(engine().PathTo(kFar), PeerPath::kDaemon);
+  EXPECT_EQ(engine().paths().PathTo(kFar), PeerPath::kDaemon);
   EXPECT_EQ(state(), LinkState::kNone);
-  EXPECT_FALSE(engine().UsesLinks());
+  EXPECT_FALSE(engine().paths().UsesLinks());
   node_.MarkDead(0, kFar, ErrorCode::kOk);
   ASSERT_TRUE(core_.Eager(kFar, kTag, "of before"));
   ASSERT_TRUE(daemon_.Eager(kFar, kTag, "new"));
@@ -272,7 +272,7 @@ TEST_P(RankEngineLossTest, WhatIsUnderWayEndsWithTheWordOfTheDaemon) {
       EXPECT_EQ(rank().state(request), RequestState::kRemoteWait);
     }
     EXPECT_FALSE(rank().Cancel(rts));
-    EXPECT_FALSE(engine().IsLinkFree(kFar));
+    EXPECT_FALSE(engine().paths().IsLinkFree(kFar));
     EXPECT_EQ(TakeMatters(), std::vector<LinkMatter>{LinkMatter::kBroken});
     node_.MarkDead(0, kFar, word);
   }
@@ -295,12 +295,12 @@ TEST_F(RankEngineLinksTest, ALinkThatOnlyAnRtsTakesIsNotLostWithoutAWord) {
   Answer();
   CoreLoses(DescriptorKind::kSendDone, rts);
   Fail();
-  EXPECT_EQ(engine().PathTo(kFar), PeerPath::kBroken);
+  EXPECT_EQ(engine().paths().PathTo(kFar), PeerPath::kBroken);
   EXPECT_EQ(TakeMatters(), std::vector<LinkMatter>{LinkMatter::kBroken});
   node_.MarkDead(0, kFar, ErrorCode::kLinkDown);
   rank().Progress();
   EXPECT_EQ(rank().Finish(rts).error, ErrorCode::kLinkDown);
-  EXPECT_EQ(engine().PathTo(kFar), PeerPath::kDaemon);
+  EXPECT_EQ(engine().paths().PathTo(kFar), PeerPath::kDaemon);
 }
 
 // Its sender was through with it before the link was let go.
@@ -310,7 +310,7 @@ TEST_F(RankEngineLinksTest, APushedMessageThatWaitsOutlivesItsLink) {
   PeerRts(core_, 2, 20'000, shm::kFlagPushed);
   PeerSwitches(core_, 2);
   Fail();
-  EXPECT_EQ(engine().PathTo(kFar), PeerPath::kDaemon);
+  EXPECT_EQ(engine().paths().PathTo(kFar), PeerPath::kDaemon);
   EXPECT_TRUE(TakeMatters().empty());
   for (const ErrorCode error : {ErrorCode::kOk, ErrorCode::kLinkDown}) {  // the last one was cut
     const uint32_t receive = rank().Irecv(kFar, kTag, 20'000);
@@ -334,7 +334,7 @@ TEST_F(RankEngineLinksTest, RndvGetsThatOutliveTheirLinkEndWithTheCoresAnswer) {
   node_.MarkDead(0, kFar, ErrorCode::kOk);
   rank().Progress();
   (void)rank().Isend(kFar, kTag, "x");  // hears of the cut
-  EXPECT_TRUE(engine().IsLinkFree(kFar)) << "these are of no link that there is";
+  EXPECT_TRUE(engine().paths().IsLinkFree(kFar)) << "these are of no link that there is";
   const uint32_t late = rank().Irecv(kFar, kTag, 20'000);
   for (const uint32_t request : {early, late}) {
     EXPECT_EQ(rank().state(request), RequestState::kRemoteWait);
@@ -367,7 +367,7 @@ TEST_F(RankEngineLinksTest, ALinkThatNothingTakesIsLostWithoutAWord) {
   Answer();
   Fail();
   rank().Progress();
-  EXPECT_EQ(engine().PathTo(kFar), PeerPath::kDaemon);
+  EXPECT_EQ(engine().paths().PathTo(kFar), PeerPath::kDaemon);
   EXPECT_TRUE(TakeMatters().empty());
 }
 
@@ -381,10 +381,10 @@ TEST_F(RankEngineLinksTest, WhatThePeerSaidByTheLinkBeforeItDiedCounts) {
   rank().Progress();
   EXPECT_EQ(rank().Wait(first).data, "last");
   EXPECT_EQ(rank().Finish(second).error, ErrorCode::kPeerDied);
-  EXPECT_FALSE(engine().SendsByLink());
+  EXPECT_FALSE(engine().paths().SendsByLink());
   EXPECT_EQ(Use(), ErrorCode::kPeerDied);
   Fail();
-  EXPECT_FALSE(engine().UsesLinks());
+  EXPECT_FALSE(engine().paths().UsesLinks());
   EXPECT_TRUE(TakeMatters().empty());
 }
 
@@ -447,20 +447,20 @@ TEST_F(RankEngineLinksTest, ALeaverGoesBackToTheDaemonsForAll) {
   node_.MarkDead(0, kOther);
   rank().Progress();
   Effects effects;
-  engine().LeaveLinks(effects);
+  engine().paths().LeaveLinks(effects);
   EXPECT_TRUE(effects.to_link);
-  EXPECT_TRUE(engine().SendsByLink());
+  EXPECT_TRUE(engine().paths().SendsByLink());
   Answer();
-  EXPECT_FALSE(engine().SendsByLink());
+  EXPECT_FALSE(engine().paths().SendsByLink());
 }
 
 TEST_F(RankEngineLinksTest, SaysWhatTheRankHasToSayOfItsLink) {
   Effects effects;
-  EXPECT_TRUE(engine().TellOfLink(kFar, LinkMatter::kReturned, effects));
+  EXPECT_TRUE(engine().paths().TellOfLink(kFar, LinkMatter::kReturned, effects));
   EXPECT_TRUE(effects.to_daemon);
   EXPECT_EQ(TakeMatters(), std::vector<LinkMatter>{LinkMatter::kReturned});
   daemon_.FillLane();
-  EXPECT_FALSE(engine().TellOfLink(kFar, LinkMatter::kReturned, effects));
+  EXPECT_FALSE(engine().paths().TellOfLink(kFar, LinkMatter::kReturned, effects));
 }
 
 }  // namespace

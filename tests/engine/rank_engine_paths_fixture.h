@@ -28,15 +28,15 @@ class RankEnginePathsTest : public testing::Test {
 
   ErrorCode Use(uint32_t rank = kFar) {
     Effects effects;
-    return engine().UseLink(rank, effects);
+    return engine().paths().UseLink(rank, effects);
   }
   void Leave(uint32_t rank = kFar) {
     Effects effects;
-    engine().LeaveLink(rank, effects);
+    engine().paths().LeaveLink(rank, effects);
   }
   void Fail(uint32_t rank = kFar) {
     Effects effects;
-    engine().FailLink(rank, effects);
+    engine().paths().FailLink(rank, effects);
   }
   // The peer answers the last marker, by the daemons.
   void Answer(uint32_t rank = kFar) {
@@ -48,7 +48,7 @@ class RankEnginePathsTest : public testing::Test {
   void UseAndAnswer(uint32_t rank = kFar) {
     ASSERT_EQ(Use(rank), ErrorCode::kOk);
     Answer(rank);
-    ASSERT_EQ(engine().PathTo(rank), shm::PeerPath::kLink);
+    ASSERT_EQ(engine().paths().PathTo(rank), shm::PeerPath::kLink);
   }
   // The peer's last word on the path of the core.
   void PeerSwitches(FakeDaemon& core, uint32_t epoch) {

@@ -17,8 +17,8 @@ using shm::RequestState;
 TEST_F(RankEnginePathsTest, MessagesWaitForTheAnswerAndGoByTheOtherPath) {
   rank().Isend(kFar, kTag, "before");
   ASSERT_EQ(Use(), ErrorCode::kOk);
-  EXPECT_EQ(engine().PathTo(kFar), PeerPath::kToLink);
-  EXPECT_TRUE(engine().SendsByLink());
+  EXPECT_EQ(engine().paths().PathTo(kFar), PeerPath::kToLink);
+  EXPECT_TRUE(engine().paths().SendsByLink());
   const uint32_t first = rank().Isend(kFar, kTag, "first");
   const uint32_t second = rank().Isend(kFar, kTag, std::string(100, 'c'));
   const uint32_t elsewhere = rank().Isend(kOther, kTag, "x");
@@ -34,7 +34,7 @@ TEST_F(RankEnginePathsTest, MessagesWaitForTheAnswerAndGoByTheOtherPath) {
   EXPECT_TRUE(core_.Take().empty());
 
   Answer();
-  EXPECT_EQ(engine().PathTo(kFar), PeerPath::kLink);
+  EXPECT_EQ(engine().paths().PathTo(kFar), PeerPath::kLink);
   EXPECT_EQ(peer().sent - peer().credited, 2U) << "all of before was given back";
   rank().Isend(kFar, kTag, "third");
   const std::vector<Descriptor> new_path = core_.Take();
@@ -45,15 +45,15 @@ TEST_F(RankEnginePathsTest, MessagesWaitForTheAnswerAndGoByTheOtherPath) {
   EXPECT_TRUE(daemon_.Take().empty());
 
   Leave();
-  EXPECT_EQ(engine().PathTo(kFar), PeerPath::kToDaemon);
+  EXPECT_EQ(engine().paths().PathTo(kFar), PeerPath::kToDaemon);
   EXPECT_EQ(KindsOf(core_.Take()),
             std::vector<uint8_t>{static_cast<uint8_t>(DescriptorKind::kSwitch)});
   rank().Isend(kFar, kTag, "back");
   Answer();
-  EXPECT_EQ(engine().PathTo(kFar), PeerPath::kDaemon);
-  EXPECT_FALSE(engine().SendsByLink());
+  EXPECT_EQ(engine().paths().PathTo(kFar), PeerPath::kDaemon);
+  EXPECT_FALSE(engine().paths().SendsByLink());
   ASSERT_EQ(daemon_.Take().size(), 1U);
-  EXPECT_FALSE(engine().UsesLinks());
+  EXPECT_FALSE(engine().paths().UsesLinks());
 }
 
 TEST_F(RankEnginePathsTest, OnlyTheAnswerToTheLastMarkerCounts) {
@@ -64,30 +64,30 @@ TEST_F(RankEnginePathsTest, OnlyTheAnswerToTheLastMarkerCounts) {
         shm::CreditReturn{0, 0, 0, peer().path_epoch, {}}}) {
     ASSERT_TRUE(daemon_.Push(DescriptorKind::kCredit, kFar, 0, 0, other));
     rank().Progress();
-    EXPECT_EQ(engine().PathTo(kFar), PeerPath::kToLink);
+    EXPECT_EQ(engine().paths().PathTo(kFar), PeerPath::kToLink);
   }
   Answer();
   ASSERT_TRUE(daemon_.Push(DescriptorKind::kCredit, kFar, 0, 0,
                            shm::CreditReturn{0, shm::kCreditAll, 0, peer().path_epoch, {}}));
   rank().Progress();
-  EXPECT_EQ(engine().PathTo(kFar), PeerPath::kLink) << "it was answered before";
+  EXPECT_EQ(engine().paths().PathTo(kFar), PeerPath::kLink) << "it was answered before";
 }
 
 TEST_F(RankEnginePathsTest, GoesBackOnceItIsThereIfTheLinkWasLeftMeanwhile) {
   ASSERT_EQ(Use(), ErrorCode::kOk);
   Leave();
-  EXPECT_EQ(engine().PathTo(kFar), PeerPath::kToLink);
+  EXPECT_EQ(engine().paths().PathTo(kFar), PeerPath::kToLink);
   Answer();
-  EXPECT_EQ(engine().PathTo(kFar), PeerPath::kToDaemon);
+  EXPECT_EQ(engine().paths().PathTo(kFar), PeerPath::kToDaemon);
   Answer();
-  EXPECT_EQ(engine().PathTo(kFar), PeerPath::kDaemon);
+  EXPECT_EQ(engine().paths().PathTo(kFar), PeerPath::kDaemon);
 }
 
 TEST_F(RankEnginePathsTest, MarkersWaitForRoomBehindMessages) {
   daemon_.FillLane();
   const uint32_t queued = rank().Isend(kFar, kTag, "queued");
   ASSERT_EQ(Use(), ErrorCode::kOk);
-  EXPECT_EQ(engine().PathTo(kFar), PeerPath::kDaemon);
+  EXPECT_EQ(engine().paths().PathTo(kFar), PeerPath::kDaemon);
   EXPECT_TRUE(engine().WaitsForRoom());
   (void)daemon_.Take();
   rank().Progress();
@@ -108,8 +108,8 @@ TEST_F(RankEnginePathsTest, AnswersMarkersByTheDaemonsAndCreditsByThePathOfTheMe
   EXPECT_EQ(credit.count, 1U);
   EXPECT_EQ(credit.flags, shm::kCreditAll);
   EXPECT_EQ(credit.epoch, 5U);
-  EXPECT_TRUE(engine().UsesLinks());
-  EXPECT_FALSE(engine().SendsByLink());
+  EXPECT_TRUE(engine().paths().UsesLinks());
+  EXPECT_FALSE(engine().paths().SendsByLink());
   for (uint32_t i = 0; i < kRemoteWindow / 2; ++i) {
     ASSERT_TRUE(core_.Eager(kFar, kTag, "b"));
   }
@@ -127,7 +127,7 @@ TEST_F(RankEnginePathsTest, AnswersMarkersByTheDaemonsAndCreditsByThePathOfTheMe
   said = daemon_.Take();
   ASSERT_EQ(said.size(), 1U);
   EXPECT_EQ(PayloadOf<shm::CreditReturn>(said[0]).epoch, 6U);
-  EXPECT_FALSE(engine().UsesLinks());
+  EXPECT_FALSE(engine().paths().UsesLinks());
 }
 
 TEST_F(RankEnginePathsTest, LooksForMessagesInTheLaneThatTheyComeBy) {
@@ -142,19 +142,19 @@ TEST_F(RankEnginePathsTest, LooksForMessagesInTheLaneThatTheyComeBy) {
 TEST_F(RankEnginePathsTest, ACellOfTheOldLaneIsGivenBack) {
   const std::string data(1000, 'd');
   const SendArguments send{kFar, 0, kTag, data.size()};
-  engine().OpenLane(kFar);
-  const uint32_t cell = engine().TryTakeCell(kFar);
+  engine().sends().OpenLane(kFar);
+  const uint32_t cell = engine().sends().TryTakeCell(kFar);
   ASSERT_NE(cell, shm::kNoCell);
   UseAndAnswer();
   (void)daemon_.Take();
   Effects effects;
-  EXPECT_EQ(engine().CellBytes(kFar, cell), session().to_daemon.cells[cell]);
-  EXPECT_FALSE(engine().TrySendCell(send, cell, effects));
+  EXPECT_EQ(engine().sends().CellBytes(kFar, cell), session().to_daemon.cells[cell]);
+  EXPECT_FALSE(engine().sends().TrySendCell(send, cell, effects));
   EXPECT_EQ(session().to_daemon.cell_state[cell], static_cast<uint8_t>(shm::CellState::kFree));
 
-  const uint32_t by_link = engine().TryTakeCell(kFar);
-  std::memcpy(engine().CellBytes(kFar, by_link), data.data(), data.size());
-  EXPECT_TRUE(engine().TrySendCell(send, by_link, effects));
+  const uint32_t by_link = engine().sends().TryTakeCell(kFar);
+  std::memcpy(engine().sends().CellBytes(kFar, by_link), data.data(), data.size());
+  EXPECT_TRUE(engine().sends().TrySendCell(send, by_link, effects));
   EXPECT_TRUE(effects.to_link);
   EXPECT_FALSE(effects.to_daemon);
   const std::vector<Descriptor> said = core_.Take();
@@ -210,7 +210,7 @@ TEST_F(RankEnginePathsTest, ARetractionTakesTheRtsOfItsOwnCore) {
             std::vector<uint8_t>{static_cast<uint8_t>(DescriptorKind::kRetracted)});
   EXPECT_TRUE(daemon_.Take().empty());
   ProbeResult found;
-  ASSERT_EQ(engine().Probe({0, kFar, kTag}, &found), ErrorCode::kOk);
+  ASSERT_EQ(engine().receives().Probe({0, kFar, kTag}, &found), ErrorCode::kOk);
   EXPECT_EQ(found.size_bytes, 1000U);
 }
 
@@ -234,28 +234,28 @@ TEST_F(RankEnginePathsTest, ASendIsRetractedByThePathThatItWasAnnouncedOn) {
 }
 
 TEST_F(RankEnginePathsTest, TheLinkIsFreeOnceNothingTakesIt) {
-  EXPECT_TRUE(engine().IsLinkFree(kFar));
+  EXPECT_TRUE(engine().paths().IsLinkFree(kFar));
   UseAndAnswer();
-  EXPECT_FALSE(engine().IsLinkFree(kFar));
+  EXPECT_FALSE(engine().paths().IsLinkFree(kFar));
   const uint32_t rts = Rts(20'000, shm::kRequestSynchronous);
   Leave();
   Answer();
-  EXPECT_FALSE(engine().IsLinkFree(kFar)) << "an offer waits for its receiver";
+  EXPECT_FALSE(engine().paths().IsLinkFree(kFar)) << "an offer waits for its receiver";
   ASSERT_TRUE(core_.Result(DescriptorKind::kSendDone, rts, rank().slot(rts).generation));
   rank().Progress();
-  EXPECT_TRUE(engine().IsLinkFree(kFar));
+  EXPECT_TRUE(engine().paths().IsLinkFree(kFar));
 
   PeerSwitches(daemon_, 1);
   PeerRts(core_, 3);
-  EXPECT_FALSE(engine().IsLinkFree(kFar));
+  EXPECT_FALSE(engine().paths().IsLinkFree(kFar));
   PeerSwitches(core_, 2);
-  EXPECT_FALSE(engine().IsLinkFree(kFar)) << "an offer of the peer's waits";
+  EXPECT_FALSE(engine().paths().IsLinkFree(kFar)) << "an offer of the peer's waits";
   const uint32_t receive = rank().Irecv(kFar, kTag, 20'000);
-  EXPECT_FALSE(engine().IsLinkFree(kFar)) << "it is being fetched";
-  EXPECT_TRUE(engine().IsLinkFree(kOther));
+  EXPECT_FALSE(engine().paths().IsLinkFree(kFar)) << "it is being fetched";
+  EXPECT_TRUE(engine().paths().IsLinkFree(kOther));
   ASSERT_TRUE(core_.Result(DescriptorKind::kRndvGetDone, receive, rank().slot(receive).generation));
   rank().Progress();
-  EXPECT_TRUE(engine().IsLinkFree(kFar));
+  EXPECT_TRUE(engine().paths().IsLinkFree(kFar));
 }
 
 // ---- The worker ---------------------------------------------------------------------------------
@@ -266,7 +266,7 @@ TEST_F(RankEnginePathsTest, AWorkerLeavesTheLinkToTheRank) {
   (void)daemon_.Take();
   ASSERT_EQ(Use(), ErrorCode::kOk);
   const uint32_t send = rank().Isend(kFar, kTag, "x");
-  EXPECT_TRUE(engine().AwaitsLink());
+  EXPECT_TRUE(engine().paths().AwaitsLink());
   ASSERT_TRUE(daemon_.Push(DescriptorKind::kCredit, kFar, 0, 0,
                            shm::CreditReturn{0, shm::kCreditAll, 0, peer().path_epoch, {}}));
   for (uint32_t i = 0; i < kRemoteWindow / 2; ++i) {
@@ -274,17 +274,17 @@ TEST_F(RankEnginePathsTest, AWorkerLeavesTheLinkToTheRank) {
   }
   while (worker.Progress() != 0) {
   }
-  EXPECT_EQ(engine().PathTo(kFar), PeerPath::kLink) << "the answer came by the daemons";
+  EXPECT_EQ(engine().paths().PathTo(kFar), PeerPath::kLink) << "the answer came by the daemons";
   EXPECT_EQ(rank().state(send), RequestState::kQueued);
   EXPECT_TRUE(core_.Take().empty());
-  EXPECT_TRUE(engine().AwaitsLink());
+  EXPECT_TRUE(engine().paths().AwaitsLink());
   EXPECT_TRUE(engine().HasArrivals());
   while (rank().Progress() != 0) {
   }
   EXPECT_EQ(KindsOf(core_.Take()),
             (std::vector<uint8_t>{static_cast<uint8_t>(DescriptorKind::kCredit),
                                   static_cast<uint8_t>(DescriptorKind::kEager)}));
-  EXPECT_FALSE(engine().AwaitsLink());
+  EXPECT_FALSE(engine().paths().AwaitsLink());
 }
 
 }  // namespace

@@ -50,8 +50,8 @@ class Run {
     for (uint32_t rank = 0; rank < ranks_; ++rank) {
       for (uint32_t context = 0; context < 2; ++context) {
         ProbeResult probe;
-        while (node_[rank].engine().Probe({context, shm::kAnySource, shm::kAnyTag}, &probe) ==
-               ErrorCode::kOk) {
+        while (node_[rank].engine().receives().Probe({context, shm::kAnySource, shm::kAnyTag},
+                                                     &probe) == ErrorCode::kOk) {
           Post({rank, shm::kAnySource, shm::kAnyTag, context, kCapacity, 0, {}, nullptr});
           Quiesce();
         }

@@ -11,9 +11,9 @@ using shm::RequestState;
 // Sends until the lane from rank 0 to rank 1 is full; returns how many fitted.
 uint32_t FillLane(TestNode& node) {
   Effects effects;
-  node[0].engine().OpenLane(1);
+  node[0].engine().sends().OpenLane(1);
   uint32_t sent = 0;
-  while (node[0].engine().TrySendInline({1, 0, 7, 4}, "fill", effects)) {
+  while (node[0].engine().sends().TrySendInline({1, 0, 7, 4}, "fill", effects)) {
     ++sent;
   }
   node[0].Perform(effects);
@@ -56,8 +56,8 @@ TEST(RankEngineQueueTest, LetsNothingOvertakeTheQueue) {
   node[0].Isend(1, 7, "queued");
   node[1].Progress();  // now there is room again, but the queue has not moved yet
   Effects effects;
-  EXPECT_FALSE(node[0].engine().TrySendInline({1, 0, 7, 4}, "late", effects));
-  EXPECT_EQ(node[0].engine().TryTakeCell(1), shm::kNoCell);
+  EXPECT_FALSE(node[0].engine().sends().TrySendInline({1, 0, 7, 4}, "late", effects));
+  EXPECT_EQ(node[0].engine().sends().TryTakeCell(1), shm::kNoCell);
   node[0].Isend(1, 7, "after");
   DrainFill(node, filled);
   EXPECT_EQ(node[1].Receive(0, 7, 16).data, "queued");
@@ -119,7 +119,7 @@ class CancelAnnouncedTest : public testing::TestWithParam<bool> {
   bool Finds(int32_t tag) {
     ProbeResult result;
     node_[1].Progress();
-    return node_[1].engine().Probe({0, 0, tag}, &result) == ErrorCode::kOk;
+    return node_[1].engine().receives().Probe({0, 0, tag}, &result) == ErrorCode::kOk;
   }
 
   TestNode node_;
@@ -173,7 +173,8 @@ TEST_P(CancelAnnouncedTest, ComesTooLateOnceAProbeHasTakenIt) {
   const uint32_t send = Rts(7, 1);
   node_[1].Progress();
   ProbeResult result;
-  ASSERT_EQ(node_[1].engine().Probe({0, 0, 7}, &result, RankEngine::Use::kTake), ErrorCode::kOk);
+  ASSERT_EQ(node_[1].engine().receives().Probe({0, 0, 7}, &result, ReceiveEngine::Use::kTake),
+            ErrorCode::kOk);
   EXPECT_FALSE(node_[0].Cancel(send));
   EXPECT_EQ(node_[1].Receive(0, 7, kAnnouncedBytes).data, Pattern(kAnnouncedBytes, 1));
   EXPECT_EQ(node_[0].Wait(send).error, ErrorCode::kOk);
@@ -266,19 +267,20 @@ TEST(RankEngineQueueTest, CannotCancelWhatHasMatched) {
 TEST(RankEngineQueueTest, ProbeLeavesTheMessage) {
   TestNode node;
   ProbeResult result;
-  EXPECT_EQ(node[1].engine().Probe({0, shm::kAnySource, shm::kAnyTag}, &result),
+  EXPECT_EQ(node[1].engine().receives().Probe({0, shm::kAnySource, shm::kAnyTag}, &result),
             ErrorCode::kWouldBlock);
   node[0].Isend(1, 7, "first");
   node[0].Isend(1, 8, Pattern(20'000, 1));
   node[1].Progress();
-  ASSERT_EQ(node[1].engine().Probe({0, shm::kAnySource, shm::kAnyTag}, &result), ErrorCode::kOk);
+  ASSERT_EQ(node[1].engine().receives().Probe({0, shm::kAnySource, shm::kAnyTag}, &result),
+            ErrorCode::kOk);
   EXPECT_EQ(result.source, 0);
   EXPECT_EQ(result.tag, 7);
   EXPECT_EQ(result.size_bytes, 5U);
-  ASSERT_EQ(node[1].engine().Probe({0, 0, 8}, &result), ErrorCode::kOk);
+  ASSERT_EQ(node[1].engine().receives().Probe({0, 0, 8}, &result), ErrorCode::kOk);
   EXPECT_EQ(result.size_bytes, 20'000U);
-  EXPECT_EQ(node[1].engine().Probe({0, 0, 9}, &result), ErrorCode::kWouldBlock);
-  EXPECT_EQ(node[1].engine().Probe({1, 0, 8}, &result), ErrorCode::kWouldBlock);
+  EXPECT_EQ(node[1].engine().receives().Probe({0, 0, 9}, &result), ErrorCode::kWouldBlock);
+  EXPECT_EQ(node[1].engine().receives().Probe({1, 0, 8}, &result), ErrorCode::kWouldBlock);
   EXPECT_EQ(node[1].Receive(0, 7, 16).data, "first");
 }
 

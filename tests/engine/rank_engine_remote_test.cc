@@ -68,7 +68,7 @@ TEST_F(RankEngineRemoteTest, SaysWhenTheSourceLiesInARegion) {
       rank().NewRequest(shm::RequestKind::kSend, kRemote, 7, 0, Pattern(10'000, 1));
   rank().slot(send).buffer = {3, 0, 4096};
   Effects effects;
-  rank().engine().StartSend(send, effects);
+  rank().engine().sends().StartSend(send, effects);
   const std::vector<Descriptor> taken = daemon_.Take();
   ASSERT_EQ(taken.size(), 1U);
   EXPECT_EQ(taken[0].flags, 0);
@@ -163,7 +163,7 @@ TEST_P(CreditTest, NeverSendsMoreThanTheWindow) {
   for (uint32_t i = 0; i < 100; ++i) {
     sends.push_back(rank().Isend(kRemote, 7, std::to_string(i)));
   }
-  EXPECT_EQ(rank().engine().TryTakeCell(kRemote), shm::kNoCell);
+  EXPECT_EQ(rank().engine().sends().TryTakeCell(kRemote), shm::kNoCell);
   uint32_t seen = 0;
   uint32_t outstanding = 0;
   while (seen < 100) {
@@ -342,25 +342,25 @@ TEST_F(RankEngineRemoteTest, CommandsNeedNoCreditButRoom) {
   uint32_t& waiting = node_.view(0).layout->to_daemon.producer.waiting;
   const Descriptor command = OneSidedCommandTo(kRemote);
   for (uint32_t i = 0; i < shm::kLaneSlots; ++i) {
-    ASSERT_TRUE(rank().engine().TryCommand(Core::kDaemon, command));
+    ASSERT_TRUE(rank().engine().sends().TryCommand(Core::kDaemon, command));
   }
   EXPECT_EQ(waiting, 0U);
-  EXPECT_FALSE(rank().engine().TryCommand(Core::kDaemon, command));
+  EXPECT_FALSE(rank().engine().sends().TryCommand(Core::kDaemon, command));
   EXPECT_EQ(waiting, 1U) << "the daemon is to wake this rank";
   EXPECT_EQ(daemon_.TakeOf(DescriptorKind::kOneSided).size(), shm::kLaneSlots);
-  EXPECT_TRUE(rank().engine().TryCommand(Core::kDaemon, command));
+  EXPECT_TRUE(rank().engine().sends().TryCommand(Core::kDaemon, command));
 }
 
 TEST_F(RankEngineRemoteTest, CellsOfCommandsAreThoseOfTheLane) {
   uint32_t& waiting = node_.view(0).layout->to_daemon.producer.waiting;
   for (uint32_t i = 0; i < shm::kLaneCells; ++i) {
-    ASSERT_NE(rank().engine().TryTakeCommandCell(Core::kDaemon), shm::kNoCell);
+    ASSERT_NE(rank().engine().sends().TryTakeCommandCell(Core::kDaemon), shm::kNoCell);
   }
   EXPECT_EQ(waiting, 0U);
-  EXPECT_EQ(rank().engine().TryTakeCommandCell(Core::kDaemon), shm::kNoCell);
+  EXPECT_EQ(rank().engine().sends().TryTakeCommandCell(Core::kDaemon), shm::kNoCell);
   EXPECT_EQ(waiting, 1U);
-  rank().engine().ReturnCommandCell(5);
-  EXPECT_EQ(rank().engine().TryTakeCommandCell(Core::kDaemon), 5U);
+  rank().engine().sends().ReturnCommandCell(5);
+  EXPECT_EQ(rank().engine().sends().TryTakeCommandCell(Core::kDaemon), 5U);
 }
 
 }  // namespace

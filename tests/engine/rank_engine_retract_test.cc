@@ -174,10 +174,10 @@ TEST_F(RankEngineRetractTest, WhatWasProbedIsGivenBack) {
   PeerRts(11);
   rank().Progress();
   ProbeResult result;
-  ASSERT_EQ(rank().engine().Probe({0, kFar, kTag}, &result), ErrorCode::kOk);
+  ASSERT_EQ(rank().engine().receives().Probe({0, kFar, kTag}, &result), ErrorCode::kOk);
   PeerRetracts(11);
   EXPECT_EQ(Keys(DescriptorKind::kRetracted), KeyList{11});
-  EXPECT_EQ(rank().engine().Probe({0, kFar, kTag}, &result), ErrorCode::kWouldBlock);
+  EXPECT_EQ(rank().engine().receives().Probe({0, kFar, kTag}, &result), ErrorCode::kWouldBlock);
 }
 
 TEST_F(RankEngineRetractTest, OnlyWhoAnnouncedItCanTakeItBack) {
@@ -229,7 +229,8 @@ TEST_F(RankEngineRetractTest, EachRtsHasOneEnd) {
         ++given_back;
       } else if (what == 6) {
         ProbeResult result;
-        const bool found = rank().engine().Probe({0, kFar, kTag}, &result) == ErrorCode::kOk;
+        const bool found =
+            rank().engine().receives().Probe({0, kFar, kTag}, &result) == ErrorCode::kOk;
         ASSERT_EQ(found, !waiting.empty());
       } else if (!waiting.empty()) {
         const uint32_t receive = rank().Irecv(kFar, kTag, kLarge);

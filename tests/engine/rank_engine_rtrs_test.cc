@@ -33,7 +33,7 @@ uint32_t ReceiveInHeap(TestRank& rank, int32_t source, int32_t tag, uint64_t siz
       rank.NewRequest(shm::RequestKind::kReceive, source, tag, 0, std::string(size_bytes, '\0'));
   rank.slot(request).buffer.region = 3;
   Effects effects;
-  EXPECT_EQ(rank.engine().StartReceive(request, effects), ErrorCode::kOk);
+  EXPECT_EQ(rank.engine().receives().StartReceive(request, effects), ErrorCode::kOk);
   rank.Perform(effects);
   return request;
 }
@@ -52,7 +52,7 @@ class RankEngineRtrsTest : public testing::Test {
         rank().NewRequest(shm::RequestKind::kSend, kFar, tag, 0, std::string(size_bytes, 's'));
     rank().slot(request).buffer.region = region;
     Effects effects;
-    rank().engine().StartSend(request, effects);
+    rank().engine().sends().StartSend(request, effects);
     rank().Perform(effects);
     return request;
   }

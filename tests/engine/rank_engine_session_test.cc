@@ -244,14 +244,14 @@ class RankEngineFirstUseTest : public testing::Test {
     const uint32_t request =
         rank_.NewRequest(shm::RequestKind::kReceive, source, 7, 0, std::string(size_bytes, '\0'));
     Effects effects;
-    EXPECT_EQ(engine_.StartReceive(request, effects), ErrorCode::kOk);
+    EXPECT_EQ(engine_.receives().StartReceive(request, effects), ErrorCode::kOk);
     return request;
   }
   uint32_t Send(uint32_t destination, const std::string& data) {
     const uint32_t request =
         rank_.NewRequest(shm::RequestKind::kSend, static_cast<int32_t>(destination), 7, 0, data);
     Effects effects;
-    engine_.StartSend(request, effects);
+    engine_.sends().StartSend(request, effects);
     return request;
   }
 
@@ -275,16 +275,16 @@ TEST_F(RankEngineFirstUseTest, SmallMessagesOfOthersNeedNothing) {
 }
 
 TEST_F(RankEngineFirstUseTest, ASendNeedsItsDestinationOnly) {
-  EXPECT_FALSE(engine_.LaneIsOpen(kPeer));
-  EXPECT_EQ(engine_.OpenLane(kPeer), ErrorCode::kOk);
-  EXPECT_TRUE(engine_.LaneIsOpen(kPeer));
-  EXPECT_TRUE(engine_.TrySendLocal({kPeer, 0, 7, 3}, "abc", shm::kNoCell));
+  EXPECT_FALSE(engine_.sends().LaneIsOpen(kPeer));
+  EXPECT_EQ(engine_.sends().OpenLane(kPeer), ErrorCode::kOk);
+  EXPECT_TRUE(engine_.sends().LaneIsOpen(kPeer));
+  EXPECT_TRUE(engine_.sends().TrySendLocal({kPeer, 0, 7, 3}, "abc", shm::kNoCell));
   EXPECT_EQ(node_[kPeer].Receive(0, 7, 16).data, "abc");
   EXPECT_THAT(asked_, ElementsAre(kPeer));
   // The same by a request, whose lane nobody has opened.
   Send(kOther, Pattern(50'000, 1));
   EXPECT_THAT(asked_, ElementsAre(kPeer, kOther));
-  EXPECT_EQ(engine_.OpenLane(3),
+  EXPECT_EQ(engine_.sends().OpenLane(3),
             ErrorCode::kOk);  // on another node: the daemon carries its messages
   EXPECT_THAT(asked_, ElementsAre(kPeer, kOther));
 }
@@ -301,8 +301,8 @@ TEST_F(RankEngineFirstUseTest, ALongMessageNeedsItsSource) {
 
 TEST_F(RankEngineFirstUseTest, WhoHasDiedBeforeIsAnErrorOfTheSend) {
   refusal_ = ErrorCode::kPeerDied;
-  EXPECT_EQ(engine_.OpenLane(kPeer), ErrorCode::kPeerDied);
-  EXPECT_FALSE(engine_.LaneIsOpen(kPeer));
+  EXPECT_EQ(engine_.sends().OpenLane(kPeer), ErrorCode::kPeerDied);
+  EXPECT_FALSE(engine_.sends().LaneIsOpen(kPeer));
   EXPECT_EQ(rank_.Finish(Send(kPeer, "x")).error, ErrorCode::kPeerDied);
   EXPECT_EQ(rank_.Finish(Send(kPeer, Pattern(50'000, 1))).error, ErrorCode::kPeerDied);
   EXPECT_EQ(node_.view(0).layout->queued_sends, 0U);
@@ -323,8 +323,8 @@ TEST_F(RankEngineFirstUseTest, AnotherTryMaySucceed) {
   refusal_ = ErrorCode::kOutOfMemory;
   EXPECT_EQ(rank_.Finish(Send(kPeer, "x")).error, ErrorCode::kOutOfMemory);
   refusal_ = ErrorCode::kOk;
-  EXPECT_EQ(engine_.OpenLane(kPeer), ErrorCode::kOk);
-  EXPECT_TRUE(engine_.TrySendLocal({kPeer, 0, 7, 1}, "y", shm::kNoCell));
+  EXPECT_EQ(engine_.sends().OpenLane(kPeer), ErrorCode::kOk);
+  EXPECT_TRUE(engine_.sends().TrySendLocal({kPeer, 0, 7, 1}, "y", shm::kNoCell));
   EXPECT_EQ(node_[kPeer].Receive(0, 7, 16).data, "y");
 }
 

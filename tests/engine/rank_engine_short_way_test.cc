@@ -20,12 +20,12 @@ class RankEngineLocalTest : public testing::Test {
  protected:
   void SetUp() override {
     for (uint32_t sender = 0; sender < kReceiver; ++sender) {
-      node_[sender].engine().OpenLane(kReceiver);
+      node_[sender].engine().sends().OpenLane(kReceiver);
     }
   }
   bool Send(uint32_t sender, int32_t tag, const std::string& data) {
-    const bool sent = node_[sender].engine().TrySendLocal({kReceiver, 0, tag, data.size()},
-                                                          data.data(), shm::kNoCell);
+    const bool sent = node_[sender].engine().sends().TrySendLocal({kReceiver, 0, tag, data.size()},
+                                                                  data.data(), shm::kNoCell);
     if (sent) {
       shm::Wake(node_.view(kReceiver).inbox.wake()).PublishLane(sender);
     }
@@ -33,7 +33,8 @@ class RankEngineLocalTest : public testing::Test {
   }
   bool Take(int32_t source, int32_t tag, uint64_t capacity_bytes = 64) {
     RankEngine& engine = receiver().engine();
-    return engine.TryTakeEager(engine.LaneOf(source), {0, source, tag}, capacity_bytes, &message_);
+    return engine.receives().TryTakeEager(engine.LaneOf(source), {0, source, tag}, capacity_bytes,
+                                          &message_);
   }
   std::string Inline() const {
     return {reinterpret_cast<const char*>(message_.payload), message_.size_bytes};
@@ -63,7 +64,7 @@ TEST_F(RankEngineLocalTest, TakesWhatItAsksFor) {
 }
 
 TEST_F(RankEngineLocalTest, TakesACellThatGoesBackWhenReleased) {
-  RankEngine& sender = node_[0].engine();
+  SendEngine& sender = node_[0].engine().sends();
   const std::string data = Pattern(1000, 1);
   for (uint32_t i = 0; i < 2 * shm::kLaneCells; ++i) {
     const uint32_t cell = sender.TryTakeCell(kReceiver);
@@ -75,8 +76,10 @@ TEST_F(RankEngineLocalTest, TakesACellThatGoesBackWhenReleased) {
       continue;
     }
     ASSERT_EQ(message_.cell, cell);
-    EXPECT_EQ(std::memcmp(receiver().engine().CellBytes(message_), data.data(), data.size()), 0);
-    receiver().engine().ReleaseCell(message_);
+    EXPECT_EQ(
+        std::memcmp(receiver().engine().receives().CellBytes(message_), data.data(), data.size()),
+        0);
+    receiver().engine().receives().ReleaseCell(message_);
   }
 }
 
@@ -167,10 +170,10 @@ TEST_F(RankEngineLocalTest, LeavesCorruptDescriptorsToProgress) {
                               },
                               +[](shm::Descriptor& d) { d.tag = -1; }}) {
     TestNode node(NodeOptions{.local_ranks = 2});
-    node[0].engine().OpenLane(1);
-    ASSERT_TRUE(node[0].engine().TrySendLocal({1, 0, 7, 1}, "x", shm::kNoCell));
+    node[0].engine().sends().OpenLane(1);
+    ASSERT_TRUE(node[0].engine().sends().TrySendLocal({1, 0, 7, 1}, "x", shm::kNoCell));
     corrupt(node.view(1).inbox.lane(0)->slots[0]);
-    EXPECT_FALSE(node[1].engine().TryTakeEager(0, {0, 0, shm::kAnyTag}, 64, &message_));
+    EXPECT_FALSE(node[1].engine().receives().TryTakeEager(0, {0, 0, shm::kAnyTag}, 64, &message_));
     shm::Wake(node.view(1).inbox.wake()).PublishLane(0);
     node[1].Progress();
     EXPECT_EQ(
@@ -186,9 +189,11 @@ class RankEngineRtsTest : public testing::Test {
  protected:
   bool Find(int32_t tag = 7) {
     RankEngine& engine = node_[1].engine();
-    return engine.FindRts(engine.LaneOf(0), {0, 0, tag}, &rts_);
+    return engine.receives().FindRts(engine.LaneOf(0), {0, 0, tag}, &rts_);
   }
-  bool Take(uint64_t capacity_bytes) { return node_[1].engine().TakeWhole(rts_, capacity_bytes); }
+  bool Take(uint64_t capacity_bytes) {
+    return node_[1].engine().receives().TakeWhole(rts_, capacity_bytes);
+  }
   std::string Announced(size_t bytes) const {
     return {reinterpret_cast<const char*>(rts_.where.address), bytes};
   }

@@ -145,14 +145,15 @@ TEST(RankEngineTest, KeepsTheOrderAcrossPaths) {
     messages.push_back(Pattern(kSizes[i % 5], i));
     sends.push_back(node[0].Isend(1, 7, messages.back()));
   }
-  EXPECT_EQ(node[0].engine().TryTakeCell(1), shm::kNoCell) << "the test wants the cells used up";
+  EXPECT_EQ(node[0].engine().sends().TryTakeCell(1), shm::kNoCell)
+      << "the test wants the cells used up";
   for (uint32_t i = 0; i < 200; ++i) {
     ASSERT_EQ(node[1].Receive(0, 7, kLarge).data, messages[i]) << "message " << i;
   }
   for (const uint32_t send : sends) {
     EXPECT_EQ(node[0].Wait(send).error, ErrorCode::kOk);
   }
-  EXPECT_NE(node[0].engine().TryTakeCell(1), shm::kNoCell);
+  EXPECT_NE(node[0].engine().sends().TryTakeCell(1), shm::kNoCell);
 }
 
 TEST(RankEngineTest, KeepsTheOrderOfReceivesToo) {
@@ -184,7 +185,7 @@ TEST(RankEngineTest, DirectReceiveTakesItsTurn) {
   EXPECT_EQ(node[1].state(waiting), RequestState::kPosted);
   Effects effects;
   const uint32_t other = node[1].NewRequest(shm::RequestKind::kReceive, 0, 9, 0, "");
-  EXPECT_FALSE(node[1].engine().ReceiveNow(other, effects));
+  EXPECT_FALSE(node[1].engine().receives().ReceiveNow(other, effects));
   node[0].Isend(1, 9, "for nobody yet");
   node[1].Progress();
   EXPECT_EQ(node[1].state(other), RequestState::kInactive) << "it asked for then only";

@@ -90,7 +90,7 @@ uint32_t TestRank::NewRequest(RequestKind kind, int32_t peer, int32_t tag, uint3
 
 uint32_t TestRank::Isend(uint32_t destination, int32_t tag, const std::string& data,
                          uint32_t context) {
-  engine_.OpenLane(destination);
+  engine_.sends().OpenLane(destination);
   const SendArguments send{destination, context, tag, data.size()};
   const uint32_t request =
       NewRequest(RequestKind::kSend, static_cast<int32_t>(destination), tag, context, data);
@@ -99,27 +99,27 @@ uint32_t TestRank::Isend(uint32_t destination, int32_t tag, const std::string& d
   if (data.size() <= shm::kInlineBytes) {
     const Peer& peer = node_.peers().by_rank[destination];
     if (peer.local) {
-      sent = engine_.TrySendLocal(send, data.data(), shm::kNoCell);
+      sent = engine_.sends().TrySendLocal(send, data.data(), shm::kNoCell);
       if (sent) {
         effects.lanes.Add(peer.local_index);
       }
     } else {
-      sent = engine_.TrySendInline(send, data.data(), effects);
+      sent = engine_.sends().TrySendInline(send, data.data(), effects);
     }
     std::memcpy(slot(request).payload, data.data(), data.size());
     slot(request).descriptor_kind = static_cast<uint8_t>(DescriptorKind::kEager);
   } else if (data.size() <= node_.engine_options().eager_max_bytes) {
-    const uint32_t cell = engine_.TryTakeCell(destination);
+    const uint32_t cell = engine_.sends().TryTakeCell(destination);
     if (cell != shm::kNoCell) {
-      std::memcpy(engine_.CellBytes(destination, cell), data.data(), data.size());
-      sent = engine_.TrySendCell(send, cell, effects);
+      std::memcpy(engine_.sends().CellBytes(destination, cell), data.data(), data.size());
+      sent = engine_.sends().TrySendCell(send, cell, effects);
     }
   }
   if (sent) {
     slot(request).error = 0;
     shm::StoreRelease(slot(request).state, static_cast<uint32_t>(RequestState::kComplete));
   } else {
-    engine_.StartSend(request, effects);
+    engine_.sends().StartSend(request, effects);
   }
   Perform(effects);
   return request;
@@ -127,12 +127,12 @@ uint32_t TestRank::Isend(uint32_t destination, int32_t tag, const std::string& d
 
 uint32_t TestRank::IsendByRequest(uint32_t destination, int32_t tag, const std::string& data,
                                   uint32_t flags) {
-  engine_.OpenLane(destination);
+  engine_.sends().OpenLane(destination);
   const uint32_t request =
       NewRequest(RequestKind::kSend, static_cast<int32_t>(destination), tag, 0, data);
   slot(request).flags |= flags;
   Effects effects;
-  engine_.StartSend(request, effects);
+  engine_.sends().StartSend(request, effects);
   Perform(effects);
   return request;
 }
@@ -141,7 +141,7 @@ uint32_t TestRank::Irecv(int32_t source, int32_t tag, uint64_t capacity_bytes, u
   const uint32_t request =
       NewRequest(RequestKind::kReceive, source, tag, context, std::string(capacity_bytes, '\0'));
   Effects effects;
-  start_error_ = engine_.StartReceive(request, effects);
+  start_error_ = engine_.receives().StartReceive(request, effects);
   Perform(effects);
   return request;
 }
@@ -186,13 +186,13 @@ uint32_t TestRank::IrecvDirect(int32_t source, int32_t tag, uint64_t capacity_by
   AnnouncedMessage rts;
   const uint32_t lane = engine_.LaneOf(source);
   if (engine_.TakeTurn() &&
-      engine_.TryTakeEager(lane, {context, source, tag}, capacity_bytes, &message)) {
+      engine_.receives().TryTakeEager(lane, {context, source, tag}, capacity_bytes, &message)) {
     Take(slot(request), message);
-  } else if (engine_.FindRts(lane, {context, source, tag}, &rts) &&
-             engine_.TakeWhole(rts, capacity_bytes)) {
+  } else if (engine_.receives().FindRts(lane, {context, source, tag}, &rts) &&
+             engine_.receives().TakeWhole(rts, capacity_bytes)) {
     Take(slot(request), rts);
-  } else if (!engine_.ReceiveNow(request, effects)) {
-    start_error_ = engine_.StartReceive(request, effects);
+  } else if (!engine_.receives().ReceiveNow(request, effects)) {
+    start_error_ = engine_.receives().StartReceive(request, effects);
   }
   Perform(effects);
   return request;

@@ -60,7 +60,7 @@ class LinkConnectTest : public LinksTest {
       Carry(0, 1);
       Carry(1, 0);
     }
-    EXPECT_EQ(rank(0).engine().PathTo(1), shm::PeerPath::kDaemon);
+    EXPECT_EQ(rank(0).engine().paths().PathTo(1), shm::PeerPath::kDaemon);
     rank(0).End(1, ErrorCode::kLinkDown);
     EXPECT_TRUE(rank(0).losses().empty());
     EXPECT_EQ(rank(0).Statistic(shm::Statistic::kLinkMessagesSent), 0U);

@@ -71,7 +71,7 @@ TEST_F(LinkFaultsTest, LostConnectionFailsWhatWasUnderWayAndThePairBeginsAnew) {
     rank(1).End(0, ErrorCode::kLinkDown);
     rank(1).UnderLease([&] {
       engine::Effects effects;
-      rank(1).engine().FailLink(0, effects);
+      rank(1).engine().paths().FailLink(0, effects);
     });
     ASSERT_TRUE(Meanwhile([&] { return rank(0).losses().size() == losses + 1; }));
     EXPECT_EQ(rank(0).losses().back().peer, 1U);

@@ -388,11 +388,13 @@ TEST_F(LinkSetTest, PathsAreSwitchedThereAndBackUnderTraffic) {
     SCOPED_TRACE(round);
     ASSERT_EQ(rank(0).UseLink(1), ErrorCode::kOk);
     exchange();
-    ASSERT_TRUE(Meanwhile([&] { return rank(0).engine().PathTo(1) == shm::PeerPath::kLink; }));
+    ASSERT_TRUE(
+        Meanwhile([&] { return rank(0).engine().paths().PathTo(1) == shm::PeerPath::kLink; }));
     exchange();
     rank(0).LeaveLink(1);
     exchange();
-    ASSERT_TRUE(Meanwhile([&] { return rank(0).engine().PathTo(1) == shm::PeerPath::kDaemon; }));
+    ASSERT_TRUE(
+        Meanwhile([&] { return rank(0).engine().paths().PathTo(1) == shm::PeerPath::kDaemon; }));
   }
   ExpectIdle(0, 1);
 }

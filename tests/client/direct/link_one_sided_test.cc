@@ -50,14 +50,14 @@ class LinkOneSidedTest : public LinksTest {
     rank(0).UnderLease([&] {
       engine::RankEngine& engine = rank(0).engine();
       if (cell_data != nullptr) {
-        const uint32_t cell = engine.TryTakeCommandCell(engine::Core::kLink);
+        const uint32_t cell = engine.sends().TryTakeCommandCell(engine::Core::kLink);
         ASSERT_NE(cell, shm::kNoCell);
-        std::memcpy(engine.CellBytes(1, cell), cell_data, cell_bytes);
+        std::memcpy(engine.sends().CellBytes(1, cell), cell_data, cell_bytes);
         wish.command.flags = shm::kFlagCell;
         wish.command.cell = static_cast<uint16_t>(cell);
       }
       std::memcpy(wish.command.payload, &wish.words, sizeof(wish.words));
-      ASSERT_TRUE(engine.TryCommand(engine::Core::kLink, wish.command));
+      ASSERT_TRUE(engine.sends().TryCommand(engine::Core::kLink, wish.command));
     });
   }
   uint64_t Done() { return shm::LoadAcquire(rank(0).view().layout->one_sided[1].done); }

@@ -73,7 +73,7 @@ class OrderedRank {
     EXPECT_LE(replies.size(), 1U);
     return replies.empty() ? std::nullopt : std::optional(replies[0]);
   }
-  PeerPath PathTo(uint32_t peer) { return progress_.engine().PathTo(peer); }
+  PeerPath PathTo(uint32_t peer) { return progress_.paths().PathTo(peer); }
   bool has_links() const { return keeper_->has_links(); }
 
  private:

@@ -245,12 +245,12 @@ void LinkedRank::End(uint32_t peer, ErrorCode error) {
 
 ErrorCode LinkedRank::UseLink(uint32_t peer) {
   ErrorCode error = ErrorCode::kOk;
-  UnderLease([&] { error = engine_->UseLink(peer, *effects_); });
+  UnderLease([&] { error = engine_->paths().UseLink(peer, *effects_); });
   return error;
 }
 
 void LinkedRank::LeaveLink(uint32_t peer) {
-  UnderLease([&] { engine_->LeaveLink(peer, *effects_); });
+  UnderLease([&] { engine_->paths().LeaveLink(peer, *effects_); });
 }
 
 void LinkedRank::MarkDead(uint32_t peer, ErrorCode error) {
@@ -271,7 +271,7 @@ void LinkedRank::LetMatch() { (void)engine_->Progress(*effects_); }
 
 void LinkedRank::OnLinkLost(uint32_t peer, ErrorCode error, const char* text) {
   losses_.push_back({peer, error, text});
-  engine_->FailLink(peer, *effects_);
+  engine_->paths().FailLink(peer, *effects_);
 }
 
 void LinkedRank::OnViolation(const char* text) {
@@ -399,16 +399,16 @@ std::byte* LinkedRank::At(const shm::Location& where) {
 uint32_t LinkedRank::Send(uint32_t destination, int32_t tag, const void* data,
                           uint64_t size_bytes) {
   const engine::SendArguments send{destination, 0, tag, size_bytes};
-  (void)engine_->OpenLane(destination);
+  (void)engine_->sends().OpenLane(destination);
   bool sent = false;
   UnderLease([&] {
     if (size_bytes <= shm::kInlineBytes) {
-      sent = engine_->TrySendInline(send, data, *effects_);
+      sent = engine_->sends().TrySendInline(send, data, *effects_);
     } else if (size_bytes <= options_.engine.eager_max_bytes) {
-      const uint32_t cell = engine_->TryTakeCell(destination);
+      const uint32_t cell = engine_->sends().TryTakeCell(destination);
       if (cell != shm::kNoCell) {
-        std::memcpy(engine_->CellBytes(destination, cell), data, size_bytes);
-        sent = engine_->TrySendCell(send, cell, *effects_);
+        std::memcpy(engine_->sends().CellBytes(destination, cell), data, size_bytes);
+        sent = engine_->sends().TrySendCell(send, cell, *effects_);
       }
     }
   });
@@ -417,7 +417,7 @@ uint32_t LinkedRank::Send(uint32_t destination, int32_t tag, const void* data,
 
 uint32_t LinkedRank::SendFrom(uint32_t destination, int32_t tag, const shm::Location& where,
                               uint64_t size_bytes, uint32_t flags) {
-  (void)engine_->OpenLane(destination);
+  (void)engine_->sends().OpenLane(destination);
   const uint32_t request = NewRequest(RequestKind::kSend, static_cast<int32_t>(destination), tag,
                                       where, size_bytes, flags);
   RequestLayout& slot = *view_.request(request);
@@ -428,14 +428,15 @@ uint32_t LinkedRank::SendFrom(uint32_t destination, int32_t tag, const shm::Loca
       std::memcpy(slot.payload, At(where), size_bytes);
     }
   }
-  UnderLease([&] { engine_->StartSend(request, *effects_); });
+  UnderLease([&] { engine_->sends().StartSend(request, *effects_); });
   return request;
 }
 
 uint32_t LinkedRank::Receive(int32_t source, int32_t tag, const shm::Location& where,
                              uint64_t size_bytes) {
   const uint32_t request = NewRequest(RequestKind::kReceive, source, tag, where, size_bytes, 0);
-  UnderLease([&] { EXPECT_EQ(engine_->StartReceive(request, *effects_), ErrorCode::kOk); });
+  UnderLease(
+      [&] { EXPECT_EQ(engine_->receives().StartReceive(request, *effects_), ErrorCode::kOk); });
   return request;
 }
 
@@ -447,7 +448,7 @@ bool LinkedRank::Cancel(uint32_t request) {
 
 bool LinkedRank::Probe(int32_t source, int32_t tag, engine::ProbeResult* result) {
   ErrorCode code = ErrorCode::kOk;
-  UnderLease([&] { code = engine_->Probe({0, source, tag}, result); });
+  UnderLease([&] { code = engine_->receives().Probe({0, source, tag}, result); });
   return code == ErrorCode::kOk;
 }
 

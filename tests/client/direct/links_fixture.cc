@@ -74,12 +74,14 @@ void LinksTest::Connect(uint32_t one, uint32_t other, uint64_t life) {
 
 void LinksTest::Use(uint32_t from, uint32_t to) {
   ASSERT_EQ(rank(from).UseLink(to), ErrorCode::kOk);
-  ASSERT_TRUE(Meanwhile([&] { return rank(from).engine().PathTo(to) == shm::PeerPath::kLink; }));
+  ASSERT_TRUE(
+      Meanwhile([&] { return rank(from).engine().paths().PathTo(to) == shm::PeerPath::kLink; }));
 }
 
 void LinksTest::Leave(uint32_t from, uint32_t to) {
   rank(from).LeaveLink(to);
-  ASSERT_TRUE(Meanwhile([&] { return rank(from).engine().PathTo(to) == shm::PeerPath::kDaemon; }));
+  ASSERT_TRUE(
+      Meanwhile([&] { return rank(from).engine().paths().PathTo(to) == shm::PeerPath::kDaemon; }));
 }
 
 void LinksTest::StartLinked(const RankOptions& options) {

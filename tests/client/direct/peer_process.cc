@@ -52,7 +52,7 @@ void SetUp(LinkedRank& rank, int control) {
   ASSERT_EQ(rank.UseLink(peer), ErrorCode::kOk);
   ASSERT_TRUE(Eventually([&] {
     (void)rank.Progress();
-    return rank.engine().PathTo(peer) == shm::PeerPath::kLink;
+    return rank.engine().paths().PathTo(peer) == shm::PeerPath::kLink;
   }));
   // The other one may need this one's daemon for its own.
   Say(control, &word, sizeof(word));

@@ -161,7 +161,7 @@ class LinkKeeperTest : public testing::Test {
     }
     return events;
   }
-  PeerPath Path(uint32_t peer = kPeer) { return progress_.engine().PathTo(peer); }
+  PeerPath Path(uint32_t peer = kPeer) { return progress_.paths().PathTo(peer); }
   template <typename Action>
   void UnderLease(Action&& action) {
     ASSERT_TRUE(progress_.Enter());

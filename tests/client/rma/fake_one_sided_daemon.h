@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "common/error_code.h"
-#include "engine/rank_engine.h"
+#include "engine/engine_options.h"
 #include "engine/session_view.h"
 #include "shm/accumulate.h"
 #include "shm/atomic.h"

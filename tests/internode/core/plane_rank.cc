@@ -186,16 +186,16 @@ uint32_t PlaneRank::Prepare(shm::RequestKind kind, int32_t peer, int32_t tag,
 uint32_t PlaneRank::Send(uint32_t destination, int32_t tag, const void* data, uint64_t size_bytes) {
   const engine::SendArguments send{destination, 0, tag, size_bytes};
   engine::Effects effects;
-  engine_->OpenLane(destination);
+  engine_->sends().OpenLane(destination);
   Lock();
   bool sent = false;
   if (size_bytes <= shm::kInlineBytes) {
-    sent = engine_->TrySendInline(send, data, effects);
+    sent = engine_->sends().TrySendInline(send, data, effects);
   } else if (size_bytes <= shm::kCellBytes) {
-    const uint32_t cell = engine_->TryTakeCell(destination);
+    const uint32_t cell = engine_->sends().TryTakeCell(destination);
     if (cell != shm::kNoCell) {
-      std::memcpy(engine_->CellBytes(destination, cell), data, size_bytes);
-      sent = engine_->TrySendCell(send, cell, effects);
+      std::memcpy(engine_->sends().CellBytes(destination, cell), data, size_bytes);
+      sent = engine_->sends().TrySendCell(send, cell, effects);
     }
   }
   Unlock(effects);
@@ -204,7 +204,7 @@ uint32_t PlaneRank::Send(uint32_t destination, int32_t tag, const void* data, ui
 
 uint32_t PlaneRank::SendFrom(uint32_t destination, int32_t tag, const shm::Location& where,
                              uint64_t size_bytes, uint32_t flags) {
-  engine_->OpenLane(destination);
+  engine_->sends().OpenLane(destination);
   const uint32_t request =
       Prepare(shm::RequestKind::kSend, static_cast<int32_t>(destination), tag, where, size_bytes);
   shm::RequestLayout& slot = Slot(request);
@@ -216,7 +216,7 @@ uint32_t PlaneRank::SendFrom(uint32_t destination, int32_t tag, const shm::Locat
   }
   engine::Effects effects;
   Lock();
-  engine_->StartSend(request, effects);
+  engine_->sends().StartSend(request, effects);
   Unlock(effects);
   return request;
 }
@@ -226,7 +226,7 @@ uint32_t PlaneRank::Receive(int32_t source, int32_t tag, const shm::Location& wh
   const uint32_t request = Prepare(shm::RequestKind::kReceive, source, tag, where, size_bytes);
   engine::Effects effects;
   Lock();
-  EXPECT_EQ(engine_->StartReceive(request, effects), ErrorCode::kOk);
+  EXPECT_EQ(engine_->receives().StartReceive(request, effects), ErrorCode::kOk);
   Unlock(effects);
   return request;
 }

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/rank_engine.h"
+#include "engine/engine_options.h"
 #include "shm/atomic.h"
 #include "tests/internode/core/wired_cores.h"
 

@@ -209,7 +209,7 @@ TEST_F(ProgressRetractTest, ARankGivesBackOnlyWhatIsRetracted) {
   (void)SentRts(2);
   ASSERT_TRUE(Eventually([&] {
     receiver().Progress();
-    return receiver().engine().HasUnexpected();
+    return receiver().engine().receives().HasUnexpected();
   }));
   const uint64_t first_id_of_second_use = uint64_t{1} << 32;  // SlotMap
   receiver().PushToDaemon(

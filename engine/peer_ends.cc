@@ -1,10 +1,14 @@
-// RankEngine: what happens to a rank's requests when another rank is gone, or cut off for a while.
-// See rank_engine.h.
+#include "engine/peer_ends.h"
+
 #include <algorithm>
 #include <atomic>
 
+#include "engine/peer_paths.h"
 #include "engine/rank_engine.h"
+#include "engine/receive_engine.h"
+#include "engine/receiver_first.h"
 #include "engine/request_end.h"
+#include "engine/send_engine.h"
 #include "engine/transfer.h"
 #include "shm/atomic.h"
 
@@ -16,7 +20,7 @@ using shm::RequestState;
 // The error of a receive from, or a send to, `peer`. A receive from any source fails once any rank
 // has died (it could wait for ever), or all others have left, but not because some have left in
 // good order, or are cut off: the others may still send.
-ErrorCode RankEngine::DeathOf(int32_t peer) const {
+ErrorCode PeerEnds::DeathOf(int32_t peer) const {
   if (!IsRank(peer)) {
     return any_died_;
   }
@@ -28,7 +32,7 @@ ErrorCode RankEngine::DeathOf(int32_t peer) const {
 
 // Why a request ends whose direct link is lost, and whose core has let go of it. kOk: only the
 // daemon can say, and has not yet.
-ErrorCode RankEngine::CauseOfLoss(const RequestLayout& slot) const {
+ErrorCode PeerEnds::CauseOfLoss(const RequestLayout& slot) const {
   const bool receives = slot.kind == static_cast<uint32_t>(shm::RequestKind::kReceive);
   const int32_t peer = receives ? slot.status_source : slot.peer;
   if (!IsRank(peer)) {
@@ -40,13 +44,13 @@ ErrorCode RankEngine::CauseOfLoss(const RequestLayout& slot) const {
 }
 
 // Whether the rank has to hear first that the link to `peer` was cut.
-bool RankEngine::HasToHearOfCut(int32_t peer) const {
+bool PeerEnds::HasToHearOfCut(int32_t peer) const {
   return IsRank(peer) && shm::LoadRelaxed(view_.layout->peers[peer].cut) ==
                              static_cast<uint32_t>(shm::CutState::kTell);
 }
 
 // The same; says so once.
-bool RankEngine::MustHearOfCut(int32_t peer) {
+bool PeerEnds::MustHearOfCut(int32_t peer) {
   if (!HasToHearOfCut(peer)) {
     return false;
   }
@@ -57,7 +61,7 @@ bool RankEngine::MustHearOfCut(int32_t peer) {
   return true;
 }
 
-void RankEngine::ApplyDeaths(Effects& effects) {
+void PeerEnds::ApplyDeaths(Effects& effects) {
   // Stored first: a death that comes meanwhile bumps the epoch again.
   const uint32_t epoch = shm::LoadAcquire(wake_.layout()->death_epoch);
   shm::StoreRelaxed(deaths_seen_, epoch);
@@ -77,16 +81,16 @@ void RankEngine::ApplyDeaths(Effects& effects) {
     }
     // Messages that the dead rank sent before still count: empty its lane first.
     if (const Peer& peer = peers_.by_rank[rank]; peer.local) {
-      DrainLane(peer.local_index, shm::kLaneSlots, effects);
+      engine_.DrainLane(peer.local_index, shm::kLaneSlots, effects);
     } else {
-      DrainLane(LaneOf(Core::kDaemon), shm::kLaneSlots, effects);
-      DrainLane(LaneOf(Core::kLink), shm::kLaneSlots, effects);
+      engine_.DrainLane(LaneOf(Core::kDaemon), shm::kLaneSlots, effects);
+      engine_.DrainLane(LaneOf(Core::kLink), shm::kLaneSlots, effects);
     }
     deaths_[rank] = death;
     if (death == ErrorCode::kLinkDown) {
       ForgetCredits(rank);
     } else if (death != ErrorCode::kOk) {
-      EndPaths(rank);
+      paths_.EndPaths(rank);
     }
     if (death != ErrorCode::kLinkDown && death != ErrorCode::kOk && death != ErrorCode::kNotFound) {
       any_died_ = death;
@@ -108,19 +112,19 @@ void RankEngine::ApplyDeaths(Effects& effects) {
 }
 
 // The source has left, and everything that it sent was in front of this.
-void RankEngine::HandleLeft(const Arrival& arrival) {
+void PeerEnds::HandleLeft(const Arrival& arrival) {
   auto alive = static_cast<uint32_t>(ErrorCode::kOk);
   shm::CompareExchange(view_.layout->peers[arrival.source].dead, alive,
                        static_cast<uint32_t>(ErrorCode::kNotFound), std::memory_order_release);
   // Pairs with ApplyDeaths, of this engine and of the session's other one.
   shm::FetchAdd(wake_.layout()->death_epoch, 1U, std::memory_order_release);
-  Consume(arrival);
+  engine_.Consume(arrival);
   journal_.Commit();
 }
 
 // Resets the counts for a peer, once for each cut of the link: what was under way is lost, so both
 // ends begin anew.
-void RankEngine::ForgetCredits(uint32_t rank) {
+void PeerEnds::ForgetCredits(uint32_t rank) {
   shm::PeerWords& peer = view_.layout->peers[rank];
   shm::RtrBook& book = view_.layout->rtrs[rank];
   // Pairs with ProgressCore::MarkDead, which stores it before `dead`.
@@ -132,7 +136,7 @@ void RankEngine::ForgetCredits(uint32_t rank) {
   journal_.Set(&book.sent, uint64_t{0});
   journal_.Set(&book.taken, uint64_t{0});
   journal_.Set(&book.held, 0U);
-  if (Owes(peer)) {
+  if (PeerPaths::Owes(peer)) {
     journal_.Set(&view_.layout->credits_owed, view_.layout->credits_owed - 1);
   }
   for (uint32_t* const word :
@@ -140,16 +144,16 @@ void RankEngine::ForgetCredits(uint32_t rank) {
         &peer.pushed_credited, &peer.pushed_taken, &peer.pushed_returned}) {
     journal_.Set(word, 0U);
   }
-  SetPaths(rank, shm::PeerPath::kDaemon, shm::PeerPath::kDaemon);
-  SetLinkState(rank, shm::LinkState::kNone);
-  match_.LoseRtsFrom(static_cast<int32_t>(rank), LaneOf(Core::kLink), 0);
+  paths_.SetPaths(rank, shm::PeerPath::kDaemon, shm::PeerPath::kDaemon);
+  paths_.SetLinkState(rank, shm::LinkState::kNone);
+  receives_.LoseRtsFrom(rank, LaneOf(Core::kLink), 0);
   journal_.Commit();
   if (shm::LoadRelaxed(peer.cut) == static_cast<uint32_t>(shm::CutState::kNone)) {
     shm::StoreRelaxed(peer.cut, static_cast<uint32_t>(shm::CutState::kTell));
   }
 }
 
-void RankEngine::FailIfDead(uint32_t request, Effects& effects) {
+void PeerEnds::FailIfDead(uint32_t request, Effects& effects) {
   RequestLayout& slot = *view_.request(request);
   const uint32_t generation = shm::LoadAcquire(slot.generation);
   const auto state = static_cast<RequestState>(shm::LoadAcquire(slot.state));
@@ -176,15 +180,13 @@ void RankEngine::FailIfDead(uint32_t request, Effects& effects) {
     shm::StoreRelaxed(view_.layout->peers[peer].cut, static_cast<uint32_t>(shm::CutState::kTold));
   }
   if (state == RequestState::kQueued) {
-    Unqueue(request);
+    sends_.Unqueue(request);
   } else if (state == RequestState::kPosted &&
              slot.rtr != static_cast<uint32_t>(shm::RtrState::kQuiet)) {
-    FailReceiveByRtr(request, death, effects);
+    receiver_first_.FailReceiveByRtr(request, death, effects);
     return;
   } else if (state == RequestState::kPosted) {
-    match_.Remove(slot.match_entry);
-    if (match_.corrupt() != ErrorCode::kOk) {
-      PoisonCorrupt(match_.fault());
+    if (!receives_.Unpost(slot)) {
       return;
     }
   } else {
@@ -204,7 +206,7 @@ void RankEngine::FailIfDead(uint32_t request, Effects& effects) {
 
 // Gives the request's own transfer slot back where nobody inside the node will touch it any more:
 // an RTS that its receiver did not live to match, or a description for the daemon.
-void RankEngine::AbandonTransfer(uint32_t request) {
+void PeerEnds::AbandonTransfer(uint32_t request) {
   const RequestLayout& slot = *view_.request(request);
   shm::TransferLayout& transfer = *view_.inbox.transfer(request);
   if (slot.transfer_rank != view_.rank || slot.transfer_index != request ||
@@ -221,7 +223,7 @@ void RankEngine::AbandonTransfer(uint32_t request) {
 }
 
 // A transfer whose last chunk was copied counts, even if the other side died afterwards.
-bool RankEngine::IsTransferDone(const RequestLayout& slot) const {
+bool PeerEnds::IsTransferDone(const RequestLayout& slot) const {
   const shm::TransferLayout* transfer = TransferOf(slot);
   return transfer != nullptr && Look(*transfer, slot.transfer_generation).done;
 }

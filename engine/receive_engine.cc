@@ -1,12 +1,15 @@
-// RankEngine: receiving and matching. See rank_engine.h.
+#include "engine/receive_engine.h"
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
+#include "engine/peer_ends.h"
+#include "engine/peer_paths.h"
 #include "engine/rank_engine.h"
-#include "engine/rendezvous/receiver_side.h"
-#include "engine/request_end.h"
+#include "engine/receiver_first.h"
 #include "engine/rndv_get_end.h"
+#include "engine/rndv_gets.h"
 #include "engine/transfer.h"
 #include "shm/atomic.h"
 
@@ -35,7 +38,8 @@ bool IsMessage(const Descriptor& descriptor) {
 
 // Whether a message's sender, on the same node, has not taken it back. To take one decides for it:
 // its sender cannot do so any more.
-bool RankEngine::IsToBeHad(uint32_t source, uint8_t kind, const uint8_t* payload, Use use) const {
+bool ReceiveEngine::IsToBeHad(uint32_t source, uint8_t kind, const uint8_t* payload,
+                              Use use) const {
   if (kind != static_cast<uint8_t>(DescriptorKind::kRts)) [[likely]] {
     return true;
   }
@@ -49,7 +53,7 @@ bool RankEngine::IsToBeHad(uint32_t source, uint8_t kind, const uint8_t* payload
 }
 
 // The earliest unexpected message that matches, and is to be had. 0: there is none.
-uint32_t RankEngine::FindUnexpected(const shm::Envelope& pattern, Use use) {
+uint32_t ReceiveEngine::FindUnexpected(const shm::Envelope& pattern, Use use) {
   for (;;) {
     const uint32_t entry = match_.FindUnexpected(pattern);
     if (entry == 0) {
@@ -68,7 +72,7 @@ uint32_t RankEngine::FindUnexpected(const shm::Envelope& pattern, Use use) {
 }
 
 // Gives the request the earliest unexpected message that it matches. False: there is none.
-bool RankEngine::TakeUnexpected(uint32_t request, Effects& effects) {
+bool ReceiveEngine::TakeUnexpected(uint32_t request, Effects& effects) {
   const RequestLayout& slot = *view_.request(request);
   const uint32_t entry = FindUnexpected({slot.context, slot.peer, slot.tag}, Use::kTake);
   if (entry == 0) {
@@ -85,7 +89,7 @@ bool RankEngine::TakeUnexpected(uint32_t request, Effects& effects) {
   arrival.descriptor.tag = found.tag;
   arrival.descriptor.size_bytes = found.size_bytes;
   std::memcpy(arrival.descriptor.payload, found.payload, shm::kInlineBytes);
-  if (arrival.lane >= consumers_.size() || !IsPlausible(arrival)) [[unlikely]] {
+  if (arrival.lane >= consumers_.size() || !engine_.IsPlausible(arrival)) [[unlikely]] {
     PoisonCorrupt({shm::FaultKind::kMatchState, entry, found.state});
     return false;
   }
@@ -95,22 +99,22 @@ bool RankEngine::TakeUnexpected(uint32_t request, Effects& effects) {
     return false;
   }
   const Descriptor& d = arrival.descriptor;
-  if (const uint32_t pushed = PushedBytes(d.kind, d.flags, d.size_bytes); pushed != 0) {
-    Owe(arrival.source, 0, pushed);
+  if (const uint32_t pushed = PeerPaths::PushedBytes(d.kind, d.flags, d.size_bytes); pushed != 0) {
+    paths_.Owe(arrival.source, 0, pushed);
   }
   Match(request, arrival, effects);
   return true;
 }
 
-bool RankEngine::ReceiveNow(uint32_t request, Effects& effects) {
-  if (HasToHearOfCut(view_.request(request)->peer)) [[unlikely]] {
+bool ReceiveEngine::ReceiveNow(uint32_t request, Effects& effects) {
+  if (ends_.HasToHearOfCut(view_.request(request)->peer)) [[unlikely]] {
     return false;  // StartReceive says so
   }
   if (match_.unexpected_count() != 0 && TakeUnexpected(request, effects)) {
     return true;
   }
   direct_ = request;
-  (void)Progress(effects);
+  (void)engine_.Progress(effects);
   return std::exchange(direct_, 0) == 0;
 }
 
@@ -118,38 +122,38 @@ bool RankEngine::ReceiveNow(uint32_t request, Effects& effects) {
 // of the journal instead of the many that it takes to post a receive and to take it out again.
 // Messages before it that receives posted earlier wait for are handed to them; at any other, which
 // would have to be kept, it stops. False: the receive has to be posted.
-bool RankEngine::TakeArrived(uint32_t request, Effects& effects) {
-  const uint32_t lane = LaneOf(view_.request(request)->peer);
+bool ReceiveEngine::TakeArrived(uint32_t request, Effects& effects) {
+  const uint32_t lane = engine_.LaneOf(view_.request(request)->peer);
   if (!HasMessage(lane)) {
     return false;
   }
   direct_ = request;
   for (uint32_t n = 0; n < kDrainBudget && direct_ != 0; ++n) {
     Arrival arrival;
-    if (!Fetch(lane, &arrival)) {
+    if (!engine_.Fetch(lane, &arrival)) {
       break;
     }
     const Descriptor& d = arrival.descriptor;
     const shm::Envelope envelope{d.context, static_cast<int32_t>(arrival.source), d.tag};
     if (!IsMessage(d) || !(MatchesDirect(envelope) || match_.FindPosted(envelope) != 0) ||
-        !Handle(arrival, effects)) {
+        !engine_.Handle(arrival, effects)) {
       break;
     }
-    NoticeRoom(lane, effects);
+    engine_.NoticeRoom(lane, effects);
   }
   return std::exchange(direct_, 0) == 0;
 }
 
 // Whether Progress has more to do than to drain lanes.
-bool RankEngine::HasDuties() const {
+bool ReceiveEngine::HasDuties() const {
   const shm::SessionLayout& session = *view_.layout;
   return (session.credits_owed | session.control_first | session.link_control_first |
           session.queued_sends | session.withdrawals | session.link_duties) != 0 ||
-         shm::LoadAcquire(wake_.layout()->death_epoch) != deaths_seen_;
+         ends_.HasNews();
 }
 
 // The next message of a lane of the node. Null: there is none, or Progress has more to do.
-const Descriptor* RankEngine::PeekForShortWay(uint32_t lane) const {
+const Descriptor* ReceiveEngine::PeekForShortWay(uint32_t lane) const {
   const Descriptor* next = consumers_[lane].Peek();
   return next == nullptr || IsRemote(lane) || match_.unexpected_count() != 0 || HasDuties() ||
                  (*consumers_[lane].HeadWord() + 1) % kRoomNoticeEvery == 0
@@ -157,9 +161,17 @@ const Descriptor* RankEngine::PeekForShortWay(uint32_t lane) const {
              : next;
 }
 
+void ReceiveEngine::ConsumeShortWay(uint32_t lane, uint64_t size_bytes, shm::Path path) {
+  uint64_t* const head = consumers_[lane].HeadWord();
+  shm::StoreRelease(*head, *head + 1);  // Pairs with LaneProducer::HasRoomAt.
+  statistics_.Add(shm::Statistic::kMessagesReceived);
+  statistics_.Add(shm::Statistic::kBytesReceived, size_bytes);
+  statistics_.AddMessage(path, size_bytes);
+}
+
 // No journal: to consume the message is one store, and nothing else changes.
-bool RankEngine::TryTakeEager(uint32_t lane, const shm::Envelope& pattern, uint64_t capacity_bytes,
-                              EagerMessage* message) {
+bool ReceiveEngine::TryTakeEager(uint32_t lane, const shm::Envelope& pattern,
+                                 uint64_t capacity_bytes, EagerMessage* message) {
   const Descriptor* next = PeekForShortWay(lane);
   if (next == nullptr) {
     return false;
@@ -187,23 +199,16 @@ bool RankEngine::TryTakeEager(uint32_t lane, const shm::Envelope& pattern, uint6
   return true;
 }
 
-void RankEngine::ConsumeShortWay(uint32_t lane, uint64_t size_bytes, shm::Path path) {
-  uint64_t* const head = consumers_[lane].HeadWord();
-  shm::StoreRelease(*head, *head + 1);  // Pairs with LaneProducer::HasRoomAt.
-  statistics_.Add(shm::Statistic::kMessagesReceived);
-  statistics_.Add(shm::Statistic::kBytesReceived, size_bytes);
-  statistics_.AddMessage(path, size_bytes);
-}
-
-bool RankEngine::FindRts(uint32_t lane, const shm::Envelope& pattern, AnnouncedMessage* announced) {
+bool ReceiveEngine::FindRts(uint32_t lane, const shm::Envelope& pattern,
+                            AnnouncedMessage* announced) {
   Arrival arrival;
-  if (PeekForShortWay(lane) == nullptr || !Fetch(lane, &arrival)) {
+  if (PeekForShortWay(lane) == nullptr || !engine_.Fetch(lane, &arrival)) {
     return false;
   }
   const Descriptor& d = arrival.descriptor;
   const shm::Envelope envelope{d.context, static_cast<int32_t>(arrival.source), d.tag};
   if (d.kind != static_cast<uint8_t>(DescriptorKind::kRts) || !Matches(pattern, envelope) ||
-      !IsPlausible(arrival) || DeathOf(envelope.source) != ErrorCode::kOk ||
+      !engine_.IsPlausible(arrival) || ends_.DeathOf(envelope.source) != ErrorCode::kOk ||
       (match_.posted_count() != 0 && match_.FindPosted(envelope) != 0)) {
     return false;
   }
@@ -220,7 +225,7 @@ bool RankEngine::FindRts(uint32_t lane, const shm::Envelope& pattern, AnnouncedM
 }
 
 // A rank that dies before the chunk has ended leaves its sender to the news of its death.
-bool RankEngine::TakeWhole(const AnnouncedMessage& announced, uint64_t capacity_bytes) {
+bool ReceiveEngine::TakeWhole(const AnnouncedMessage& announced, uint64_t capacity_bytes) {
   const uint64_t size_bytes = std::min(announced.size_bytes, capacity_bytes);
   if (!MatchWhole(*announced.transfer, announced.generation, size_bytes)) {
     return false;
@@ -231,7 +236,7 @@ bool RankEngine::TakeWhole(const AnnouncedMessage& announced, uint64_t capacity_
 }
 
 // Whether the message is for the receive that ReceiveNow was called with.
-bool RankEngine::MatchesDirect(const shm::Envelope& envelope) const {
+bool ReceiveEngine::MatchesDirect(const shm::Envelope& envelope) const {
   if (direct_ == 0) {
     return false;
   }
@@ -239,17 +244,17 @@ bool RankEngine::MatchesDirect(const shm::Envelope& envelope) const {
   return Matches({slot.context, slot.peer, slot.tag}, envelope);
 }
 
-ErrorCode RankEngine::StartReceive(uint32_t request, Effects& effects) {
+ErrorCode ReceiveEngine::StartReceive(uint32_t request, Effects& effects) {
   RequestLayout& slot = *view_.request(request);
   const shm::Envelope pattern{slot.context, slot.peer, slot.tag};
-  if (MustHearOfCut(slot.peer)) {  // what comes now may not be the next that was sent
+  if (ends_.MustHearOfCut(slot.peer)) {  // what comes now may not be the next that was sent
     Complete(slot, ErrorCode::kLinkDown);
     return ErrorCode::kOk;
   }
   if (TakeUnexpected(request, effects)) {
     return ErrorCode::kOk;
   }
-  if (alarmed_ || match_.corrupt() != ErrorCode::kOk) [[unlikely]] {
+  if (is_alarmed_ || match_.corrupt() != ErrorCode::kOk) [[unlikely]] {
     if (const ErrorCode error = Ailment(); error != ErrorCode::kOk) {
       return error;
     }
@@ -257,12 +262,12 @@ ErrorCode RankEngine::StartReceive(uint32_t request, Effects& effects) {
   if (TakeArrived(request, effects)) {
     return ErrorCode::kOk;
   }
-  if (const ErrorCode death = DeathOf(slot.peer); death != ErrorCode::kOk) {
+  if (const ErrorCode death = ends_.DeathOf(slot.peer); death != ErrorCode::kOk) {
     Complete(slot, death);
     return ErrorCode::kOk;
   }
   // Not while one posted earlier could match the same message.
-  const bool announce = MaySendRtr(slot) && match_.FindPosted(pattern) == 0;
+  const bool announce = receiver_first_.MaySendRtr(slot) && match_.FindPosted(pattern) == 0;
   slot.rtr = static_cast<uint32_t>(shm::RtrState::kQuiet);
   const uint32_t entry = match_.Post(pattern, request);
   if (entry == 0) {
@@ -273,22 +278,22 @@ ErrorCode RankEngine::StartReceive(uint32_t request, Effects& effects) {
   slot.match_entry = entry;
   journal_.Set(&slot.state, static_cast<uint32_t>(RequestState::kPosted));
   if (announce) {
-    SendRtr(request, effects);
+    receiver_first_.SendRtr(request, effects);
   }
   journal_.Commit();
   return ErrorCode::kOk;
 }
 
 // kCorrupt once the match table, or what was found in it, is: then the rank is poisoned.
-ErrorCode RankEngine::Ailment() {
+ErrorCode ReceiveEngine::Ailment() {
   if (match_.corrupt() != ErrorCode::kOk) {
     PoisonCorrupt(match_.fault());
   }
   return wake_.poison() == ErrorCode::kCorrupt ? ErrorCode::kCorrupt : ErrorCode::kOk;
 }
 
-ErrorCode RankEngine::Probe(const shm::Envelope& pattern, ProbeResult* result, Use use) {
-  if (MustHearOfCut(pattern.source)) {
+ErrorCode ReceiveEngine::Probe(const shm::Envelope& pattern, ProbeResult* result, Use use) {
+  if (ends_.MustHearOfCut(pattern.source)) {
     return ErrorCode::kLinkDown;
   }
   const uint32_t entry = FindUnexpected(pattern, use);
@@ -296,7 +301,7 @@ ErrorCode RankEngine::Probe(const shm::Envelope& pattern, ProbeResult* result, U
     if (const ErrorCode error = Ailment(); error != ErrorCode::kOk) {
       return error;
     }
-    const ErrorCode death = DeathOf(pattern.source);
+    const ErrorCode death = ends_.DeathOf(pattern.source);
     return death == ErrorCode::kOk ? ErrorCode::kWouldBlock : death;
   }
   const shm::MatchEntry& found = match_.Entry(entry);
@@ -304,56 +309,64 @@ ErrorCode RankEngine::Probe(const shm::Envelope& pattern, ProbeResult* result, U
   return ErrorCode::kOk;
 }
 
-bool RankEngine::Cancel(uint32_t request, Effects& effects) {
-  RequestLayout& slot = *view_.request(request);
-  switch (static_cast<RequestState>(shm::LoadRelaxed(slot.state))) {
-    case RequestState::kPosted:
-      if (ReceiveByRtr receive(static_cast<shm::RtrState>(slot.rtr));
-          receive.state() != shm::RtrState::kQuiet) {
-        if (receive.state() == shm::RtrState::kOut) {
-          Withdraw(request, effects);
-          journal_.Commit();
-        }
-        return true;
-      }
-      match_.Remove(slot.match_entry);
-      if (match_.corrupt() != ErrorCode::kOk) {
-        PoisonCorrupt(match_.fault());
-        return false;
-      }
-      break;
-    case RequestState::kQueued:
-      Unqueue(request);
-      break;
-    case RequestState::kTransferring:
-      return CancelAnnounced(slot, request, effects);
-    case RequestState::kRemoteWait:
-      return Retract(request, effects);
-    default:
-      return false;
+bool ReceiveEngine::Unpost(const RequestLayout& slot) {
+  match_.Remove(slot.match_entry);
+  if (match_.corrupt() != ErrorCode::kOk) {
+    PoisonCorrupt(match_.fault());
+    return false;
   }
-  Complete(slot, ErrorCode::kCancelled);
   return true;
 }
 
-// Cancels a send inside the node that nobody has matched. The descriptor stays where it is; the
-// rank that finds it there drops it.
-bool RankEngine::CancelAnnounced(RequestLayout& slot, uint32_t request, Effects& effects) {
-  if (slot.kind != static_cast<uint32_t>(shm::RequestKind::kSend) ||
-      slot.transfer_rank != view_.rank || slot.transfer_index != request ||
-      !WithdrawRts(*view_.inbox.transfer(request), slot.transfer_generation)) {
-    return false;
+bool ReceiveEngine::HandleMessage(const Arrival& arrival, Effects& effects) {
+  const Descriptor& d = arrival.descriptor;
+  const shm::Envelope envelope{d.context, static_cast<int32_t>(arrival.source), d.tag};
+  const uint32_t posted = match_.FindPosted(envelope);
+  if ((posted != 0 || MatchesDirect(envelope)) && !IsToBeHad(arrival.source, d.kind, d.payload))
+      [[unlikely]] {
+    engine_.Consume(arrival);  // its sender has cancelled it
+    journal_.Commit();
+  } else if (posted != 0) {
+    const uint32_t request = shm::LoadRelaxed(match_.Entry(posted).request);
+    if (!IsRequest(request)) {
+      PoisonCorrupt({shm::FaultKind::kMatchRequest, posted, request});
+      return false;
+    }
+    match_.Remove(posted);
+    if (match_.corrupt() != ErrorCode::kOk) [[unlikely]] {
+      PoisonCorrupt(match_.fault());
+      return false;
+    }
+    engine_.Consume(arrival, /*matched=*/true);
+    Match(request, arrival, effects);
+    effects.self = true;
+  } else if (MatchesDirect(envelope)) {
+    engine_.Consume(arrival, /*matched=*/true);
+    Match(std::exchange(direct_, 0), arrival, effects);
+  } else {
+    Descriptor known = d;
+    known.source = arrival.source;  // a local peer's word for it does not count
+    if (match_.AddUnexpected(known, arrival.lane) == 0) {
+      if (match_.corrupt() != ErrorCode::kOk) {
+        PoisonCorrupt(match_.fault());
+      } else {
+        Poison(ErrorCode::kLimitExceeded);
+      }
+      return false;
+    }
+    statistics_.Add(shm::Statistic::kUnexpectedMessages);
+    engine_.Consume(arrival);
+    journal_.Commit();
+    effects.self = true;  // somebody may be probing
   }
-  shm::StoreRelaxed(slot.error, static_cast<int32_t>(ErrorCode::kCancelled));
-  effects.self = true;
-  return EndTransfer(slot, shm::LoadAcquire(slot.generation));
+  return true;
 }
 
 // The sender, on another node, takes its RTS back. That is decided here, where messages are
 // matched, under the lease: the rank need not call anything. If the RTS is not among the
 // unexpected messages it has been matched, and the rendezvous get tells the sender how it went.
 // False: the answer finds no room.
-bool RankEngine::HandleRetract(const Arrival& arrival, Effects& effects) {
+bool ReceiveEngine::HandleRetract(const Arrival& arrival, Effects& effects) {
   const Descriptor& d = arrival.descriptor;
   shm::RemoteRts rts;
   std::memcpy(&rts, d.payload, sizeof(rts));
@@ -369,9 +382,9 @@ bool RankEngine::HandleRetract(const Arrival& arrival, Effects& effects) {
     if (!StageTo(CoreOf(arrival.lane), answer, effects)) {
       return false;
     }
-    if (const uint32_t pushed = PushedBytes(found.kind, found.flags, found.size_bytes);
+    if (const uint32_t pushed = PeerPaths::PushedBytes(found.kind, found.flags, found.size_bytes);
         pushed != 0) {
-      Owe(arrival.source, 0, pushed);
+      paths_.Owe(arrival.source, 0, pushed);
     }
     match_.Remove(entry);
   }
@@ -379,7 +392,7 @@ bool RankEngine::HandleRetract(const Arrival& arrival, Effects& effects) {
     PoisonCorrupt(match_.fault());
     return false;
   }
-  Consume(arrival);
+  engine_.Consume(arrival);
   journal_.Commit();
   return true;
 }
@@ -387,7 +400,7 @@ bool RankEngine::HandleRetract(const Arrival& arrival, Effects& effects) {
 // Completes the open transaction: the match table's change, the request's new state, whatever the
 // caller added. The request's other words are plain stores: nobody reads them before the new state,
 // and a successor that finds the old state writes them again.
-void RankEngine::Match(uint32_t request, const Arrival& arrival, Effects& effects) {
+void ReceiveEngine::Match(uint32_t request, const Arrival& arrival, Effects& effects) {
   RequestLayout& slot = *view_.request(request);
   const Descriptor& d = arrival.descriptor;
   const auto kind = static_cast<DescriptorKind>(d.kind);
@@ -411,27 +424,28 @@ void RankEngine::Match(uint32_t request, const Arrival& arrival, Effects& effect
     state = RequestState::kRemoteWait;
     slot.link_end = static_cast<uint32_t>(
         (d.flags & shm::kFlagLinkLost) != 0 ? shm::LinkEnd::kParted : shm::LinkEnd::kNone);
-    DescribeRndvGet(slot, request, arrival);
+    rndv_gets_.Describe(slot, request, arrival);
   }
   CountArrival(slot, arrival);
-  EndRtr(request, arrival, effects);
+  receiver_first_.EndRtr(request, arrival, effects);
   journal_.Set(&slot.state, static_cast<uint32_t>(state));
   if (state == RequestState::kRemoteWait) {
-    StageRndvGet(request, effects);  // from the dead, too: the core may hold the data, and answers
+    rndv_gets_.Stage(request,
+                     effects);  // from the dead, too: the core may hold the data, and answers
   }
   journal_.Commit();
   if (state != RequestState::kTransferring) {
     return;
   }
-  if (DeathOf(static_cast<int32_t>(arrival.source)) != ErrorCode::kOk) [[unlikely]] {
-    FailIfDead(request, effects);  // announced before the death, but the data will not come
+  if (ends_.DeathOf(static_cast<int32_t>(arrival.source)) != ErrorCode::kOk) [[unlikely]] {
+    ends_.FailIfDead(request, effects);  // announced before the death, but the data will not come
   } else {
     PublishTransfer(request, arrival.source, effects);
   }
 }
 
 // Names the transfer slot in the sender's inbox; nothing there changes yet.
-void RankEngine::OpenTransfer(RequestLayout& slot, const Arrival& arrival) {
+void ReceiveEngine::OpenTransfer(RequestLayout& slot, const Arrival& arrival) {
   shm::LocalRts rts;
   std::memcpy(&rts, arrival.descriptor.payload, sizeof(rts));
   slot.transfer_rank = arrival.source;
@@ -440,7 +454,7 @@ void RankEngine::OpenTransfer(RequestLayout& slot, const Arrival& arrival) {
 }
 
 // Fills in the destination and lets everybody copy.
-void RankEngine::PublishTransfer(uint32_t request, uint32_t source, Effects& effects) {
+void ReceiveEngine::PublishTransfer(uint32_t request, uint32_t source, Effects& effects) {
   RequestLayout& slot = *view_.request(request);
   shm::TransferLayout* transfer = TransferOf(slot);
   const uint64_t size_bytes = std::min(slot.message_bytes, slot.size_bytes);
@@ -458,16 +472,8 @@ void RankEngine::PublishTransfer(uint32_t request, uint32_t source, Effects& eff
   }
 }
 
-// The transfer that the request names. Null when there is none.
-shm::TransferLayout* RankEngine::TransferOf(const RequestLayout& slot) const {
-  const uint32_t owner = shm::LoadRelaxed(slot.transfer_rank);
-  return owner < view_.job_size
-             ? peers_.Inbox(owner).transfer(shm::LoadRelaxed(slot.transfer_index))
-             : nullptr;
-}
-
 // For a successor: publishes what the dead holder had matched but not yet published.
-void RankEngine::RepublishTransfers() {
+void ReceiveEngine::RepublishTransfers() {
   const uint32_t fresh =
       std::min(shm::LoadAcquire(view_.layout->request_fresh), view_.request_limit);
   for (uint32_t request = 1; request < fresh; ++request) {
@@ -485,7 +491,7 @@ void RankEngine::RepublishTransfers() {
 }
 
 // The way that the message's data takes: of one that is matched or, from another node, fetched.
-shm::Path RankEngine::PathOf(const RequestLayout& slot, const Arrival& arrival) const {
+shm::Path ReceiveEngine::PathOf(const RequestLayout& slot, const Arrival& arrival) const {
   using shm::Path;
   const uint8_t flags = arrival.descriptor.flags;
   switch (static_cast<DescriptorKind>(arrival.descriptor.kind)) {
@@ -507,7 +513,7 @@ shm::Path RankEngine::PathOf(const RequestLayout& slot, const Arrival& arrival) 
   }
 }
 
-void RankEngine::CountArrival(const RequestLayout& slot, const Arrival& arrival) {
+void ReceiveEngine::CountArrival(const RequestLayout& slot, const Arrival& arrival) {
   const uint64_t size_bytes = std::min(slot.message_bytes, slot.size_bytes);
   statistics_.Add(shm::Statistic::kMessagesReceived);
   statistics_.Add(shm::Statistic::kBytesReceived, size_bytes);

@@ -1,8 +1,12 @@
-// RankEngine: sending. See rank_engine.h.
+#include "engine/send_engine.h"
+
 #include <cstring>
 #include <optional>
 
+#include "engine/peer_ends.h"
+#include "engine/peer_paths.h"
 #include "engine/rank_engine.h"
+#include "engine/receiver_first.h"
 #include "engine/request_end.h"
 #include "engine/transfer.h"
 #include "shm/atomic.h"
@@ -14,6 +18,7 @@ using shm::Descriptor;
 using shm::DescriptorKind;
 using shm::RequestLayout;
 using shm::RequestState;
+using shm::RtrBook;
 
 namespace {
 
@@ -30,7 +35,7 @@ Descriptor MessageDescriptor(DescriptorKind kind, uint32_t source, const SendArg
 
 }  // namespace
 
-ErrorCode RankEngine::OpenLane(uint32_t destination) {
+ErrorCode SendEngine::OpenLane(uint32_t destination) {
   shm::LaneProducer& producer = ProducerTo(destination);
   if (!producer.has_lane()) {
     if (const ErrorCode refusal = peers_.Refusal(destination); refusal != ErrorCode::kOk) {
@@ -43,34 +48,9 @@ ErrorCode RankEngine::OpenLane(uint32_t destination) {
   return ErrorCode::kOk;
 }
 
-// Adds a push into the lane to a core, which lies in the session, to the open transaction: the rest
-// of the slot, its stamp, the tail. False: no room; asks to be woken when there is. Once for each
-// core in one transaction.
-bool RankEngine::StageTo(Core core, const Descriptor& descriptor, Effects& effects) {
-  shm::LaneProducer& producer = ProducerOf(core);
-  Descriptor* slot = producer.TryReserve();
-  if (slot == nullptr) {
-    producer.AskForRoom();
-    slot = producer.TryReserve();
-    if (slot == nullptr) {
-      return false;
-    }
-  }
-  constexpr uint32_t kStampBytes = sizeof(descriptor.stamp);
-  const bool by_link = core == Core::kLink;
-  uint64_t* const tail = &(by_link ? view_.layout->to_link : view_.layout->to_daemon).producer.tail;
-  journal_.SetBytes(reinterpret_cast<std::byte*>(slot) + kStampBytes,
-                    reinterpret_cast<const std::byte*>(&descriptor) + kStampBytes,
-                    sizeof(Descriptor) - kStampBytes);
-  journal_.Set(&slot->stamp, shm::StampOf(*tail));
-  journal_.Set(tail, *tail + 1);
-  (by_link ? effects.to_link : effects.to_daemon) = true;
-  return true;
-}
-
 // Pushes a message's first descriptor: to a local peer at once, to a core in the open transaction,
 // which the caller commits.
-bool RankEngine::Push(uint32_t destination, const Descriptor& descriptor, Effects& effects) {
+bool SendEngine::Push(uint32_t destination, const Descriptor& descriptor, Effects& effects) {
   if (peers_.by_rank[destination].local) {
     return PushLocal(destination, descriptor, effects);
   }
@@ -79,7 +59,7 @@ bool RankEngine::Push(uint32_t destination, const Descriptor& descriptor, Effect
   return PushRemote(destination, descriptor, side, effects);
 }
 
-bool RankEngine::PushLocal(uint32_t destination, const Descriptor& descriptor, Effects& effects) {
+bool SendEngine::PushLocal(uint32_t destination, const Descriptor& descriptor, Effects& effects) {
   const Peer& peer = peers_.by_rank[destination];
   shm::LaneProducer& producer = ProducerTo(destination);
   effects.lanes.Add(peer.local_index);
@@ -96,7 +76,7 @@ bool RankEngine::PushLocal(uint32_t destination, const Descriptor& descriptor, E
 }
 
 // `side` has counted the message already.
-bool RankEngine::PushRemote(uint32_t destination, const Descriptor& descriptor,
+bool SendEngine::PushRemote(uint32_t destination, const Descriptor& descriptor,
                             const SenderSide& side, Effects& effects) {
   const Core core = CoreTo(destination);
   if (!StageTo(core, descriptor, effects)) {
@@ -104,20 +84,21 @@ bool RankEngine::PushRemote(uint32_t destination, const Descriptor& descriptor,
   }
   shm::PeerWords& peer = view_.layout->peers[destination];
   journal_.Set(&peer.sent, peer.sent + 1);
-  if (const uint32_t pushed = PushedBytes(descriptor.kind, descriptor.flags, descriptor.size_bytes);
+  if (const uint32_t pushed =
+          PeerPaths::PushedBytes(descriptor.kind, descriptor.flags, descriptor.size_bytes);
       pushed != 0) {
     journal_.Set(&peer.pushed, peer.pushed + pushed);
   }
   NoteSent(destination, side);
   if (core == Core::kDaemon) {
-    CountByDaemon(destination, descriptor.size_bytes);
+    paths_.CountByDaemon(destination, descriptor.size_bytes);
   }
   statistics_.Add(shm::Statistic::kMessagesSent);
   statistics_.Add(shm::Statistic::kBytesSent, descriptor.size_bytes);
   return true;
 }
 
-bool RankEngine::TrySendLocal(const SendArguments& send, const void* data, uint32_t cell) {
+bool SendEngine::TrySendLocal(const SendArguments& send, const void* data, uint32_t cell) {
   shm::LaneProducer& producer = producers_[peers_.by_rank[send.destination].local_index];
   const bool in_cell = cell != shm::kNoCell;
   Descriptor* slot = CanLeave(send.destination) ? producer.TryReserve() : nullptr;
@@ -147,7 +128,7 @@ bool RankEngine::TrySendLocal(const SendArguments& send, const void* data, uint3
   return true;
 }
 
-bool RankEngine::TrySendInline(const SendArguments& send, const void* data, Effects& effects) {
+bool SendEngine::TrySendInline(const SendArguments& send, const void* data, Effects& effects) {
   if (!CanLeave(send.destination)) {
     return false;
   }
@@ -159,7 +140,7 @@ bool RankEngine::TrySendInline(const SendArguments& send, const void* data, Effe
   return pushed && journal_.Commit();
 }
 
-uint32_t RankEngine::TryTakeCell(uint32_t destination) {
+uint32_t SendEngine::TryTakeCell(uint32_t destination) {
   shm::LaneProducer& producer = ProducerTo(destination);
   if (!CanLeave(destination) || !producer.is_open() || !producer.HasRoom()) {
     return shm::kNoCell;
@@ -169,16 +150,16 @@ uint32_t RankEngine::TryTakeCell(uint32_t destination) {
   return cell == shm::kNoCell || !by_link ? cell : cell | kCellByLink;
 }
 
-shm::LaneProducer& RankEngine::ProducerOfCell(uint32_t destination, uint32_t cell) {
+shm::LaneProducer& SendEngine::ProducerOfCell(uint32_t destination, uint32_t cell) {
   const Peer& peer = peers_.by_rank[destination];
   return peer.local ? producers_[peer.local_index] : ProducerOf(CoreOfCell(cell));
 }
 
-uint8_t* RankEngine::CellBytes(uint32_t destination, uint32_t cell) {
+uint8_t* SendEngine::CellBytes(uint32_t destination, uint32_t cell) {
   return ProducerOfCell(destination, cell).Cell(cell & ~kCellByLink);
 }
 
-bool RankEngine::TrySendCell(const SendArguments& send, uint32_t cell, Effects& effects) {
+bool SendEngine::TrySendCell(const SendArguments& send, uint32_t cell, Effects& effects) {
   Descriptor descriptor = MessageDescriptor(DescriptorKind::kEager, view_.rank, send);
   descriptor.flags = shm::kFlagCell;
   descriptor.cell = static_cast<uint16_t>(cell & ~kCellByLink);
@@ -191,12 +172,12 @@ bool RankEngine::TrySendCell(const SendArguments& send, uint32_t cell, Effects& 
   return false;
 }
 
-void RankEngine::StartSend(uint32_t request, Effects& effects) {
+void SendEngine::StartSend(uint32_t request, Effects& effects) {
   RequestLayout& slot = *view_.request(request);
   const auto destination = static_cast<uint32_t>(slot.peer);
-  const bool hears_of_cut =
-      (slot.flags & kRequestUnwatched) != 0 ? HasToHearOfCut(slot.peer) : MustHearOfCut(slot.peer);
-  ErrorCode death = hears_of_cut ? ErrorCode::kLinkDown : DeathOf(slot.peer);
+  const bool hears_of_cut = (slot.flags & kRequestUnwatched) != 0 ? ends_.HasToHearOfCut(slot.peer)
+                                                                  : ends_.MustHearOfCut(slot.peer);
+  ErrorCode death = hears_of_cut ? ErrorCode::kLinkDown : ends_.DeathOf(slot.peer);
   if (death == ErrorCode::kOk && !ProducerTo(destination).has_lane()) [[unlikely]] {
     death = OpenLane(destination);
   }
@@ -215,12 +196,12 @@ void RankEngine::StartSend(uint32_t request, Effects& effects) {
 
 // Pushes the first descriptor of a request's message; what else that changes is in the open
 // transaction, which the caller commits. False: no room.
-bool RankEngine::Rts(uint32_t request, uint32_t destination, Effects& effects) {
+bool SendEngine::Rts(uint32_t request, uint32_t destination, Effects& effects) {
   return peers_.by_rank[destination].local ? AnnounceLocal(request, destination, effects)
                                            : AnnounceRemote(request, destination, effects);
 }
 
-bool RankEngine::AnnounceLocal(uint32_t request, uint32_t destination, Effects& effects) {
+bool SendEngine::AnnounceLocal(uint32_t request, uint32_t destination, Effects& effects) {
   RequestLayout& slot = *view_.request(request);
   const SendArguments send{destination, slot.context, slot.tag, slot.size_bytes};
   const bool eager = slot.descriptor_kind == static_cast<uint8_t>(DescriptorKind::kEager);
@@ -249,7 +230,7 @@ bool RankEngine::AnnounceLocal(uint32_t request, uint32_t destination, Effects& 
   return true;
 }
 
-bool RankEngine::AnnounceRemote(uint32_t request, uint32_t destination, Effects& effects) {
+bool SendEngine::AnnounceRemote(uint32_t request, uint32_t destination, Effects& effects) {
   RequestLayout& slot = *view_.request(request);
   const SendArguments send{destination, slot.context, slot.tag, slot.size_bytes};
   const bool eager = slot.descriptor_kind == static_cast<uint8_t>(DescriptorKind::kEager);
@@ -274,14 +255,14 @@ bool RankEngine::AnnounceRemote(uint32_t request, uint32_t destination, Effects&
 }
 
 // Joins the open transaction: an eager message has left.
-void RankEngine::SetSent(RequestLayout& slot) {
+void SendEngine::SetSent(RequestLayout& slot) {
   shm::StoreRelaxed(slot.error, static_cast<int32_t>(ErrorCode::kOk));
   journal_.Set(&slot.state, static_cast<uint32_t>(RequestState::kComplete));
 }
 
 // A lane in a peer's inbox is beyond the journal: what is about to be pushed there is noted
 // instead.
-void RankEngine::IntendPush(uint32_t request, uint32_t destination) {
+void SendEngine::IntendPush(uint32_t request, uint32_t destination) {
   const uint32_t own_lane = peers_.by_rank[view_.rank].local_index;
   const shm::LaneLayout& lane = *peers_.by_rank[destination].inbox.lane(own_lane);  // open
   shm::StoreRelaxed(view_.layout->push_number, shm::LoadRelaxed(lane.producer.tail));
@@ -290,7 +271,7 @@ void RankEngine::IntendPush(uint32_t request, uint32_t destination) {
 }
 
 // For a successor: does the rest of a push that happened, forgets one that did not.
-void RankEngine::FinishPush() {
+void SendEngine::FinishPush() {
   const uint32_t request = shm::LoadAcquire(view_.layout->push_request);  // Pairs with IntendPush.
   if (!IsRequest(request)) {
     return;
@@ -321,14 +302,14 @@ void RankEngine::FinishPush() {
   journal_.Commit();
 }
 
-Descriptor RankEngine::EagerRts(uint32_t request, const SendArguments& send) const {
+Descriptor SendEngine::EagerRts(uint32_t request, const SendArguments& send) const {
   Descriptor descriptor = MessageDescriptor(DescriptorKind::kEager, view_.rank, send);
   std::memcpy(descriptor.payload, view_.request(request)->payload, shm::kInlineBytes);
   return descriptor;
 }
 
 // Describes the source in the transfer slot that belongs to the request.
-Descriptor RankEngine::LocalRtsOf(uint32_t request, const SendArguments& send) {
+Descriptor SendEngine::LocalRtsOf(uint32_t request, const SendArguments& send) {
   RequestLayout& slot = *view_.request(request);
   AnnounceTransfer(
       *view_.inbox.transfer(request), slot.generation,
@@ -345,7 +326,7 @@ Descriptor RankEngine::LocalRtsOf(uint32_t request, const SendArguments& send) {
 }
 
 // Tells the core where the source is; it adds what a remote read needs.
-Descriptor RankEngine::RemoteRtsOf(uint32_t request, const SendArguments& send) {
+Descriptor SendEngine::RemoteRtsOf(uint32_t request, const SendArguments& send) {
   RequestLayout& slot = *view_.request(request);
   const bool by_link = CoreTo(send.destination) == Core::kLink;
   slot.transfer_index = 0;  // none of our own
@@ -366,29 +347,49 @@ Descriptor RankEngine::RemoteRtsOf(uint32_t request, const SendArguments& send) 
   return descriptor;
 }
 
-bool RankEngine::MayPush(uint32_t destination, uint64_t size_bytes) const {
+bool SendEngine::MayPush(uint32_t destination, uint64_t size_bytes) const {
   const shm::PeerWords& peer = view_.layout->peers[destination];
   const uint32_t out = shm::LoadRelaxed(peer.pushed) - shm::LoadRelaxed(peer.pushed_credited);
   return size_bytes <= options_.push_max_bytes && out < kPushWindow &&
          size_bytes <= kPushWindow - out;
 }
 
+// Cancels a send inside the node that nobody has matched. The descriptor stays where it is; the
+// rank that finds it there drops it.
+bool SendEngine::CancelAnnounced(RequestLayout& slot, uint32_t request, Effects& effects) {
+  if (slot.kind != static_cast<uint32_t>(shm::RequestKind::kSend) ||
+      slot.transfer_rank != view_.rank || slot.transfer_index != request ||
+      !WithdrawRts(*view_.inbox.transfer(request), slot.transfer_generation)) {
+    return false;
+  }
+  shm::StoreRelaxed(slot.error, static_cast<int32_t>(ErrorCode::kCancelled));
+  effects.self = true;
+  return EndTransfer(slot, shm::LoadAcquire(slot.generation));
+}
+
+// Whether the request is a send that another node was told of, and may answer.
+bool SendEngine::AwaitsReceive(const RequestLayout& slot) const {
+  return slot.kind == static_cast<uint32_t>(shm::RequestKind::kSend) && IsRank(slot.peer) &&
+         slot.link_end == static_cast<uint32_t>(shm::LinkEnd::kNone) &&
+         shm::LoadRelaxed(slot.state) == static_cast<uint32_t>(RequestState::kRemoteWait);
+}
+
 // Withdraws a send that another node was told of. The matching side there has to agree; its answer
 // ends the request either way.
-bool RankEngine::Retract(uint32_t request, Effects& effects) {
+bool SendEngine::Retract(uint32_t request, Effects& effects) {
   const RequestLayout& slot = *view_.request(request);
   if (!AwaitsReceive(slot)) {
     return false;
   }
   if (slot.rtr == static_cast<uint32_t>(shm::RtrState::kQuiet)) {
-    Withdraw(request, effects);
+    receiver_first_.Withdraw(request, effects);
     journal_.Commit();
   }
   return true;
 }
 
 // Joins the open transaction. False: no room.
-bool RankEngine::StageRetraction(uint32_t request, Effects& effects) {
+bool SendEngine::StageRetraction(uint32_t request, Effects& effects) {
   const RequestLayout& slot = *view_.request(request);
   Descriptor descriptor =
       MessageDescriptor(DescriptorKind::kRetract, view_.rank,
@@ -401,9 +402,9 @@ bool RankEngine::StageRetraction(uint32_t request, Effects& effects) {
   return StageTo(by_link ? Core::kLink : Core::kDaemon, descriptor, effects);
 }
 
-// ---- One-sided operations ----------------------------------------------------------------------
+// ---- One-sided operations -----------------------------------------------------------------------
 
-uint32_t RankEngine::TryTakeCommandCell(Core core) {
+uint32_t SendEngine::TryTakeCommandCell(Core core) {
   shm::LaneProducer& producer = ProducerOf(core);
   uint32_t cell = producer.TryTakeCell();
   if (cell == shm::kNoCell) {
@@ -419,7 +420,7 @@ uint32_t RankEngine::TryTakeCommandCell(Core core) {
 // whether there is one. A holder killed before the stamp leaves none, but at most a lost cell; one
 // killed after it leaves a whole one, behind which the next producer goes on (shm/lane.h). The
 // number that belongs to it is the rank's own, and dies with it.
-bool RankEngine::TryCommand(Core core, const Descriptor& command) {
+bool SendEngine::TryCommand(Core core, const Descriptor& command) {
   shm::LaneProducer& producer = ProducerOf(core);
   if (!producer.TryPush(command)) {
     producer.AskForRoom();
@@ -428,7 +429,7 @@ bool RankEngine::TryCommand(Core core, const Descriptor& command) {
     }
   }
   if (core == Core::kDaemon && !peers_.by_rank[command.destination].local) {
-    CountByDaemon(command.destination, command.size_bytes);
+    paths_.CountByDaemon(command.destination, command.size_bytes);
     journal_.Commit();
   }
   return true;
@@ -436,7 +437,7 @@ bool RankEngine::TryCommand(Core core, const Descriptor& command) {
 
 // ---- The rank's own queue of sends that wait for room or credit ---------------------------------
 
-void RankEngine::Enqueue(uint32_t request) {
+void SendEngine::Enqueue(uint32_t request) {
   RequestLayout& slot = *view_.request(request);
   shm::PeerWords& peer = view_.layout->peers[static_cast<uint32_t>(slot.peer)];
   slot.next = 0;
@@ -451,7 +452,7 @@ void RankEngine::Enqueue(uint32_t request) {
   journal_.Commit();
 }
 
-void RankEngine::FlushQueues(Effects& effects) {
+void SendEngine::FlushQueues(Effects& effects) {
   for (uint32_t rank = 0; rank < view_.job_size && view_.layout->queued_sends != 0; ++rank) {
     if (view_.layout->peers[rank].queue_first != 0) {
       FlushQueue(rank, effects);
@@ -459,7 +460,7 @@ void RankEngine::FlushQueues(Effects& effects) {
   }
 }
 
-void RankEngine::FlushQueue(uint32_t destination, Effects& effects) {
+void SendEngine::FlushQueue(uint32_t destination, Effects& effects) {
   shm::PeerWords& peer = view_.layout->peers[destination];
   for (uint32_t n = 0;
        n < kDrainBudget && HasCredit(destination) && shm::LoadRelaxed(peer.dead) == 0; ++n) {
@@ -489,7 +490,7 @@ void RankEngine::FlushQueue(uint32_t destination, Effects& effects) {
 }
 
 // Takes a queued send out of the middle of its queue (cancel, death), in the open transaction.
-void RankEngine::Unqueue(uint32_t request) {
+void SendEngine::Unqueue(uint32_t request) {
   const auto destination = static_cast<uint32_t>(shm::LoadRelaxed(view_.request(request)->peer));
   if (destination >= view_.job_size) {
     PoisonCorrupt({shm::FaultKind::kRequestPeer, request, destination});
@@ -514,6 +515,66 @@ void RankEngine::Unqueue(uint32_t request) {
     }
   }
   journal_.Set(&view_.layout->queued_sends, view_.layout->queued_sends - 1);
+}
+
+// ---- Sends into receives that RTRs name ---------------------------------------------------------
+
+// Whether an RTR is of use to the send. Data that could travel with its RTS needs none.
+bool SendEngine::MayPut(const RequestLayout& slot) const {
+  return slot.size_bytes > shm::kRunBytes && slot.buffer.region != 0;
+}
+
+// An RTR that waits in the lane is worth a look before a large message takes another way.
+void SendEngine::LookForRtrs(const RequestLayout& slot, Effects& effects) {
+  const uint32_t lane = LaneOf(Core::kDaemon);
+  const auto peer = static_cast<uint32_t>(slot.peer);
+  if (MayPut(slot) && !peers_.by_rank[peer].local && PathTo(peer) == shm::PeerPath::kDaemon &&
+      HasMessage(lane)) {
+    (void)engine_.DrainLane(lane, kDrainBudget, effects);
+  }
+}
+
+Descriptor SendEngine::PutRts(uint32_t request, const Descriptor& rts, const Rtr& rtr) const {
+  const RequestLayout& slot = *view_.request(request);
+  Descriptor descriptor = rts;
+  descriptor.kind = static_cast<uint8_t>(DescriptorKind::kPut);
+  const shm::PutCommand put{request, slot.generation, rtr.receive, rtr.generation, slot.buffer};
+  std::memcpy(descriptor.payload, &put, sizeof(put));
+  return descriptor;
+}
+
+// Joins the open transaction: a message has taken its place in the order of those to the peer.
+void SendEngine::NoteSent(uint32_t destination, const SenderSide& side) {
+  RtrBook& book = view_.layout->rtrs[destination];
+  shm::SentEnvelope* const last = &book.history[(side.sent() - 1) % SenderSide::kHistory];
+  journal_.Set(&book.sent, side.sent());
+  journal_.SetBytes(last, &side.envelope(side.sent() - 1), sizeof(*last));
+  if (side.held() != book.held) {
+    NoteHeld(&book, side);
+  }
+}
+
+void SendEngine::NoteHeld(RtrBook* book, const SenderSide& side) {
+  for (uint32_t i = 0; i < side.held(); ++i) {
+    journal_.SetBytes(&book->rtrs[i], &side.rtr(i), sizeof(book->rtrs[i]));
+  }
+  journal_.Set(&book->held, side.held());
+}
+
+void SendEngine::TakeRtr(const Arrival& arrival) {
+  const Descriptor& d = arrival.descriptor;
+  shm::RtrWords words;
+  std::memcpy(&words, d.payload, sizeof(words));
+  RtrBook& book = view_.layout->rtrs[arrival.source];
+  SenderSide side(book);
+  if (static_cast<DescriptorKind>(d.kind) == DescriptorKind::kWithdraw) {
+    side.Withdraw(words.receive, words.generation);
+  } else if (PathTo(arrival.source) == shm::PeerPath::kDaemon) {  // only that core knows it
+    (void)side.Keep({d.context, d.tag, words.receive, words.generation, words.seen});
+  }
+  NoteHeld(&book, side);
+  engine_.Consume(arrival);
+  journal_.Commit();
 }
 
 }  // namespace ferry::engine

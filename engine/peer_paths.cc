@@ -1,6 +1,3 @@
-// RankEngine: the paths of messages to other nodes, and the credit that bounds how many are under
-// way. See rank_engine.h, and docs/protocol.md ("Direct links").
-//
 // A direction is switched so that no message of the old path can be overtaken by one of the new:
 // the sender's last word on the old path is a marker, and it says nothing on the new one before the
 // receiver has answered it. The receiver's engine answers when it drains the marker, so when it has
@@ -9,10 +6,13 @@
 //
 // Answers go by the daemons, whatever the paths. A marker that comes by them may be drained by the
 // worker, which turns no core of the rank; and after a switch back nobody may rely on the link.
+#include "engine/peer_paths.h"
+
 #include <algorithm>
 #include <cstring>
 
 #include "engine/rank_engine.h"
+#include "engine/receive_engine.h"
 #include "shm/atomic.h"
 
 namespace ferry::engine {
@@ -49,9 +49,10 @@ bool IsGone(uint32_t dead) {
 
 }  // namespace
 
-// ---- What the client asks for ------------------------------------------------------------------
+// ---- Use of direct links
+// --------------------------------------------------------------------------
 
-ErrorCode RankEngine::UseLink(uint32_t peer, Effects& effects) {
+ErrorCode PeerPaths::UseLink(uint32_t peer, Effects& effects) {
   if (peers_.by_rank[peer].local) {
     return ErrorCode::kInvalidRank;
   }
@@ -78,7 +79,7 @@ ErrorCode RankEngine::UseLink(uint32_t peer, Effects& effects) {
   return ErrorCode::kOk;
 }
 
-void RankEngine::LeaveLink(uint32_t peer, Effects& effects) {
+void PeerPaths::LeaveLink(uint32_t peer, Effects& effects) {
   if (StateOf(view_.layout->links[peer]) != LinkState::kOpen) {
     return;
   }
@@ -89,13 +90,13 @@ void RankEngine::LeaveLink(uint32_t peer, Effects& effects) {
   DoLinkDuties(effects);
 }
 
-void RankEngine::LeaveLinks(Effects& effects) {
+void PeerPaths::LeaveLinks(Effects& effects) {
   for (uint32_t peer = 0; peer < view_.job_size; ++peer) {
     LeaveLink(peer, effects);
   }
 }
 
-void RankEngine::RefuseLink(uint32_t peer) {
+void PeerPaths::RefuseLink(uint32_t peer) {
   const LinkState state = StateOf(view_.layout->links[peer]);
   if (state != LinkState::kAsked && state != LinkState::kToAsk) {
     return;
@@ -107,9 +108,9 @@ void RankEngine::RefuseLink(uint32_t peer) {
 
 // Where nothing takes the link, nothing is lost with it. If RTSs of the peer still wait here, its
 // own engine has the two parted; but with what it has pushed it is through.
-void RankEngine::FailLink(uint32_t peer, Effects& effects, bool was_taken) {
+void PeerPaths::FailLink(uint32_t peer, Effects& effects, bool was_taken) {
   // What has come by it counts now, or never: it must not be taken for something of a later link.
-  DrainLane(LaneOf(Core::kLink), shm::kLaneSlots, effects);
+  engine_.DrainLane(LaneOf(Core::kLink), shm::kLaneSlots, effects);
   const PeerWords& words = view_.layout->peers[peer];
   const bool is_used =
       was_taken || (words.path | words.inward_path) != 0 || HasRequestsByLink(peer);
@@ -120,7 +121,7 @@ void RankEngine::FailLink(uint32_t peer, Effects& effects, bool was_taken) {
     SetPaths(peer, PeerPath::kBroken, InwardPath(peer));
     journal_.Set(&view_.layout->link_duties, 1U);
   } else {
-    match_.LoseRtsFrom(static_cast<int32_t>(peer), LaneOf(Core::kLink), shm::kFlagPushed);
+    receives_.LoseRtsFrom(peer, LaneOf(Core::kLink), shm::kFlagPushed);
   }
   const LinkState state = StateOf(view_.layout->links[peer]);
   if (is_used && !is_gone) {
@@ -135,7 +136,7 @@ void RankEngine::FailLink(uint32_t peer, Effects& effects, bool was_taken) {
   }
 }
 
-bool RankEngine::SendsByLink() const {
+bool PeerPaths::SendsByLink() const {
   if (!UsesLinks()) {
     return false;
   }
@@ -148,15 +149,15 @@ bool RankEngine::SendsByLink() const {
   return false;
 }
 
-bool RankEngine::IsLinkFree(uint32_t peer) const {
+bool PeerPaths::IsLinkFree(uint32_t peer) const {
   const PeerWords& words = view_.layout->peers[peer];
   return (words.path | words.inward_path | words.marker_owed) == 0 && !HasRequestsByLink(peer) &&
-         match_.NextRtsFrom(static_cast<int32_t>(peer), LaneOf(Core::kLink), 0) == 0;
+         !receives_.HasRtsFrom(peer, LaneOf(Core::kLink));
 }
 
 // RTSs to the peer that wait for their receives, and what is being transferred; not by an earlier
 // link.
-bool RankEngine::HasRequestsByLink(uint32_t peer) const {
+bool PeerPaths::HasRequestsByLink(uint32_t peer) const {
   const auto rank = static_cast<int32_t>(peer);
   const uint32_t fresh =
       std::min(shm::LoadAcquire(view_.layout->request_fresh), view_.request_limit);
@@ -175,10 +176,10 @@ bool RankEngine::HasRequestsByLink(uint32_t peer) const {
   return false;
 }
 
-// ---- Switching ---------------------------------------------------------------------------------
+// ---- Switching ----------------------------------------------------------------------------------
 
 // Both join the open transaction.
-void RankEngine::SetPaths(uint32_t peer, PeerPath path, PeerPath inward) {
+void PeerPaths::SetPaths(uint32_t peer, PeerPath path, PeerPath inward) {
   PeerWords& words = view_.layout->peers[peer];
   const bool was_linked = (words.path | words.inward_path) != 0;
   const bool is_linked = path != PeerPath::kDaemon || inward != PeerPath::kDaemon;
@@ -194,22 +195,22 @@ void RankEngine::SetPaths(uint32_t peer, PeerPath path, PeerPath inward) {
   }
 }
 
-void RankEngine::SetLinkState(uint32_t peer, LinkState state) {
+void PeerPaths::SetLinkState(uint32_t peer, LinkState state) {
   journal_.Set(&view_.layout->links[peer].state, static_cast<uint32_t>(state));
 }
 
-PeerPath RankEngine::PathWanted(uint32_t peer) const {
+PeerPath PeerPaths::PathWanted(uint32_t peer) const {
   return StateOf(view_.layout->links[peer]) == LinkState::kOpen ? PeerPath::kLink
                                                                 : PeerPath::kDaemon;
 }
 
-bool RankEngine::HasSwitchDue(uint32_t peer) const {
+bool PeerPaths::HasSwitchDue(uint32_t peer) const {
   const PeerPath path = PathTo(peer);
   return path != PathWanted(peer) && (path == PeerPath::kDaemon || path == PeerPath::kLink);
 }
 
 // Says the last word on the path that messages take now. False: there is no room.
-bool RankEngine::TrySwitch(uint32_t peer, Effects& effects) {
+bool PeerPaths::TrySwitch(uint32_t peer, Effects& effects) {
   PeerWords& words = view_.layout->peers[peer];
   shm::RtrBook& book = view_.layout->rtrs[peer];
   const Core core = CoreTo(peer);
@@ -233,7 +234,7 @@ bool RankEngine::TrySwitch(uint32_t peer, Effects& effects) {
 }
 
 // The peer says no more on the path that it has taken so far.
-void RankEngine::HandleSwitch(const Arrival& arrival) {
+void PeerPaths::HandleSwitch(const Arrival& arrival) {
   shm::SwitchMarker marker;
   std::memcpy(&marker, arrival.descriptor.payload, sizeof(marker));
   PeerWords& words = view_.layout->peers[arrival.source];
@@ -245,12 +246,12 @@ void RankEngine::HandleSwitch(const Arrival& arrival) {
     }
     journal_.Set(&words.marker_owed, marker.epoch);
   }
-  Consume(arrival);
+  engine_.Consume(arrival);
   journal_.Commit();
 }
 
 // A message, or credit, of a link that was lost. What came by it counts until the two begin anew.
-bool RankEngine::IsOfEarlierLink(const Arrival& arrival) const {
+bool PeerPaths::IsOfEarlierLink(const Arrival& arrival) const {
   switch (static_cast<DescriptorKind>(arrival.descriptor.kind)) {
     case DescriptorKind::kEager:
     case DescriptorKind::kRemoteRts:
@@ -266,7 +267,7 @@ bool RankEngine::IsOfEarlierLink(const Arrival& arrival) const {
   }
 }
 
-void RankEngine::Drop(const Arrival& arrival) {
+void PeerPaths::Drop(const Arrival& arrival) {
   const Descriptor& d = arrival.descriptor;
   uint64_t* const head = consumers_[arrival.lane].HeadWord();
   journal_.Set(head, *head + 1);
@@ -276,14 +277,14 @@ void RankEngine::Drop(const Arrival& arrival) {
   }
 }
 
-// ---- What is to be said of links ---------------------------------------------------------------
+// ---- What is to be said of links ----------------------------------------------------------------
 
-bool RankEngine::TellOfLink(uint32_t peer, shm::LinkMatter matter, Effects& effects) {
+bool PeerPaths::TellOfLink(uint32_t peer, shm::LinkMatter matter, Effects& effects) {
   return StageLinkCommand(peer, matter, effects) && journal_.Commit();
 }
 
 // Joins the open transaction. False: there is no room.
-bool RankEngine::StageLinkCommand(uint32_t peer, shm::LinkMatter matter, Effects& effects) {
+bool PeerPaths::StageLinkCommand(uint32_t peer, shm::LinkMatter matter, Effects& effects) {
   Descriptor descriptor{};
   descriptor.kind = static_cast<uint8_t>(DescriptorKind::kLinkWanted);
   descriptor.source = view_.rank;
@@ -294,7 +295,7 @@ bool RankEngine::StageLinkCommand(uint32_t peer, shm::LinkMatter matter, Effects
 }
 
 // Seldom enough to look at all peers.
-void RankEngine::DoLinkDuties(Effects& effects) {
+void PeerPaths::DoLinkDuties(Effects& effects) {
   bool is_left = false;
   for (uint32_t peer = 0; peer < view_.job_size; ++peer) {
     is_left |= !peers_.by_rank[peer].local && !DoLinkDuty(peer, effects);
@@ -306,7 +307,7 @@ void RankEngine::DoLinkDuties(Effects& effects) {
 }
 
 // False: something is left to do for the peer, once there is room, or by the rank's own process.
-bool RankEngine::DoLinkDuty(uint32_t peer, Effects& effects) {
+bool PeerPaths::DoLinkDuty(uint32_t peer, Effects& effects) {
   const uint32_t dead = shm::LoadAcquire(view_.layout->peers[peer].dead);
   const LinkState state = StateOf(view_.layout->links[peer]);
   const bool has_to_say = state == LinkState::kToAsk || state == LinkState::kToTell;
@@ -330,7 +331,7 @@ bool RankEngine::DoLinkDuty(uint32_t peer, Effects& effects) {
 }
 
 // A message to the peer joins the open transaction: after so many the rank wants a direct link.
-void RankEngine::CountByDaemon(uint32_t destination, uint64_t size_bytes) {
+void PeerPaths::CountByDaemon(uint32_t destination, uint64_t size_bytes) {
   shm::SessionLayout& session = *view_.layout;
   if ((session.link_after_bytes | session.link_after_messages) == 0) {
     return;
@@ -350,16 +351,16 @@ void RankEngine::CountByDaemon(uint32_t destination, uint64_t size_bytes) {
   }
 }
 
-// ---- Credit ------------------------------------------------------------------------------------
+// ---- Credit -------------------------------------------------------------------------------------
 
 // Whether the peer is to be told what was drained, or matched: before it can have to wait for that.
-bool RankEngine::Owes(const PeerWords& peer) {
+bool PeerPaths::Owes(const PeerWords& peer) {
   return peer.drained - peer.returned >= kRemoteWindow / 2 ||
          peer.pushed_taken - peer.pushed_returned >= kPushWindow / 2 || peer.marker_owed != 0;
 }
 
 // Joins the open transaction, once for each source.
-void RankEngine::Owe(uint32_t source, uint32_t messages, uint32_t pushed_bytes) {
+void PeerPaths::Owe(uint32_t source, uint32_t messages, uint32_t pushed_bytes) {
   PeerWords& peer = view_.layout->peers[source];
   PeerWords after = peer;
   after.drained += messages;
@@ -376,7 +377,7 @@ void RankEngine::Owe(uint32_t source, uint32_t messages, uint32_t pushed_bytes) 
 }
 
 // Joins the open transaction: the peer, to whom something is owed, has been told, or need not be.
-void RankEngine::SettleCredits(PeerWords& peer) {
+void PeerPaths::SettleCredits(PeerWords& peer) {
   journal_.Set(&peer.returned, peer.drained);
   journal_.Set(&peer.pushed_returned, peer.pushed_taken);
   journal_.Set(&peer.marker_owed, 0U);
@@ -385,7 +386,7 @@ void RankEngine::SettleCredits(PeerWords& peer) {
 
 // Credit goes back on the path that the messages came by: what wakes up there, a thread of the rank
 // or the worker, may push on that path what has waited for it.
-void RankEngine::ReturnCredits(Effects& effects) {
+void PeerPaths::ReturnCredits(Effects& effects) {
   bool has_room[] = {true, runner_ == Runner::kRank};
   for (uint32_t source = 0; source < view_.job_size && view_.layout->credits_owed != 0; ++source) {
     PeerWords& peer = view_.layout->peers[source];
@@ -410,7 +411,7 @@ void RankEngine::ReturnCredits(Effects& effects) {
   }
 }
 
-bool RankEngine::StageCredit(uint32_t source, Core core, Effects& effects) {
+bool PeerPaths::StageCredit(uint32_t source, Core core, Effects& effects) {
   const PeerWords& peer = view_.layout->peers[source];
   Descriptor descriptor{};
   descriptor.kind = static_cast<uint8_t>(DescriptorKind::kCredit);
@@ -427,7 +428,7 @@ bool RankEngine::StageCredit(uint32_t source, Core core, Effects& effects) {
 
 // A rank can give no more credit than it owes, and no less than it gave before. All that was sent
 // is in front of a marker: its answer gives back the whole.
-void RankEngine::TakeCredit(const Arrival& arrival, Effects& effects) {
+void PeerPaths::TakeCredit(const Arrival& arrival, Effects& effects) {
   shm::CreditReturn credit;
   std::memcpy(&credit, arrival.descriptor.payload, sizeof(credit));
   PeerWords& peer = view_.layout->peers[arrival.source];
@@ -448,12 +449,12 @@ void RankEngine::TakeCredit(const Arrival& arrival, Effects& effects) {
   if (credit.bytes - peer.pushed_credited <= peer.pushed - peer.pushed_credited) {
     journal_.Set(&peer.pushed_credited, credit.bytes);
   }
-  Consume(arrival);
+  engine_.Consume(arrival);
   journal_.Commit();
 }
 
 // The peer is gone. What it has said by the link still counts, if it comes.
-void RankEngine::EndPaths(uint32_t peer) {
+void PeerPaths::EndPaths(uint32_t peer) {
   if (PathTo(peer) != PeerPath::kDaemon || view_.layout->links[peer].state != 0) {
     SetPaths(peer, PeerPath::kDaemon, InwardPath(peer));
     SetLinkState(peer, LinkState::kNone);

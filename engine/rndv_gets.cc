@@ -1,9 +1,8 @@
-// RankEngine: what it asks cores for once it has matched an RTS of another node. See
-// rank_engine.h.
+#include "engine/rndv_gets.h"
+
 #include <algorithm>
 #include <cstring>
 
-#include "engine/rank_engine.h"
 #include "engine/transfer.h"
 #include "shm/atomic.h"
 
@@ -14,7 +13,7 @@ using shm::DescriptorKind;
 using shm::RequestLayout;
 
 // Describes the remote source and our destination in our own transfer slot, for the core.
-void RankEngine::DescribeRndvGet(RequestLayout& slot, uint32_t request, const Arrival& arrival) {
+void RndvGets::Describe(RequestLayout& slot, uint32_t request, const Arrival& arrival) {
   shm::RemoteRts rts;
   std::memcpy(&rts, arrival.descriptor.payload, sizeof(rts));
   shm::TransferLayout& transfer = *view_.inbox.transfer(request);
@@ -33,12 +32,12 @@ void RankEngine::DescribeRndvGet(RequestLayout& slot, uint32_t request, const Ar
 
 // Asks the core that brought the RTS to fetch, in the open transaction; without room the request
 // waits in the control chain.
-void RankEngine::StageRndvGet(uint32_t request, Effects& effects) {
+void RndvGets::Stage(uint32_t request, Effects& effects) {
   shm::SessionLayout& session = *view_.layout;
   const bool by_link = CoreOfRndvGet(*view_.request(request)) == Core::kLink;
   uint32_t& first = by_link ? session.link_control_first : session.control_first;
   uint32_t& last = by_link ? session.link_control_last : session.control_last;
-  if (first == 0 && TryStageRndvGet(request, effects)) {
+  if (first == 0 && TryStage(request, effects)) {
     return;
   }
   view_.request(request)->next = 0;
@@ -50,7 +49,7 @@ void RankEngine::StageRndvGet(uint32_t request, Effects& effects) {
   journal_.Set(&last, request);
 }
 
-bool RankEngine::TryStageRndvGet(uint32_t request, Effects& effects) {
+bool RndvGets::TryStage(uint32_t request, Effects& effects) {
   const RequestLayout& slot = *view_.request(request);
   Descriptor descriptor{};
   descriptor.kind = static_cast<uint8_t>(DescriptorKind::kRndvGet);
@@ -66,7 +65,7 @@ bool RankEngine::TryStageRndvGet(uint32_t request, Effects& effects) {
   return StageTo(CoreOfRndvGet(slot), descriptor, effects);
 }
 
-void RankEngine::FlushControls(Effects& effects) {
+void RndvGets::FlushControls(Effects& effects) {
   FlushControl(Core::kDaemon, effects);
   if (runner_ == Runner::kRank) {
     FlushControl(Core::kLink, effects);
@@ -74,7 +73,7 @@ void RankEngine::FlushControls(Effects& effects) {
 }
 
 // A request leaves the chain without its link, so that a chain that bites its tail ends, too.
-void RankEngine::FlushControl(Core core, Effects& effects) {
+void RndvGets::FlushControl(Core core, Effects& effects) {
   uint32_t& first =
       core == Core::kLink ? view_.layout->link_control_first : view_.layout->control_first;
   for (uint32_t n = 0; n < kDrainBudget; ++n) {
@@ -86,7 +85,7 @@ void RankEngine::FlushControl(Core core, Effects& effects) {
       PoisonCorrupt({shm::FaultKind::kRequestChain, request, 0});
       return;
     }
-    if (!TryStageRndvGet(request, effects)) {
+    if (!TryStage(request, effects)) {
       return;
     }
     journal_.Set(&first, view_.request(request)->next);
