@@ -54,8 +54,7 @@ class EngineContext {
   // The transfer that the request names; null if it names none.
   shm::TransferLayout* TransferOf(const shm::RequestLayout& slot) const;
 
-  // ---- Lanes
-  // -------------------------------------------------------------------------------------
+  // ---- Lanes ------------------------------------------------------------------------------------
   shm::LaneProducer& ProducerOf(Core core) {
     return producers_[view_.inbox.local_size + static_cast<uint32_t>(core)];
   }
@@ -77,8 +76,7 @@ class EngineContext {
   // the core wakes the rank once there is.
   bool StageTo(Core core, const shm::Descriptor& descriptor, Effects& effects);
 
-  // ---- Paths; any thread, a hint unless the caller holds the lease
-  // -------------------------------
+  // ---- Paths; any thread, a hint unless the caller holds the lease ------------------------------
   shm::PeerPath PathTo(uint32_t peer) const {
     return static_cast<shm::PeerPath>(shm::LoadRelaxed(view_.layout->peers[peer].path));
   }

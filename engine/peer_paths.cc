@@ -49,8 +49,7 @@ bool IsGone(uint32_t dead) {
 
 }  // namespace
 
-// ---- Use of direct links
-// --------------------------------------------------------------------------
+// ---- Use of direct links ------------------------------------------------------------------------
 
 ErrorCode PeerPaths::UseLink(uint32_t peer, Effects& effects) {
   if (peers_.by_rank[peer].local) {
