@@ -31,7 +31,7 @@ int UniverseSize(const config::Options& options) {
                                     : Process::world().size();
 }
 
-// Whether it is one of communicators or of windows.
+// Returns true for a predefined attribute of communicators or of windows.
 bool IsPredefinedAttribute(int keyval) {
   return (keyval >= MPI_TAG_UB && keyval <= MPI_UNIVERSE_SIZE) ||
          (keyval >= MPI_WIN_BASE && keyval <= MPI_WIN_MODEL);

@@ -1,9 +1,9 @@
-// One call of MPI, as its binding sees it: looks arguments up, and remembers the first that is
-// wrong.
+// One call of MPI, for the function that implements it: looks arguments up, and remembers the first
+// that is wrong.
 //
-// After a failure further lookups say nothing more, so a binding looks all its arguments up, and
-// does the rest in Then. The error handler has run by then; result() is what the call returns.
-// Messages and the completion of requests, which cannot afford that, use fail.h alone.
+// After a failure further lookups report nothing more, so a function looks all its arguments up,
+// and does the rest in Then. By then the error handler has run; the call returns result(). Messages
+// and the completion of requests, which cannot afford the time, use fail.h alone.
 #pragma once
 
 #include <mpi.h>
@@ -30,30 +30,33 @@ namespace ferry::mpi {
 
 class Call : public HasThen<Call> {
  public:
-  // `name` with MPI_; it must live as long.
+  // `name` begins with MPI_ and must live as long as the Call.
   Call(const char* name) : name_(name) {}  // NOLINT: implicit, for functions that are a call's all
 
   bool ok() const { return result_ == MPI_SUCCESS; }
   int result() const { return result_; }
 
-  // The object of a handle; null after a failure. A communicator's error handler counts for what
-  // follows.
+  // Returns the object of a handle; null after a failure. From then on the call fails by the error
+  // handler of that communicator.
   Comm* Find(MPI_Comm handle);
   Datatype* Find(MPI_Datatype handle);
   Group* Find(MPI_Group handle);
   Info* Find(MPI_Info handle);
   ErrorHandler* Find(MPI_Errhandler handle);
-  // One for such objects.
+  // Returns an error handler that is made for objects of the kind `owner`; null after a failure.
   ErrorHandler* FindFor(ErrorHandler::Owner owner, MPI_Errhandler handle);
   Op* Find(MPI_Op handle);
   Request* Find(MPI_Request handle);
-  // The same as of a communicator.
+  // Returns a window; null after a failure. From then on the call fails by the window's error
+  // handler.
   Win* Find(MPI_Win handle);
-  // A session's error handler counts for what follows.
+  // Returns a session; null after a failure. From then on the call fails by the session's error
+  // handler.
   Session* Find(MPI_Session handle);
-  // The same; null without a failure for MPI_INFO_NULL.
+  // As Find, but MPI_INFO_NULL is no failure: it returns null.
   Info* FindOrNull(MPI_Info handle);
-  // An intracommunicator, or an intercommunicator; MPI_ERR_COMM for the other kind.
+  // Returns an intracommunicator, or an intercommunicator; the other kind is refused with
+  // MPI_ERR_COMM.
   Comm* FindIntra(MPI_Comm handle);
   Comm* FindInter(MPI_Comm handle);
 
@@ -61,13 +64,14 @@ class Call : public HasThen<Call> {
   void NeedRunning();
   // Fails before MPI_Init and after MPI_Finalize.
   void NeedWorld();
-  // This handler counts for what follows, where the call belongs to no object yet; the one of
-  // `object`, a handle of the handler's kind.
+  // From now on the call fails by this handler, for calls that belong to no object yet. The handler
+  // is called with `object`, a handle of its kind.
   void Blame(Ref<ErrorHandler> handler, void* object) {
     handler_ = std::move(handler);
     object_ = object;
   }
-  // MPI_ERR_ARG for a null pointer. Several: pairs of pointer and name.
+  // Refuses a null pointer with MPI_ERR_ARG. Takes one or more pairs of pointer and argument's
+  // name.
   void Need(const void* pointer, const char* argument) {
     if (pointer == nullptr) [[unlikely]] {
       RefuseNull(argument);
@@ -78,22 +82,23 @@ class Call : public HasThen<Call> {
     Need(pointer, argument);
     Need(rest...);
   }
-  // The same, in the words of `text`.
+  // Refuses a null pointer with MPI_ERR_ARG and the message `text`.
   void NeedPlace(const void* pointer, const char* text);
-  // The same, where the array has elements.
+  // Refuses a null array with MPI_ERR_ARG if `count` says that it has elements.
   void NeedArray(const void* pointer, int count, const char* argument);
-  // `error_class` for a negative number.
+  // Refuses a negative number with `error_class`.
   void NeedCount(int count, const char* argument, int error_class = MPI_ERR_ARG);
   void Refuse(int error_class, std::string text) { Refuse(Failure{error_class, std::move(text)}); }
   void Refuse(const Failure& failure);
 
-  // Refuses a failure, and returns what the call is to return.
+  // Refuses a failure, and returns the value that the call is to return.
   int Return(const Failure& failure) {
     Refuse(failure);
     return result_;
   }
 
-  // Gives the object, and the caller's part in it, a handle. A null one is MPI_..._NULL.
+  // Stores a handle for the object in *handle; the handle takes the reference over. Null:
+  // MPI_..._NULL.
   void Give(Ref<Group> group, MPI_Group* handle);
   void Give(Ref<Info> info, MPI_Info* handle);
   void Give(Ref<ErrorHandler> handler, MPI_Errhandler* handle);
@@ -102,7 +107,7 @@ class Call : public HasThen<Call> {
   void Give(Ref<Session> session, MPI_Session* handle);
   void Give(Ref<Datatype> type, MPI_Datatype* handle);
   void Give(Ref<Win> win, MPI_Win* handle);
-  // The same, or refuses the failure.
+  // Stores a handle for the object, or refuses the failure.
   template <typename T, typename Handle>
   void Give(Result<Ref<T>> made, Handle* handle) {
     Refuse(made.failure());
@@ -113,10 +118,10 @@ class Call : public HasThen<Call> {
 
  private:
   void RefuseNull(const char* argument);
-  // Null: it does not stand for one, and the call has failed.
+  // Null: the handle stands for no object, and the call has failed.
   template <typename T, typename Handle, typename Table>
   T* FindIn(const Table& table, Handle handle, int error_class, const char* kind);
-  // Null: the call has failed; by lack of memory, as `text` says, if it had not yet.
+  // Null: the call has failed, if not before then now, by lack of memory, with the message `text`.
   template <typename T, typename Handle, typename Table>
   T* GiveIn(Table* table, Ref<T> object, Handle* handle, const char* text);
 
@@ -127,21 +132,22 @@ class Call : public HasThen<Call> {
   int result_ = MPI_SUCCESS;
 };
 
-// ---- What calls that begin MPI need beside ------------------------------------------------------
+// ---- For calls that begin MPI ------------------------------------------------------
 
 const Process::Joining& HowToJoin();
 
-// ---- What calls on datatypes need beside --------------------------------------------------------
+// ---- For calls on datatypes --------------------------------------------------------
 
-// A handle for a datatype that may have some: the one and only of a predefined one, otherwise a
-// new one, which the program frees. Null: no memory.
+// Returns a handle for a datatype that may have others: the only one of a predefined datatype,
+// otherwise a new one, which the program frees. Null: no memory.
 MPI_Datatype HandleOf(Datatype& type);
 
-// `error_class` for a negative number.
+// Refuses a negative length with `error_class`.
 void NeedLength(Call& call, int64_t length, const char* argument = "count",
                 int error_class = MPI_ERR_COUNT);
 
-// The result in the type that the call has for it; MPI_UNDEFINED if it is too large for that.
+// Stores the result in the type that the call has for it; MPI_UNDEFINED if it is too large for
+// that.
 template <typename Number>
 void PutNumber(Number* to, int64_t value) {
   *to = static_cast<Number>(value);

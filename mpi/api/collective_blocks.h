@@ -1,5 +1,5 @@
-// The data that a collective call names, checked and bound to the program's memory, and who takes
-// part in one of an intercommunicator (MPI 5.0, sections 6.2.2 and 6.2.3).
+// Checks the data that a collective call names, and binds them to the program's memory; fills in
+// both sides of a collective of an intercommunicator (MPI 5.0, sections 6.2.2 and 6.2.3).
 //
 // For the files of this folder that describe collectives. Calling thread: the program's.
 #pragma once
@@ -18,9 +18,9 @@ struct Run {
   const char* type_name;  // of the argument
 };
 
-// Checks it and binds it, `times` times as long. Returns its bytes (of one time).
+// Checks the data and binds them, `times` times as long. Stores the bytes of one time.
 Failure Bind(const Run& run, int times, CollectiveBuffer* buffer, size_t* bytes);
-// Binds what a rank sends to all, or to the root.
+// Binds the data that a rank sends to all, or to the root.
 Failure BindOwnInput(const Run& send, CollectiveOperation* operation, size_t* bytes);
 
 // Blocks of their own counts and places: one datatype, or one each.
@@ -33,7 +33,7 @@ struct Blocks {
   const char* name;               // "send" or "recv"
 };
 
-// Binds so many blocks, of either kind, and says where they lie.
+// Binds `count` blocks, and stores where each lies.
 Failure BindBlocks(const Run& run, int count, CollectiveBuffer* buffer,
                    std::vector<collective::Block>* places);
 Failure BindBlocks(const Blocks& blocks, int count, CollectiveBuffer* buffer,
@@ -44,8 +44,8 @@ inline Portion PortionOf(const Run& run, int64_t first, int64_t count) {
   return {first * run.count, count * run.count};
 }
 inline Portion PortionOf(const Blocks&, int64_t first, int64_t count) { return {first, count}; }
-// What is compared to find out whether both buffers are the same: where all begins, or the i-th
-// block. Only after BindBlocks.
+// Returns the address by which two buffers are found to be the same: the beginning of the run, or
+// that of the i-th block. Only after BindBlocks.
 inline const void* AddressOf(const Run& run, int) { return run.buffer; }
 const void* AddressOf(const Blocks& blocks, int i);
 
@@ -54,10 +54,10 @@ Failure CheckOwn(size_t sent, size_t received);
 
 // ---- Intercommunicators -------------------------------------------------------------------------
 
-// Fills in who is on which side. Collectives without a root need no more of it.
+// Fills in the ranks of both sides, for collectives without a root.
 Failure DescribeInter(const Comm& comm, CollectiveOperation* operation);
-// The same with a root: MPI_ROOT at the root, MPI_PROC_NULL beside it, a rank of the root's group
-// in the other one. MPI_ERR_ROOT.
+// Fills in the ranks of both sides, and the root: `root` is MPI_ROOT at the root, MPI_PROC_NULL at
+// the other ranks of its group, its rank in the other group. MPI_ERR_ROOT.
 Failure DescribeInter(const Comm& comm, int root, CollectiveOperation* operation);
 
 }  // namespace ferry::mpi

@@ -2,7 +2,7 @@
 // with counts as int or as MPI_Count (MPI 5.0, chapter 6).
 //
 // Each collective is one function (collective_moves.cc and others), which checks the arguments and
-// says what is to be done; its forms only differ in how they call it.
+// describes the operation; its forms only differ in how they call it.
 //
 // Calling thread: the program's.
 #pragma once
@@ -47,27 +47,27 @@ class Numbers {
 
 // ---- Carrying out -------------------------------------------------------------------------------
 
-// Finds the communicator of a call, or returns what the call is to return.
+// Finds the communicator of a call. Returns MPI_SUCCESS, or the error that the call is to return.
 int FindComm(const CollectiveCall& call, MPI_Comm handle, Comm** comm);
-// Carries the call out, its arguments having been checked. Returns what the call is to return.
+// Carry out a call whose arguments have been checked. Return the value that the call is to return.
 int RunBlocking(const CollectiveCall& call, Comm& comm, CollectiveOperation* operation);
 int BeginCollective(const CollectiveCall& call, Comm& comm,
                     std::unique_ptr<CollectiveOperation> operation);
-// In place of BeginCollective, where a call that does not block fails.
+// Called in place of BeginCollective, where a call that does not block fails.
 void RenounceNonblocking(Comm& comm);
-// For jobs whose ranks compare their calls. Returns what the call fails with: `failure`, that of
-// its arguments, or, if the call blocks, what the comparison found. Blocks where the call does, but
-// not if its arguments were wrong.
+// Compares the call with the other ranks' (option mpi_check). Returns the call's failure:
+// `failure`, that of its arguments, or, if the call blocks, the result of the comparison. Blocks
+// where the call does, but not if its arguments were wrong.
 Failure CompareCalls(const CollectiveCall& call, Comm& comm, CollectiveOperation* operation,
                      Failure failure);
 
-// The same for an init whose ranks compare what it says at once, for all its starts; it carries
-// nothing out. Blocks, but not if its arguments were wrong.
+// Compares an init with the other ranks', at once and for all its starts; an init carries nothing
+// out. Returns the failure. Blocks, but not if its arguments were wrong.
 Failure CompareInits(const CollectiveCall& call, Comm& comm, const CollectiveOperation& operation,
                      Failure failure);
 
-// `describe(comm, operation)` checks the arguments, and fills in the operation. Returns what the
-// call is to return.
+// Carries out a collective call. `describe(comm, operation)` checks the arguments, and fills in the
+// operation. Returns the value that the call is to return.
 template <typename Describe>
 int CarryOut(const CollectiveCall& call, MPI_Comm handle, Describe&& describe);
 
@@ -151,7 +151,7 @@ int CarryOut(const CollectiveCall& call, MPI_Comm handle, Describe&& describe) {
   FERRY_MPI_TWINS(name##_init, (parameters, MPI_Info info, MPI_Request * request),           \
                   function({FERRY_MPI_NAME, CallMode::kPersistent, request, info}, __VA_ARGS__))
 
-// The parameters of several of them.
+// Parameters that several collectives have.
 #define FERRY_ONE_BLOCK_EACH                                                                   \
   const void *sendbuf, Count sendcount, MPI_Datatype sendtype, void *recvbuf, Count recvcount, \
       MPI_Datatype recvtype
@@ -164,7 +164,8 @@ int CarryOut(const CollectiveCall& call, MPI_Comm handle, Describe&& describe) {
       MPI_Datatype sendtype, void *recvbuf, const Count recvcounts[],          \
       const Displacement rdispls[], MPI_Datatype recvtype, MPI_Comm comm
 
-// What these parameters say: the same to or from each rank, or blocks of their own.
+// The data that these parameters name: as much for each rank (Run), or blocks of their own
+// (Blocks).
 #define FERRY_SENT_RUN \
   Run { sendbuf, sendcount, sendtype, "sendtype" }
 #define FERRY_RECEIVED_RUN \

@@ -1,5 +1,5 @@
-// What the arguments of collectives mean: each function checks them, and fills in the operation of
-// this rank. Arguments that are not significant at a rank are ignored.
+// Descriptions of collectives: each function checks a collective's arguments, and fills in the
+// operation of this rank. Arguments that are not significant at a rank are ignored.
 //
 // For the files of this folder that define collectives. `Data` is Run, or, where blocks have sizes
 // and places of their own (v, w, and units of partitions), Blocks. Calling thread: the program's.
@@ -30,7 +30,7 @@ Failure DescribeAlltoall(const Comm& comm, const Data& send, const Data& receive
 
 // ---- Collectives that reduce (MPI 5.0, sections 6.9 to 6.11) ------------------------------------
 
-// The arguments that all of them have.
+// The arguments that all reductions have.
 struct Vector {
   const void* sendbuf;
   void* recvbuf;
@@ -39,13 +39,14 @@ struct Vector {
   MPI_Op op;
 };
 
-// Any whose result is as long as the vector; `root` of those that have one.
+// Describes a reduction whose result is as long as the vector. `root` counts only for those that
+// have one.
 Failure DescribeWholeVector(const Comm& comm, collective::Collective collective,
                             const Vector& vector, int root, CollectiveOperation* operation);
-// `block`: its count is of one rank's.
+// The count of `block` is that of one rank's block.
 Failure DescribeReduceScatterBlock(const Comm& comm, const Vector& block,
                                    CollectiveOperation* operation);
-// Each rank's block has a count of its own. The vector's is not looked at.
+// Each rank's block has a count of its own; the vector's count is ignored.
 Failure DescribeReduceScatter(const Comm& comm, Vector vector, Numbers recvcounts,
                               CollectiveOperation* operation);
 // Some elements of each block of a reduce_scatter, by rank.
@@ -54,7 +55,8 @@ struct PartOfReduceScatter {
   std::vector<int64_t> counts;
   int64_t own_first = 0;  // of this rank's result, in recvbuf
 };
-// The same of such parts, on an intracommunicator. The arguments of the whole have been checked.
+// Describes a reduce_scatter of such parts, on an intracommunicator. The arguments of the whole
+// have been checked.
 Failure DescribePartOfReduceScatter(const Comm& comm, const Vector& vector,
                                     const PartOfReduceScatter& part,
                                     CollectiveOperation* operation);

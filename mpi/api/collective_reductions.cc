@@ -150,8 +150,8 @@ Failure DescribeReduceScatterBlock(const Comm& comm, const Vector& block,
   return {};
 }
 
-// Whether a part's place in this rank's result is that of its elements in the first block, on all
-// ranks.
+// Returns true if, on all ranks, a part lies in the rank's result where its elements lie in the
+// first block.
 bool AreBlocksEqual(const PartOfReduceScatter& part) {
   return std::all_of(part.counts.begin(), part.counts.end(),
                      [&](int64_t count) { return count == part.counts.front(); });

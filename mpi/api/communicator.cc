@@ -318,7 +318,7 @@ FERRY_MPI_CALL(int, MPI_Comm_disconnect, (MPI_Comm * comm)) {
   return Free(FERRY_MPI_NAME, comm, true);
 }
 
-// Nobody spawns processes yet.
+// Always MPI_COMM_NULL: Ferry does not spawn processes yet.
 FERRY_MPI_CALL(int, MPI_Comm_get_parent, (MPI_Comm * parent)) {
   Call call(FERRY_MPI_NAME);
   call.NeedRunning();

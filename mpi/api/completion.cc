@@ -86,8 +86,8 @@ bool TryOnce(Done&& done) {
   return done();
 }
 
-// Whether one of them is partitioned: what those wait for, WaitFor does not hear of. *is_far:
-// whether one of these is with another node.
+// Returns true if one of the requests is partitioned: WaitFor is not told of the words that these
+// wait for. *is_far: one of these is with another node.
 bool HavePartitioned(Handles handles, bool* is_far) {
   bool any = false;
   for (const MPI_Request handle : handles) {
@@ -287,7 +287,7 @@ int FirstDone(std::span<const MPI_Request> handles) {
   return result;
 }
 
-// Whether there is no need to wait for one; *found as above.
+// Returns true if there is no need to wait for a request; *found is the result of FirstDone.
 bool TryAny(std::span<const MPI_Request> handles, int* found) {
   return TryOnce([&] {
     *found = FirstDone(handles);

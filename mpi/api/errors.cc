@@ -28,7 +28,7 @@ int CreateHandler(Call call, bool has_function, Argument argument, MPI_Errhandle
   return call.Then([&] { call.Give(MakeRef<ErrorHandler>(argument), handle); });
 }
 
-// A handle for a handler that an object has. Of predefined ones the handle that everybody knows.
+// Stores a handle for the error handler of an object; for a predefined one MPI's constant.
 void Hand(Call& call, Ref<ErrorHandler> handler, MPI_Errhandler* handle) {
   switch (handler->kind) {
     case ErrorHandler::Kind::kUser:

@@ -95,7 +95,7 @@ int CopyForSend(const MessageArguments& original, Bytes* copy, MessageArguments*
   return MPI_SUCCESS;
 }
 
-// What is sent is copied first: the receive goes where it lies. `exchange` is Run or Publish.
+// Copies the data to send first, since the receive overwrites them. `exchange` is Run or Publish.
 template <typename Result>
 int Replace(const MessageArguments& original, const MessageArguments& receive,
             int (*exchange)(const MessageArguments&, const MessageArguments&, Bytes, Result*),

@@ -175,7 +175,7 @@ FERRY_MPI_CALL(int, MPI_Comm_create_from_group,
   });
 }
 
-// The local side meets first, as a communicator that nobody else sees.
+// The local side meets first, as a communicator that the program never sees.
 FERRY_MPI_CALL(int, MPI_Intercomm_create_from_groups,
                (MPI_Group local_group, int local_leader, MPI_Group remote_group, int remote_leader,
                 const char* stringtag, MPI_Info info, MPI_Errhandler errhandler,

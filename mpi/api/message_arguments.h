@@ -1,4 +1,4 @@
-// The arguments that every message has, checked in one place, and what is done with them.
+// Checks the arguments that every message has, and finds their objects.
 //
 // Calling thread: the caller's.
 #pragma once
@@ -28,7 +28,7 @@ struct MessageArguments {
   MPI_Comm comm;
 };
 
-// What the arguments stand for.
+// The objects and values that the arguments stand for.
 struct Envelope {
   Comm* comm = nullptr;
   const Datatype* type = nullptr;
@@ -36,18 +36,18 @@ struct Envelope {
   client::Message message;  // without buffer and size
 };
 
-// Which error the arguments are; MPI_SUCCESS if they are unusual, but right. Behind Resolve.
+// Finds the error in the arguments; MPI_SUCCESS if they are unusual, but right. Called by Resolve.
 int FailMessage(const MessageArguments& arguments, bool is_send);
 
 // Addresses below are no buffers: null, MPI_IN_PLACE and their like, or one of these with a small
 // displacement.
 inline constexpr uintptr_t kLowestBuffer = 4096;
 
-// The largest count that is not looked at closely: whatever the size of a type below 2 GiB, so many
+// The largest count that needs no closer check: with any type below 2 GiB, the bytes of so many
 // elements fit into 63 bits.
 inline constexpr int64_t kPlainCount = int64_t{1} << 31;
 
-// Whether `count` elements of a committed type may lie at `buffer`.
+// Fails unless `count` elements of a committed type may lie at `buffer`.
 Failure CheckDataClosely(const void* buffer, int64_t count, const Datatype& type);
 inline Failure CheckData(const void* buffer, int64_t count, const Datatype& type) {
   const bool is_plain = type.IsCommitted() && static_cast<uint64_t>(count) <= kPlainCount &&
@@ -56,8 +56,9 @@ inline Failure CheckData(const void* buffer, int64_t count, const Datatype& type
   return is_plain ? Failure() : CheckDataClosely(buffer, count, type);
 }
 
-// MPI_SUCCESS, or what the call is to return. Inlined everywhere, for half of it is decided by
-// `is_send`, and copied back and forth otherwise.
+// Checks the arguments and fills in the envelope. Returns MPI_SUCCESS, or the error that the call
+// is to return. Inlined everywhere: `is_send` decides half of it, and the envelope would be copied
+// back and forth otherwise.
 [[gnu::always_inline]] inline int Resolve(const MessageArguments& arguments, bool is_send,
                                           Envelope* envelope) {
   Comm* const comm = comms.Find(arguments.comm);
@@ -90,13 +91,13 @@ inline Payload PayloadOf(const MessageArguments& arguments, const Envelope& enve
   return Payload(const_cast<void*>(arguments.buffer), arguments.count, *envelope.type);
 }
 
-// The buffer, count and datatype alone, of a message of `comm`.
+// Resolves only the buffer, count and datatype of a message of `comm`. Returns as Resolve does.
 int ResolveData(const MessageArguments& arguments, Comm& comm, Envelope* envelope);
-// For probes: without a buffer. The same.
+// Resolves the arguments of a probe, which has no buffer. Returns as Resolve does.
 int ResolveProbe(const char* call, int source, int tag, MPI_Comm comm, Envelope* envelope);
 
-// Starts a message for calls that consist of several: without a handle. Null: to or from
-// MPI_PROC_NULL, or complete already.
+// Start a message, without a handle, for calls that consist of several. A null *request: it goes to
+// or comes from MPI_PROC_NULL, or is complete already.
 int BeginSend(const MessageArguments& arguments, Ref<Request>* request);
 int BeginReceive(const MessageArguments& arguments, Ref<Request>* request);
 

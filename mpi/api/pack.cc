@@ -33,7 +33,7 @@ Data FindData(Call& call, int64_t count, MPI_Datatype datatype) {
   return data;
 }
 
-// The same with a buffer that is used, not only asked about.
+// Finds the data of a call that uses the buffer, and so refuses a null one.
 Data FindData(Call& call, const char* argument, const void* buffer, int64_t count,
               MPI_Datatype datatype) {
   const Data data = FindData(call, count, datatype);
@@ -43,7 +43,7 @@ Data FindData(Call& call, const char* argument, const void* buffer, int64_t coun
   return data;
 }
 
-// Whether `bytes` lie between *position and the end of the packed buffer.
+// Refuses the call unless `bytes` lie between *position and the end of the packed buffer.
 template <typename Position>
 void NeedPosition(Call& call, const char* argument, const void* packed, int64_t size,
                   const Position* position, int64_t bytes) {

@@ -27,7 +27,7 @@ namespace ferry::mpi {
 
 namespace {
 
-// What is wrong with arguments that would do for a message of one partition.
+// Checks the arguments beyond those of a plain message, which have been found right.
 Failure CheckPartitioned(const MessageArguments& arguments, int partitions,
                          const Envelope& envelope) {
   if (partitions <= 0) {

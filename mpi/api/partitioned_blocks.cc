@@ -34,7 +34,7 @@ Failure OnSlice(const Slice& slice, const Run& run, const Blocks& blocks, int ra
   return describe(own, part.blocks());
 }
 
-// The same by `describe(send, receive)`, where both sides have blocks.
+// One side's blocks, for OnSlice with `describe(send, receive)`, where both sides have blocks.
 struct Numbered {
   const Blocks& blocks;
   int ranks;

@@ -18,7 +18,7 @@ Failure FailCount(int64_t count, const std::string& name, int partitions) {
 
 // ---- Slices -------------------------------------------------------------------------------------
 
-// What MPI_IN_PLACE stands for is advanced on the other side.
+// MPI_IN_PLACE stays as it is: the buffer that it stands for is advanced on the other side.
 void* Slice::Advance(const void* buffer, MPI_Datatype datatype, int64_t elements) {
   auto* const first = static_cast<char*>(const_cast<void*>(buffer));
   const Datatype* const type = datatypes.Find(datatype);
@@ -82,7 +82,7 @@ Slice::Part Slice::InEach(const void* buffer, int ranks, const char* name) const
 
 // ---- Requests -----------------------------------------------------------------------------------
 
-// What all of them check before they look at the data.
+// The checks that all partitioned collectives make before they look at the data.
 Failure CheckPartitions(const PartitionedCall& call, const Comm& comm) {
   if (comm.is_inter()) {
     return {MPI_ERR_COMM, "an intercommunicator has no partitioned collectives"};

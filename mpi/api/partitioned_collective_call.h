@@ -21,7 +21,7 @@
 
 namespace ferry::mpi {
 
-// The arguments that all of them have.
+// The arguments that all partitioned collectives have.
 struct PartitionedCall {
   const char* name;
   int partitions;
@@ -32,8 +32,8 @@ struct PartitionedCall {
   MPI_Request* request;
 };
 
-// Neighbouring partitions of a call, and what of its data is theirs: of a run of partitions x count
-// elements some in a row; of each of several blocks, as long as that each, as many of its own.
+// Neighbouring partitions of a call, and their part of its data: of a run of partitions x count
+// elements some in a row; of several such blocks, as many elements of each.
 class Slice {
  public:
   Slice(const PartitionedCall& call, int64_t first, int64_t count)
@@ -43,10 +43,10 @@ class Slice {
   int64_t partitions() const { return count_; }
   bool is_whole() const { return count_ == call_.partitions; }
 
-  // Of data that a program passes with the numbers of one partition. MPI_ERR_COUNT: a number below
-  // zero, or too large.
+  // Finds the slice's part of data that a program passes with the numbers of one partition.
+  // MPI_ERR_COUNT: a number below zero, or too large.
   Failure Of(const Run& run, Run* part) const;
-  // Blocks of it, with what the numbers lie in.
+  // The blocks of a slice, and the arrays that hold their numbers.
   class Part {
    public:
     const Blocks& blocks() const { return blocks_; }
@@ -58,17 +58,17 @@ class Slice {
     std::vector<int64_t> displacements_;
   };
   Failure Of(const Blocks& blocks, int ranks, Part* part) const;
-  // How many elements the i-th of these has over all partitions.
+  // Stores how many elements the i-th of `blocks` has over all partitions.
   Failure CheckBlock(const Blocks& blocks, int i, int64_t* elements) const;
 
-  // The same where a partition of each block is the call's `count` elements. `At`: of a buffer
-  // whose first element is that of the run, or of the first block.
+  // The slice's part where a partition of each block is the call's `count` elements. `buffer`
+  // begins with the first element of the run, or of the first block.
   void* At(const void* buffer) const { return Advance(buffer, call_.datatype, first_elements()); }
   Run In(const void* buffer) const { return {At(buffer), elements(), call_.datatype, "datatype"}; }
   Part InEach(const void* buffer, int ranks, const char* name) const;
   int64_t elements() const { return count_ * call_.count; }
   int64_t first_elements() const { return first_ * call_.count; }
-  // Of a whole block, or run.
+  // The elements of a whole block, or run.
   int64_t stride() const { return call_.partitions * call_.count; }
 
  private:
@@ -81,18 +81,19 @@ class Slice {
 };
 
 Failure CheckPartitions(const PartitionedCall& call, const Comm& comm);
-// Cuts the call's partitions into units, of so many bytes where no hint says otherwise; 0: their
-// sizes say nothing, each goes alone as far as there are units enough.
+// Cuts the call's partitions into units, of `least_bytes` where no hint says otherwise. 0: sizes do
+// not count; each partition is a unit of its own as long as there are units enough.
 Failure CutPartitions(const PartitionedCall& call, uint64_t least_bytes, Units* units);
-// Makes the request. Returns what the call is to return.
+// Makes the request. Returns the value that the call is to return.
 int GiveRequest(const PartitionedCall& call, Comm& comm, const Units& units, bool readies,
                 std::vector<UnitOfCollective> parts);
 
-// The one rank that has partitions to ready, or:
+// In place of the one rank that has partitions to ready: all ranks have some.
 inline constexpr int kAllReady = -1;
 
-// `check(comm, operation)` checks what only this call has, and fills in the whole, for comparison;
-// `add(comm, units, parts)` adds the units.
+// Makes the request of a partitioned collective. `check(comm, operation)` checks the arguments that
+// only this call has, and fills in the whole, for comparison; `add(comm, units, parts)` adds the
+// units. `contributor`: the one rank that has partitions to ready, or kAllReady.
 template <typename Check, typename Add>
 int MakePartitioned(const PartitionedCall& call, uint64_t least_bytes, Check&& check, Add&& add,
                     int contributor) {
@@ -122,14 +123,15 @@ int MakePartitioned(const PartitionedCall& call, uint64_t least_bytes, Check&& c
                      std::move(parts));
 }
 
-// What the ranks know of the sizes of blocks.
+// How much the ranks know of the sizes of blocks.
 enum class Sizes {
   kEven,   // all are equal, and exchanged by all: may go by the ranks' own memory
   kAlike,  // all ranks know the same
   kOwn,    // each knows its own
 };
 
-// `describe(comm, slice, operation)` describes the collective on a slice.
+// Makes the request of a partitioned collective. `describe(comm, slice, operation)` describes the
+// collective on a slice.
 template <typename Describe>
 int MakeCollective(const PartitionedCall& call, Describe&& describe, int contributor = kAllReady,
                    Sizes sizes = Sizes::kEven) {

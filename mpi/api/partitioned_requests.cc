@@ -12,7 +12,7 @@
 namespace ferry::mpi {
 namespace {
 
-// What a key says, which is a number of at least 1; nothing without the key.
+// Reads the value of a key, which is a number of at least 1; stores nothing if the key is absent.
 Failure ReadNumber(const Info& info, const char* key, std::optional<uint64_t>* number) {
   const std::optional<std::string> text = info.Find(key);
   if (!text) {

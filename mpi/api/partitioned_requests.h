@@ -1,4 +1,4 @@
-// What calls of partitioned communication name: hints, and requests.
+// The hints and requests that calls of partitioned communication name.
 //
 // Calling thread: the caller's.
 #pragma once
@@ -13,10 +13,11 @@
 
 namespace ferry::mpi {
 
-// The two hints of inits. MPI_ERR_INFO, MPI_ERR_INFO_VALUE.
+// Reads the two hints of inits. MPI_ERR_INFO, MPI_ERR_INFO_VALUE.
 Failure ReadUnitLimits(MPI_Info handle, UnitLimits* limits);
 
-// All of the requests. What the call is to return; MPI_SUCCESS: they are `found`.
+// Finds the partitioned requests of all handles. Returns MPI_SUCCESS, with the requests in *found,
+// or the error that the call is to return.
 int FindAllPartitioned(const char* call, int count, const MPI_Request handles[],
                        std::vector<Request*>* found);
 

@@ -142,7 +142,8 @@ FERRY_MPI_CALL(int, MPI_Session_init,
   return call.result();
 }
 
-// What the program has made of it stays, as the standard says: other handles of it may live on.
+// Objects that the program has made of the session stay, as the standard says: other handles of it
+// may live on.
 FERRY_MPI_CALL(int, MPI_Session_finalize, (MPI_Session * session)) {
   Call call(FERRY_MPI_NAME);
   call.Need(session, "session");

@@ -1,5 +1,5 @@
-// What the calls of both interfaces, MPI's and that of tools, do once their arguments have been
-// looked at.
+// The last step of calls of both interfaces, MPI's and that of tools, once their arguments have
+// been checked.
 //
 // Calling thread: any.
 #pragma once
@@ -12,8 +12,8 @@ namespace ferry::mpi {
 template <typename Call>
 class HasThen {
  public:
-  // Calls `use` unless something has failed, refuses the failure that it may return, and returns
-  // what the call is to return.
+  // Calls `use` unless the call has failed, refuses the failure that `use` may return, and returns
+  // the value that the call is to return.
   template <typename Use>
   int Then(Use&& use) {
     auto& call = static_cast<Call&>(*this);

@@ -42,7 +42,7 @@ struct Length {
 
 Length Dimensions(int ndims) { return {ndims, "ndims", MPI_ERR_ARG}; }
 
-// The same after the arrays have been looked at: pairs of array and name.
+// Makes a datatype once its arrays have been checked. `arrays`: pairs of array and argument's name.
 template <typename Make, typename... Arrays>
 int MakeOfArrays(Call call, MPI_Datatype oldtype, MPI_Datatype* newtype, const Length& length,
                  Make&& make, Arrays... arrays) {

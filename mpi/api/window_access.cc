@@ -30,7 +30,7 @@ struct AccessArguments {
   MPI_Win win;
 };
 
-// What the arguments stand for.
+// The objects and values that the arguments stand for.
 struct Access {
   Win* win = nullptr;
   bool is_null = false;  // the target is MPI_PROC_NULL
@@ -104,7 +104,7 @@ Failure FindMove(const AccessArguments& arguments, bool is_request, Access* acce
   return CheckSizes("origin's", access->here.size_bytes(), access->there.size_bytes());
 }
 
-// What the short way needs to know; elements of two types are none for it.
+// Returns the arguments for the short way (window_local.h); it takes no elements of two types.
 std::optional<LocalCall> LocalCallOf(const AccessArguments& arguments) {
   if (arguments.datatype != arguments.target_datatype ||
       arguments.count != arguments.target_count) {

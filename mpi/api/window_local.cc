@@ -25,7 +25,7 @@ struct Local {
   size_t bytes = 0;
   const Datatype* type = nullptr;
   Reach reach = Reach::kNone;
-  bool is_alone = false;  // nobody else changes elements there
+  bool is_alone = false;  // only this process changes elements there
 };
 
 Local Find(const LocalCall& call) {
@@ -147,7 +147,7 @@ bool CompareSwapLocal(const LocalCall& call, const void* compare, const void* va
   return true;
 }
 
-// What this process does in memory of its node is over when the call returns.
+// Operations of this process in memory of its node are over when their calls return.
 bool FlushLocal(MPI_Win handle, int rank) {
   Win* const win = wins.Find(handle);
   if (win == nullptr || !win->HasRank(rank) || !win->epochs().IsAllLocked() ||

@@ -1,4 +1,4 @@
-// How a call of MPI fails: its sentence is remembered for MPI_Error_string, and the communicator's
+// How a call of MPI fails: its message is remembered for MPI_Error_string, and the communicator's
 // error handler decides whether the call returns (MPI 5.0, section 9.3).
 //
 // Calling thread: any.
@@ -11,7 +11,7 @@
 #include "mpi/base/failure.h"
 #include "mpi/comm/comm.h"
 
-// Returns from the calling function what `expression` is, unless that is MPI_SUCCESS.
+// Returns the value of `expression` from the calling function, unless that is MPI_SUCCESS.
 #define FERRY_RETURN_ERROR(expression)                                                   \
   do {                                                                                   \
     if (const int ferry_error = (expression); ferry_error != MPI_SUCCESS) [[unlikely]] { \
@@ -21,47 +21,48 @@
 
 namespace ferry::mpi {
 
-// Returns what the call is to return: the error class. `comm` null: the call belongs to no
-// communicator, so MPI_COMM_SELF's handler counts (MPI 5.0, section 9.3), and before MPI_Init the
-// initial one (process.h).
+// Fails the call, and returns the error class, which the call is to return. `comm` null: the call
+// belongs to no communicator, so MPI_COMM_SELF's handler counts (MPI 5.0, section 9.3), and before
+// MPI_Init the initial one (process.h).
 int Fail(const char* call, Comm* comm, const Failure& failure);
 int Fail(const char* call, Comm* comm, int error_class, std::string text);
-// The same where there may be no failure: MPI_SUCCESS.
+// Fails the call if `failure` is one; else returns MPI_SUCCESS.
 inline int Conclude(const char* call, Comm* comm, const Failure& failure) {
   return failure.ok() ? MPI_SUCCESS : Fail(call, comm, failure);
 }
-// The same for an operation of a communicator, which is asked for only if there is one.
+// Fails the call if `failure` is one; else returns MPI_SUCCESS. operation.comm() is called only for
+// a failure.
 template <typename Operation>
 int Conclude(const char* call, const Operation& operation, const Failure& failure) {
   return failure.ok() ? MPI_SUCCESS : Fail(call, operation.comm(), failure);
 }
 
-// The same for a call whose failure this handler is to hear of, as that of `object`: the handle of
-// the handler's kind. Null: the initial handler.
+// Fails the call by this error handler, which is called with `object`, a handle of its kind. Null:
+// the initial handler.
 int FailBy(const char* call, const Ref<ErrorHandler>& handler, void* object,
            const Failure& failure);
 
-// Fails for a communicator's handle that `comms` does not know, and says why.
+// Fails the call for a communicator's handle that stands for none, with the reason.
 int FailComm(const char* call, MPI_Comm handle);
-// Fails for any other handle that stands for nothing: `kind` is the handle's type, such as
+// Fails the call for any other handle that stands for nothing: `kind` is the handle's type, such as
 // "MPI_Datatype".
 int FailHandle(const char* call, Comm* comm, int error_class, const char* kind, const void* handle);
-// Fails for a call that Ferry does not have yet.
+// Fails a call that Ferry does not have yet.
 int FailUnsupported(const char* call);
-// The sentence behind this thread's last failing call: MPI_Error_string adds it to the text of the
-// error class that the call returned. Empty: that call returned another class.
+// Returns the message of this thread's last failing call: MPI_Error_string adds it to the text of
+// the error class that the call returned. Empty: that call returned another class.
 const std::string& LastMessage(int error_class);
 void Remember(int error_class, std::string sentence);
 
-// An address, or a handle, as messages have it.
+// An address, or a handle, as messages print it.
 std::string HexText(const void* address);
 // The words for a handle that stands for nothing.
 std::string NoSuchHandle(const char* kind, const void* handle);
 
-// Fails while MPI is not running, when most calls are errors: it runs between MPI_Init and
-// MPI_Finalize, and while a session is open. Else MPI_SUCCESS.
+// Fails the call while MPI is not running, when most calls are errors: it runs between MPI_Init and
+// MPI_Finalize, and while a session is open. Else returns MPI_SUCCESS.
 int CheckRunning(const char* call);
-// Fails before MPI_Init and after MPI_Finalize, whatever sessions are open.
+// Fails the call before MPI_Init and after MPI_Finalize, whatever sessions are open.
 int CheckInWorld(const char* call);
 
 }  // namespace ferry::mpi

@@ -56,7 +56,7 @@ int FerryLevel(int level) {
                                           : FERRY_THREAD_SINGLE;
 }
 
-// What the program calls at its beginning and owes at its end.
+// The names of the calls by which the program begins MPI and has to end it.
 struct Calls {
   const char* entry;
   const char* exit;
@@ -201,7 +201,7 @@ Failure Leave() {
 void LeaveAtEnd() {
   state.ends = Process::IsRunning();
   if (!state.ends && getpid() == state.owner && Process::HasJoined() && ferry_initialized() != 0) {
-    (void)Leave();  // nobody is there to be told
+    (void)Leave();  // there is no caller to report to
   }
 }
 

@@ -1,11 +1,11 @@
-// This process as MPI sees it: whether MPI runs, and what it is connected to.
+// The state of MPI in this process: if it runs, and if the process is in its job.
 //
 // MPI runs between MPI_Init and MPI_Finalize (the world model; MPI 5.0, section 11.2), and while a
 // session is open (section 11.3). The process joins its job with the first of these, and stays in
 // it until
 //   - MPI_Finalize, if no session was ever open;
-//   - the end of the process otherwise: others may open as many sessions as they like later, and
-//     nobody can join a job twice.
+//   - the end of the process otherwise: parts of the program may open as many sessions as they like
+//     later, and no process can join a job twice.
 //
 // Calling thread: any, but for Initialize and Finalize, as the standard says of MPI_Init and
 // MPI_Finalize.
@@ -30,9 +30,9 @@ enum class Phase { kBefore, kRunning, kAfter };
 
 class Process {
  public:
-  // What other parts do when the process joins the job: `agree` settles what all ranks must have
-  // alike, and is collective over the job; if it fails, which it must on all ranks, the job is
-  // left. `prepare` comes after it, once the predefined objects are there.
+  // Called when the process joins the job. `agree` settles the values that all ranks must have
+  // alike, and is collective over the job; if it fails, which it must on all ranks, the process
+  // leaves the job. `prepare` comes after it, once the predefined objects exist.
   struct Joining {
     Failure (*agree)();
     void (*prepare)();
@@ -40,10 +40,10 @@ class Process {
 
   // MPI_Init_thread. Blocks. Collective.
   static Failure Initialize(int required, int* provided, const Joining& joining);
-  // MPI_Finalize. Ends what was begun by the standard's rules. Blocks. Collective.
+  // MPI_Finalize. Ends all operations and objects by the standard's rules. Blocks. Collective.
   static Failure Finalize();
-  // A session begins, and ends. The first one in a process joins the job, and blocks until all of
-  // its ranks have joined; others do not block.
+  // Begin and end a session. The first one in a process joins the job, and blocks until all of its
+  // ranks have joined; others do not block.
   static Failure OpenSession(int thread_level, const Joining& joining);
   static void CloseSession();
   // Ends the job with this exit code, after `sentence` (if any) on the standard error output.
@@ -52,11 +52,11 @@ class Process {
   // Of the world model.
   static Phase phase();
   static bool IsRunning();
-  // Whether this process is in the job, so that messages pass.
+  // Returns true while this process is in the job, so that messages pass.
   static bool HasJoined();
   static bool HasUsedSessions();
-  // The handler that objects begin with, and that counts for failed calls where no object's does:
-  // as the launcher was told (option initial_errhandler; MPI 5.0, section 9.3).
+  // The error handler that objects begin with, and by which calls that belong to no object fail:
+  // option initial_errhandler of the launcher (MPI 5.0, section 9.3).
   static MPI_Errhandler initial_error_handler();
   // Makes the predefined error handlers, which a program may pass to its first call. Any number of
   // times.
@@ -68,23 +68,25 @@ class Process {
   static Comm& world();
   static Comm& self();
 
-  // What other parts have to put in order while messages still pass, last registered first: at
-  // MPI_Finalize, and after that before the process leaves the job.
+  // Register actions that need messages, which run in the reverse order: those of AtFinalize at
+  // MPI_Finalize, those of AtLeave after them, before the process leaves the job.
   static void AtFinalize(std::function<Failure()> action);
   static void AtLeave(std::function<Failure()> action);
 };
 
 // ---- How it was started, for MPI_INFO_ENV and MPI_Info_create_env (MPI 5.0, section 11.2.1) -----
 
-// All but the command and its arguments; what only the job knows is left out before this process
-// has joined it. Calling thread: any.
+// Returns all but the command and its arguments; facts that only the job knows are left out before
+// this process has joined it. Calling thread: any.
 StartFacts FactsOfStart();
-// The kinds of memory that this process' MPI serves, over its GPU backend. Once it has joined.
+// Returns the kinds of memory that this process' MPI serves, over its GPU backend. Once the process
+// has joined.
 const MemoryKinds& ServedMemoryKinds();
-// What mpi_memory_alloc_kinds is for objects that belong to the session (null: to none): these
-// kinds, with those that the session, or the launcher, has asked for. Once it has joined.
+// Returns the entry mpi_memory_alloc_kinds for objects that belong to the session (null: to none):
+// these kinds, with those that the session, or the launcher, has asked for. Once the process has
+// joined.
 Info::Entry MemoryKindsFor(const Session* session);
-// Makes the contents of MPI_INFO_ENV. Once it has joined.
+// Makes the contents of MPI_INFO_ENV. Once the process has joined.
 Ref<Info> MakeEnvironment();
 
 }  // namespace ferry::mpi

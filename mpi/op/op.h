@@ -20,8 +20,8 @@ namespace ferry::mpi {
 
 using reduction::OpKind;
 
-// A program's function is called with a handle of the datatype. If the program has freed all its
-// handles while a reduction is under way, one is lent for the call.
+// Lends handles of datatypes. A program's function is called with a handle of the datatype; if the
+// program has freed all its handles while a reduction is under way, one is lent for the call.
 struct HandleLender {
   MPI_Datatype (*lend)(const Datatype& type) = nullptr;
   void (*take_back)(MPI_Datatype handle) = nullptr;
@@ -29,23 +29,23 @@ struct HandleLender {
 
 class Op : public Object {
  public:
-  // A predefined one.
+  // Makes a predefined operation.
   Op(OpKind kind, MPI_Op handle, std::string_view name);
-  // A program's own, with counts as int or as MPI_Count.
+  // Make an operation of a program's own function, with counts as int or as MPI_Count.
   Op(MPI_User_function* function, bool commutes, HandleLender lender = {});
   Op(MPI_User_function_c* function, bool commutes, HandleLender lender = {});
 
   OpKind kind() const { return kind_; }
   bool IsPredefined() const { return kind_ != OpKind::kUser; }
   bool IsCommutative() const { return commutes_; }
-  // MPI's name of a predefined one.
+  // The name that MPI gives a predefined operation.
   std::string_view name() const { return name_; }
-  // Null until the front end has given it one.
+  // The operation's handle; null until the front end has set it.
   MPI_Op handle() const { return handle_.load(std::memory_order_acquire); }
   void set_handle(MPI_Op handle) { handle_.store(handle, std::memory_order_release); }
 
-  // Whether a reduction may use it for this datatype. MPI_ERR_OP: a predefined operation was not
-  // made for such a type, or is for MPI_Accumulate only.
+  // Fails if a reduction may not use the operation for this datatype. MPI_ERR_OP: a predefined
+  // operation was not made for such a type, or is for MPI_Accumulate only.
   Failure Check(const Datatype& type) const;
 
   // inout = in op inout, element by element. The operation must have passed Check.
@@ -71,7 +71,7 @@ class Op : public Object {
   std::atomic<MPI_Op> handle_{nullptr};
 };
 
-// How a predefined operation is called and what stands for it.
+// The kind, handle and name of a predefined operation.
 struct PredefinedOp {
   OpKind kind;
   MPI_Op handle;
