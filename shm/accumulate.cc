@@ -149,8 +149,9 @@ void Accumulation::Combine(const void* operands, const void* before, void* after
   }
 }
 
-// Elements that fill wide words. What becomes of them is computed for many words at once, since
-// that costs less, and then again for each that was changed meanwhile, or read when it was.
+// Applies the operation to elements that fill wide words. The new values are computed for many
+// words at once, since that costs less, and then again for each word that was changed meanwhile, or
+// while it was read.
 void Accumulation::ApplyTogether(std::byte* target, const std::byte* operands, std::byte* found,
                                  uint64_t words) const {
   constexpr uint64_t kWord = sizeof(WideWord);

@@ -2,14 +2,15 @@
 // by ranks in memory of their own node, and for ranks of other nodes by ferryd or the rank's own
 // core.
 //
-// What is atomic with what:
+// Atomicity:
 // - An element of 1, 2, 4, 8 or 16 bytes that lies at a multiple of its size is changed by one
-//   atomic operation of the CPU: whole for everybody. Up to 8 bytes it so agrees with all other
-//   atomic operations there: those of atomic_operation.h, of kernels, and the program's own.
-// - All others (longer ones, and those that lie elsewhere) no CPU changes at once. Apply leaves
-//   them alone; ferryd's progress thread changes them all by ApplyAlone, one after the other, so
-//   they are atomic among accumulates, and nothing holds them up when a process dies.
-// The address decides, modulo 16; memory is mapped by pages, so it is the same in all processes.
+//   atomic operation of the CPU: no process sees it half changed. Up to 8 bytes this agrees with
+//   all other atomic operations there: those of atomic_operation.h, of kernels, and the program's
+//   own.
+// - All other elements (longer ones, and those that lie elsewhere) no CPU changes at once. Apply
+//   leaves them alone; ferryd's progress thread changes them all by ApplyAlone, one after the
+//   other, so they are atomic among accumulates, and the death of a process holds none up. The
+//   address decides, modulo 16; memory is mapped by pages, so it is the same in all processes.
 //
 // Any thread; does not block.
 #pragma once
@@ -29,12 +30,13 @@ class Accumulation {
  public:
   static constexpr uint32_t kMostElementBytes = 32;
 
-  // Of numbers, or with an index of pairs, as C lays out a structure of the two. Operations are
-  // those of FindKernel or FindPairKernel, kReplace, and kNoOp, which only looks. Nothing: there is
-  // no such operation on such elements.
+  // Makes an operation on numbers, or with `index` on pairs, as C lays out a structure of the two.
+  // Operations are those of FindKernel or FindPairKernel, kReplace, and kNoOp, which only reads.
+  // Nothing: there is no such operation on such elements.
   static std::optional<Accumulation> Of(reduction::OpKind operation, reduction::NumberKind value,
                                         std::optional<reduction::NumberKind> index = std::nullopt);
-  // What packed() of another process has said, or anything. Never negative as an int32_t.
+  // Unpacks the result of packed() of another process; any other number may be passed, and is
+  // checked. Packed numbers are never negative as an int32_t.
   static std::optional<Accumulation> Unpack(uint32_t packed);
   uint32_t packed() const { return packed_; }
   static bool TakesOperands(uint32_t packed);
@@ -51,22 +53,22 @@ class Accumulation {
   };
   Stretches stretches() const;
   bool has_gaps() const { return uint32_t{value_bytes_} + index_bytes_ != element_bytes_; }
-  // Behind the numbers of an element.
+  // The gap behind the numbers of an element.
   uint32_t end_gap_bytes() const {
     return element_bytes_ - std::max<uint32_t>(value_bytes_, index_offset_ + index_bytes_);
   }
   bool takes_operands() const { return operation_ != reduction::OpKind::kNoOp; }
-  // Whether Apply does for elements from there on. Of an address, or of an offset in memory that
-  // begins at a multiple of 16.
+  // Returns true if Apply may be used for elements from `address` on: an address, or an offset in
+  // memory that begins at a multiple of 16.
   bool IsAtomicAt(uint64_t address) const;
 
-  // target = target op operand, element by element; `operands` are of no interest if it takes none.
-  // `found`, unless null, gets what was there; of gaps it gets anything that is in the target, or
-  // zeros. Only the target must be where IsAtomicAt says.
+  // target = target op operand, element by element; `operands` are ignored if the operation takes
+  // none. `found`, unless null, gets the elements from before; its gaps get either the target's
+  // bytes or zeros. Only for a target for which IsAtomicAt is true.
   void Apply(std::byte* target, const void* operands, void* found, uint64_t count) const;
-  // The same by the only one who changes such elements, wherever they are. Gaps of the target are
-  // neither read nor written: others may change what lies there, and behind the last element there
-  // may be nothing.
+  // As Apply, for elements anywhere. The calling thread must be the only one that changes such
+  // elements. Gaps of the target are neither read nor written: other threads may change the bytes
+  // there, and behind the last element there may be no memory.
   void ApplyAlone(std::byte* target, const void* operands, void* found, uint64_t count) const;
 
  private:

@@ -16,8 +16,8 @@ constexpr bool IsAtomic(OneSidedOperation operation) {
 
 namespace internal {
 
-// By a loop, and not by fetch_and and its like: where several of those stand in one switch, and the
-// caller may not want the old value, gcc 12 is known to forget the operand.
+// Changes a word by a loop, and not by fetch_and and its like: where several of those stand in one
+// switch, and the caller may not want the old value, gcc 12 is known to forget the operand.
 template <SharedWord T, typename Change>
 T ChangeWord(T& word, std::memory_order order, Change change) {
   T found = LoadRelaxed(word);
@@ -28,8 +28,8 @@ T ChangeWord(T& word, std::memory_order order, Change change) {
 
 }  // namespace internal
 
-// Returns what was there. OpenSHMEM asks for no order; acquire and release cost nothing on x86, and
-// let programs use such words as flags, which many do.
+// Applies the operation, and returns the word's old value. OpenSHMEM asks for no order; acquire and
+// release cost nothing on x86, and let programs use such words as flags, which many do.
 template <SharedWord T>
 T ApplyAtomic(T& word, OneSidedOperation operation, T operand, T compare) {
   constexpr auto kOrder = std::memory_order_acq_rel;
@@ -58,7 +58,8 @@ constexpr bool IsAtomicWidth(uint32_t width) {
   return width == 1 || width == 2 || width == 4 || width == 8;
 }
 
-// The same on a word of that width, which is its alignment, too.
+// Applies the operation to a word of `width` bytes, aligned to its width, and returns its old
+// value.
 inline uint64_t ApplyAtomicAt(std::byte* word, uint32_t width, OneSidedOperation operation,
                               uint64_t operand, uint64_t compare) {
   const auto apply = [&]<typename T>(T* its_word) -> uint64_t {
@@ -76,7 +77,8 @@ inline uint64_t ApplyAtomicAt(std::byte* word, uint32_t width, OneSidedOperation
   }
 }
 
-// Pairs with whoever waits for the signal: what was stored before is there.
+// Updates a signal word. Pairs with the thread that waits for the signal: publishes the stores
+// before this one.
 inline void UpdateSignal(uint64_t& word, SignalUpdate update, uint64_t value) {
   if (update == SignalUpdate::kSet) {
     StoreRelease(word, value);

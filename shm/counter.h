@@ -22,16 +22,17 @@ class Counter {
   Counter() = default;
   explicit Counter(CounterLayout* layout) : layout_(layout) {}
 
-  // Publishes what the caller did before: a reader that sees the new value sees that, too.
+  // Adds `n`, and publishes the caller's earlier stores: a reader that sees the new value sees
+  // those, too.
   void Add(uint64_t n) {
     FetchAdd(layout_->value, n, std::memory_order_release);  // Pairs with Value.
   }
 
-  // kCounterFailure or more when the counter has failed.
+  // The value; kCounterFailure or more once the counter has failed.
   uint64_t Value() const { return LoadAcquire(layout_->value); }  // Pairs with Add and Fail.
 
-  // Whether the counter has reached `threshold` (< kCounterFailure) or failed: then look at
-  // error().
+  // Returns true if the counter has reached `threshold` (< kCounterFailure) or failed: error()
+  // tells which.
   bool Reached(uint64_t threshold) const { return Value() >= threshold; }
 
   // Fails the counter: the error of the first call stays. A caller killed half-way leaves a counter

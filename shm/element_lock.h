@@ -2,10 +2,10 @@
 // operations of a CPU: memory of one process that others read and write by copies (a window's
 // ordinary memory).
 //
-// It lies in memory that all of them map. Who dies with it has left at most the element half done
-// that it was changing; the next one just gets the lock (a robust mutex of POSIX). A holder that is
-// stopped keeps the others waiting, however long: it should not be held but for a few copies, and
-// who has to serve others tries, and comes back.
+// It lies in memory that all of them map. A process that dies while it holds the lock leaves at
+// most the element half changed that it was about; the next one just gets the lock (a robust mutex
+// of POSIX). A holder that is stopped keeps the others waiting, however long: so hold it only for a
+// few copies, and let a thread that serves other ranks only try it, and come back.
 //
 // Calling thread: any. lock() blocks, try_lock() does not. Meant for std::lock_guard and
 // std::unique_lock.
@@ -19,8 +19,8 @@ namespace ferry::shm {
 
 class ElementLock {
  public:
-  // Made by one process, in place, before others look. It may go with its memory, once nobody uses
-  // it.
+  // Made by one process, in place, before others use it. It may go with its memory, once no process
+  // uses it.
   ElementLock() {
     pthread_mutexattr_t attributes;
     pthread_mutexattr_init(&attributes);

@@ -1,8 +1,8 @@
-// Faults found in a session's memory: as numbers that lie in it, and in words.
+// Faults found in a session's memory: a note of the first in that memory, and its description.
 //
-// The rank's engine, or the progress worker, that finds what no correct program leaves there notes
-// it before it poisons the rank. The daemon reads the note once, and reports it when it ends the
-// session. Nothing depends on the note being true.
+// An engine, of the rank or of the progress worker, that finds words there which no correct program
+// leaves notes the fault before it poisons the rank. The daemon reads the note once, and reports it
+// when it ends the session. Nothing depends on the note being true.
 //
 // Calling thread: Note by the lease holder; Describe by any.
 #pragma once
@@ -16,11 +16,11 @@ namespace ferry::shm {
 
 struct Fault {
   FaultKind kind = FaultKind::kNone;
-  uint32_t where = 0;  // an index; what of, the kind says
-  uint64_t value = 0;  // what was found there
+  uint32_t where = 0;  // an index; the kind says of which array
+  uint64_t value = 0;  // the value found there
 };
 
-// Keeps the first fault: what follows from it tells nobody anything.
+// Notes a fault, unless one is noted already: later ones only follow from the first.
 void NoteFault(FaultLayout* layout, const Fault& fault);
 Fault ReadFault(const FaultLayout& layout);
 // "the match table has a cycle at entry 7".

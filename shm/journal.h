@@ -24,8 +24,8 @@ inline constexpr uint64_t kJournalWide = uint64_t{1} << 62;
 class Journal {
  public:
   Journal() = default;
-  // `session` and `inbox` are where this process maps the two segments; `*_bytes` bound what
-  // Recover believes.
+  // `session` and `inbox` are the addresses at which this process maps the two segments; `*_bytes`
+  // are the bounds against which Recover checks each store.
   Journal(JournalLayout* layout, std::byte* session, uint64_t session_bytes, std::byte* inbox,
           uint64_t inbox_bytes);
 
@@ -41,18 +41,19 @@ class Journal {
   // Publishes the list, applies it in order with release stores, and closes the transaction. False:
   // the transaction was spoilt and nothing was stored: an index in the segments led out of them.
   bool Commit();
-  // Whether any transaction was ever spoilt: the segments hold what no correct program writes.
+  // Returns true once any transaction was spoilt: the segments hold words that no correct program
+  // writes.
   bool spoilt() const { return spoilt_; }
   // Forgets the open transaction: nothing was stored.
   void Abandon() { count_ = 0; }
 
-  // Applies what a dead holder left. Its successor in the lease calls this before anything else.
-  // False: the list is corrupt (out of bounds); nothing was applied.
+  // Applies the list that a dead holder left. Its successor in the lease calls this before anything
+  // else. False: the list is corrupt (out of bounds); nothing was applied.
   bool Recover();
 
   // Stores in the open transaction; more than kJournalEntries once it is spoilt.
   uint32_t pending() const { return count_; }
-  // Whether [start, start + size_bytes) lies in one of the two segments.
+  // Returns true if [start, start + size_bytes) lies in one of the two segments.
   bool Covers(const void* start, uint64_t size_bytes) const;
 
  private:

@@ -7,10 +7,10 @@
 // enters the kernel (but for LaneProducer::Open).
 //
 // Killed producers. The stamp is the publication: before it there is no message, after it a whole
-// one. One killed between stamp and tail leaves the tail one behind; the next push sees the stamp
-// at the tail and steps over it. A cell taken but not yet named by a published descriptor is lost:
-// at most one per kill, as long as a producer takes one cell per message. The same holds for a
-// consumer killed between consuming a message and giving its cell back.
+// one. A producer killed between stamp and tail leaves the tail one behind; the next push sees the
+// stamp at the tail and steps over it. A cell taken but not yet named by a published descriptor is
+// lost: at most one per kill, as long as a producer takes one cell per message. A consumer killed
+// between consuming a message and giving its cell back loses that cell, too.
 //
 // Calling thread: a producer end is used by the holder of the sending rank's lease (or the daemon's
 // progress thread), a consumer end by the holder of the receiving rank's lease.
@@ -53,14 +53,15 @@ class LaneProducer {
   void Open(uint32_t producer_rank);
   bool is_open() const;
 
-  // Free slots as far as known; re-reads the consumer's head only when it looks full.
+  // Returns true if the lane has a free slot; re-reads the consumer's head only when it seems full.
   bool HasRoom() { return HasRoomAt(Tail()); }
   // Publishes a copy of `descriptor` (its stamp is set here). Returns false, and changes nothing,
   // when the lane is full.
   bool TryPush(const Descriptor& descriptor);
 
-  // The same without a copy: the slot to fill (all but the stamp; it holds an old message), or null
-  // when the lane is full. Not published, and forgotten by the next call, until Publish.
+  // Returns the slot to fill in place of a copy (all but the stamp; it holds an old message), or
+  // null when the lane is full. Publish makes it a message; without that, the next call returns the
+  // same slot.
   Descriptor* TryReserve();
   void Publish(Descriptor* reserved);
 
@@ -71,11 +72,11 @@ class LaneProducer {
   // Takes a free slab cell, or kNoCell. The cell belongs to the producer until a descriptor that
   // names it is pushed; then to the consumer until LaneConsumer::ReleaseCell.
   uint32_t TryTakeCell();
-  // After a message of `size_bytes` in a cell: takes the next cell ahead, and has its lines brought
-  // here while nobody waits for them. What the consumer has read last is far away by now: a sender
-  // that first looks for a cell, and then writes to it, waits twice.
+  // Called after a message of `size_bytes` in a cell: takes the next cell ahead, and prefetches its
+  // lines while no message waits for them. Lines that the consumer has read are in its core's cache
+  // by now: a sender that first looks for a cell, and then writes to it, waits twice.
   void PrepareCell(uint64_t size_bytes);
-  // The first of `count` neighbouring cells.
+  // Takes `count` neighbouring cells; returns the first, or kNoCell.
   uint32_t TryTakeCells(uint32_t count);
   void ReturnCell(uint32_t cell);  // not used after all
   uint8_t* Cell(uint32_t cell) const { return lane_->cells[cell]; }
@@ -97,17 +98,17 @@ class LaneConsumer {
   LaneConsumer() = default;
   explicit LaneConsumer(LaneLayout* lane) : lane_(lane) {}
 
-  // The next message, or null. It stays valid until the head passes it. Its contents are what the
-  // producer, perhaps a faulty one, wrote: copy, then check.
+  // The next message, or null. It stays valid until the head passes it. Its contents come from the
+  // producer, which may be faulty: copy, then check.
   const Descriptor* Peek() const;
-  // The word a journal advances: store *HeadWord() + 1 to consume what Peek returned.
+  // The word a journal advances: store *HeadWord() + 1 to consume the message that Peek returned.
   uint64_t* HeadWord() const { return &lane_->consumer.head; }
-  // Consumes what Peek returned, for consumers without a journal (the daemon).
+  // Consumes the message that Peek returned, for consumers without a journal (the daemon).
   void Pop();
   // Gives a cell back to the producer; the data in it must not be read any more. Ignores a number
   // that is no cell's.
   void ReleaseCell(uint32_t cell);
-  // Gives back all that a message of `size_bytes` lies in.
+  // Gives back all cells in which a message of `size_bytes` lies.
   void ReleaseCells(uint32_t first, uint64_t size_bytes);
   // `cell` comes from a descriptor: check it with IsCell first.
   const uint8_t* Cell(uint32_t cell) const { return lane_->cells[cell]; }

@@ -5,14 +5,14 @@
 // system call or a callback. A thread that finds it taken sets WANTED, yields a few times, then
 // sleeps on the word; the holder hands over when it releases. Crash rule: only after the control
 // plane knows that a holder is dead may BreakDead take the lease from it; the taker then calls
-// Journal::Recover. A waiter may die at any time: nobody depends on it.
+// Journal::Recover. A waiter may die at any time: no process depends on it.
 //
-// A rank in which one thread calls at a time takes its lease with every message, and hardly anybody
-// else does. It biases the lease: it keeps it, marks its use in a word of its own, and looks
-// whether the lease is still its own, without a locked instruction. Another process that wants a
-// biased lease writes its name into the lease word and then looks whether the rank is using it
-// (Dekker's pattern, shm/fence.h); if so, it gives up at once. After "biased locking" (Russell and
-// Detlefs, 2006).
+// A rank in which one thread calls at a time takes its lease with every message, and other
+// processes hardly ever do. It biases the lease: it keeps it, marks its use in a word of its own,
+// and checks that the lease is still its own, without a locked instruction. Another process that
+// wants a biased lease writes its name into the lease word and then looks whether the rank is using
+// it (Dekker's pattern, shm/fence.h); if so, it gives up at once. After "biased locking" (Russell
+// and Detlefs, 2006).
 //
 // Calling thread: any, of any process that maps the word.
 #pragma once
@@ -31,19 +31,20 @@ class Lease {
   explicit Lease(LeaseLayout* layout) : layout_(layout) {}
 
   // Keeps the lease as `holder` from now on, through this object, which one thread at a time may
-  // use. For the rank, while it is not in the lease. Waits for the holder, if there is one. Does
-  // nothing without light fences.
+  // use. Called by the rank, while it is not in the lease. Waits for the holder, if there is one.
+  // Does nothing without light fences.
   void Bias(uint32_t holder);
-  // Ends that: the lease is as if it had never been biased, and several threads may use it. For the
-  // rank's one thread, while it is not in the lease. May wait for a holder.
+  // Ends the bias: the lease is as if it had never been biased, and several threads may use it.
+  // Called by the rank's one thread, while it is not in the lease. May wait for a holder.
   void Unbias(uint32_t holder);
 
   // Takes the lease if it is free. `holder` is a thread id of the rank, or kLeaseWorker. Never
   // blocks.
   bool TryAcquire(uint32_t holder) { return is_owner_ ? TryEnter(holder) : TryTake(holder); }
   // Takes the lease, waiting for its holder if need be (yield, then sleep). Returns false when
-  // `give_up` (an ErrorCode word such as WakeLayout::poison, or null) becomes non-zero; a sleeper
-  // looks at it every 10 ms, since its writer does not know this word. And when the time is over.
+  // `give_up` (an ErrorCode word such as WakeLayout::poison, or null) becomes non-zero, or after
+  // `timeout_ns`. A sleeper looks at `give_up` every 10 ms, since a write to it wakes no sleeper
+  // here.
   bool Acquire(uint32_t holder, const int32_t* give_up = nullptr, uint64_t timeout_ns = UINT64_MAX);
   // Gives the lease back and wakes the waiters if there are any; then yields once, so that one of
   // them gets it. Does nothing when the lease is not `holder`'s (BreakDead took it).
@@ -54,14 +55,14 @@ class Lease {
       GiveBack(holder);
     }
   }
-  // Whether somebody waits: a polling holder then releases.
+  // Returns true if a thread waits for the lease: a polling holder then releases it.
   bool IsWanted() const;
-  // The holder's id; kLeaseFree = nobody.
+  // The holder's id; kLeaseFree = none.
   uint32_t Holder() const;
 
-  // Takes the lease from `dead_holder` if that one still holds it; else makes sure that nobody
-  // sleeps on because of it. To be called for every thread that may have held the lease when it
-  // died.
+  // Takes the lease from `dead_holder` if that one still holds it; else wakes all waiters, which
+  // the dead holder may not have woken. To be called for every thread that may have held the lease
+  // when it died.
   bool BreakDead(uint32_t dead_holder, uint32_t new_holder);
 
  private:

@@ -1,7 +1,7 @@
 // Reads are plain: only the lease holder touches these words, and the lease orders one holder after
-// another. Stores to what is in use go through the journal. A free entry is in nobody's chain but
-// the pool's, so all of it but `state` and `next[0]` may be stored at once: if the transaction
-// never commits, nobody looks.
+// another. Stores to what is in use go through the journal. A free entry is in no chain but the
+// pool's, so all of it but `state` and `next[0]` may be stored at once: if the transaction never
+// commits, the stores are never read.
 #include "shm/match_table.h"
 
 #include <algorithm>

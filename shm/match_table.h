@@ -67,14 +67,14 @@ class MatchTable {
   // posted one that names `source` or kAnySource; 0 = none. For failing the receives of a dead
   // peer: go on from the result + 1.
   uint32_t NextPostedFrom(int32_t source, uint32_t from);
-  // The same for RTSs of `source`, a rank of another node, that came by `lane` since the last
-  // LoseRtsFrom.
+  // Finds, in the same way, the next RTS of `source`, a rank of another node, that came by `lane`
+  // since the last LoseRtsFrom.
   uint32_t NextRtsFrom(int32_t source, uint32_t lane, uint32_t from) const;
-  // Marks those of these RTSs that have all of `flags` with kFlagLinkLost; they stay. No
-  // transaction: twice does no harm.
+  // Marks those RTSs of `source` that came by `lane` and have all of `flags` with kFlagLinkLost;
+  // they stay. No transaction: marking twice does no harm.
   void LoseRtsFrom(int32_t source, uint32_t lane, uint8_t flags);
 
-  // kOk, or kCorrupt once a traversal met something impossible.
+  // kOk, or kCorrupt once a traversal has met an impossible index or state.
   ErrorCode corrupt() const {
     return fault_.kind == FaultKind::kNone ? ErrorCode::kOk : ErrorCode::kCorrupt;
   }
@@ -84,7 +84,7 @@ class MatchTable {
   uint64_t traversal_steps() const { return traversal_steps_; }
 
  private:
-  // An entry from the pool, and what the pool will be without it.
+  // An entry from the pool, and the words of the pool once it is taken.
   struct Taken {
     uint32_t entry;  // 0 = none
     uint32_t free_first;
@@ -111,7 +111,7 @@ class MatchTable {
   MatchTableLayout* layout_ = nullptr;
   MatchEntry* entries_ = nullptr;
   Journal* journal_ = nullptr;
-  uint32_t capacity_ = 0;  // read once: what it says later bounds nothing
+  uint32_t capacity_ = 0;  // read once: later changes of the word bound nothing
   Fault fault_;
   uint64_t traversal_steps_ = 0;
 };

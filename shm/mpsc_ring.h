@@ -4,14 +4,14 @@
 // slot. A ring is lossless: a ticket once taken must be published, so TryPush takes one only when
 // its slot is free, and a producer that takes one first (Reserve: a single fetch-add, for GPU
 // threads) waits for its turn. A slot is free once its ticket is less than a ring's length past the
-// head; so a producer looks at what others last saw of the head, and at the head itself only when
+// head; so a producer reads the head that another producer last saw, and the head itself only when
 // that is too old. Producers on devices do the same (gpu_backends/device). Both kinds may share a
 // ring.
 //
-// Killed producers. One killed between ticket and publication leaves a hole that the consumer
-// cannot tell from a slow producer. PeekStalled shows it; once nobody alive can hold that ticket
-// (the producers are the threads of one process, and that process is dead), SkipStalled steps over
-// it.
+// Killed producers. A producer killed between ticket and publication leaves a hole that the
+// consumer cannot tell from a slow producer. PeekStalled shows it; once no live thread can hold
+// that ticket (the producers are the threads of one process, and that process is dead), SkipStalled
+// steps over it.
 //
 // Calling thread: any number of producers; one consumer at a time. Only Push blocks (it yields).
 // Layout and slots lie in the same mapping, which must outlive the ring.
@@ -44,7 +44,8 @@ class MpscRing {
   // Producer: publishes a copy of `size_bytes` (at most kMpscPayloadBytes; the rest of the slot
   // keeps what it held). Returns false, and takes no ticket, when the ring is full.
   bool TryPush(const void* payload, uint32_t size_bytes);
-  // The same, waiting for room. Must not be used where the consumer may be gone for good.
+  // Publishes as TryPush does, and waits for room. Must not be used where the consumer may be gone
+  // for good.
   void Push(const void* payload, uint32_t size_bytes, const WaitPolicy& policy = {});
 
   // Producer, in three steps. The ticket must be published, whatever happens.
@@ -58,7 +59,7 @@ class MpscRing {
 
   // Consumer: the ticket at the head if it has been taken but not published.
   std::optional<uint64_t> PeekStalled();
-  // Consumer: gives `ticket`, which PeekStalled returned, up. Its producer must be dead. Returns
+  // Consumer: steps over `ticket`, which PeekStalled returned. Its producer must be dead. Returns
   // false when it has been published after all.
   bool SkipStalled(uint64_t ticket);
 
@@ -69,7 +70,7 @@ class MpscRing {
       : layout_(layout), slots_(reinterpret_cast<MpscSlot*>(layout + 1)), mask_(capacity - 1) {}
 
   MpscSlot& SlotOf(uint64_t ticket) const { return slots_[ticket & mask_]; }
-  // Whether what the slot was for has been published.
+  // Returns true if the payload of this ticket has been published.
   bool IsPublished(uint64_t ticket) const {
     return LoadAcquire(SlotOf(ticket).number) == ticket + 1;  // Pairs with Publish.
   }
@@ -83,7 +84,7 @@ class MpscRing {
 };
 
 inline bool MpscRing::IsTurn(uint64_t ticket) const {
-  // Pairs with the store below, by whichever producer saw that head.
+  // Pairs with the store below, by the producer that saw that head.
   if (HasRoom(ticket, LoadAcquire(layout_->head_seen))) {
     return true;
   }

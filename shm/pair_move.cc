@@ -105,7 +105,7 @@ bool EnterToHelp(const PairEnds& ends) { return Enter(*ends.own); }
 
 void ChunkClaims::Offer() {
   StoreRelaxed(waiting_.moved, 0);
-  // Pairs with AnyLeft and Next. Nobody else has looked at these words since the last round, which
+  // Pairs with AnyLeft and Next. Only this end has used these words since the last round, which
   // both ends have completed.
   Exchange(waiting_.claim, round_, std::memory_order_seq_cst);
   WakeWaiting(waiting_);

@@ -8,7 +8,7 @@
 //
 // A pair can end at any time, and its memory is then used for other things. So an end marks its
 // gate while it touches the other end or its block, and checks that the pair is not closed.
-// ClosePair closes both gates and waits until nobody is inside: neither memory nor words are
+// ClosePair closes both gates and waits until no end is inside: neither memory nor words are
 // touched after that. The other end's block may belong to another pair by then, so each block
 // counts its lives, and a gate is closed only in the life that it was matched in. Blocks are never
 // used for anything else (PairBlocks).
@@ -33,7 +33,7 @@ struct PairEnds {
 
 // ---- Gates ----
 
-inline constexpr uint64_t kGateInside = 0xffff;      // mask: how many are inside
+inline constexpr uint64_t kGateInside = 0xffff;      // mask: how many operations are inside
 inline constexpr uint64_t kGateClosed = 1ULL << 16;  // for this life
 inline constexpr int kGateLifeShift = 32;
 
@@ -41,27 +41,29 @@ inline uint32_t LifeOf(const PairLayout& end) {
   return static_cast<uint32_t>(LoadAcquire(end.gate) >> kGateLifeShift);
 }
 
-// This end's operations do nothing any more; those under way stop soon. Does not wait.
+// Shuts this end's gate: its operations do nothing any more; those under way stop soon. Does not
+// wait.
 inline void ShutGate(PairLayout& own) { FetchOr(own.gate, kGateClosed, std::memory_order_acq_rel); }
 
-// Closes the pair, and waits until neither end moves anything, for as long as it takes to copy one
-// part; a short moment at most if the other process has died, as `done` of this end says, and
-// otherwise up to a second. Not to be called from inside the gate.
+// Closes the pair, and waits until neither end moves data: for as long as it takes to copy one
+// chunk, and up to a second for each gate. If `done` of this end says that the other process has
+// died, it does not wait for the other gate. Must not be called from inside the gate.
 void ClosePair(const PairEnds& ends);
 
 // ---- Moving ----
 
-// An end starts. True: it is the one to move the message, and inside the gate until CompleteMove
-// or MoveInChunks. `meets`: of modes other than ready, whose two ends are counted.
+// Starts a round at this end. True: this end moves the message, and is inside the gate until
+// CompleteMove, AbandonMove or MoveInChunks. `meets`: true for modes other than ready, in which the
+// starts of both ends are counted.
 bool BeginMove(const PairEnds& ends, bool is_send, bool meets);
-// The message is in place, at both ends. Leaves the gate.
+// Completes the message, whose data are in place, at both ends. Leaves the gate.
 void CompleteMove(const PairEnds& ends);
-// It never will be: leaves the gate.
+// Leaves the gate without completing the message.
 void AbandonMove(const PairEnds& ends);
 
 inline bool IsMovedInChunks(uint64_t size_bytes) { return size_bytes >= 2 * kMoveChunkBytes; }
 
-// One part of the message of a round.
+// One chunk of the message of a round.
 struct MoveChunk {
   uint64_t offset;
   uint64_t size_bytes;
@@ -70,20 +72,20 @@ struct MoveChunk {
 // The chunks of a message that one end copies.
 class ChunkClaims {
  public:
-  // `claim` and `moved` are those of the end that waits.
+  // Claims are counted in `claim` and `moved` of the end that waits.
   ChunkClaims(PairLayout& waiting, uint64_t round, uint64_t size_bytes)
       : waiting_(waiting),
         round_(round << 32),
         count_((size_bytes + kMoveChunkBytes - 1) / kMoveChunkBytes),
         size_bytes_(size_bytes) {}
 
-  // For the mover, before it claims.
+  // Makes the chunks of the round claimable. For the mover, before it claims.
   void Offer();
-  // Whether chunks of this round are left.
+  // Returns true if unclaimed chunks of this round are left.
   bool AnyLeft() const { return IsLeft(LoadAcquire(waiting_.claim)); }
   bool Next(MoveChunk* chunk);
-  // Counts the chunks that were copied; once, after the last. `also`: 1 for the mover, which is
-  // awaited even if others have copied all. True: that was the whole message.
+  // Counts the chunks that this end has copied; called once, after the last. `also`: 1 for the
+  // mover, which is awaited even if the helper has copied all. True: the message is now whole.
   bool Count(uint64_t also);
 
  private:
@@ -98,9 +100,9 @@ class ChunkClaims {
   uint64_t own_ = 0;
 };
 
-// For the mover, instead of a copy and CompleteMove, where each end can reach the memory of both:
-// calls copy(offset, size_bytes). Returns once all chunks are claimed and its own are in place; the
-// end that counts the last chunk completes the message.
+// Moves a message in chunks, by calls of copy(offset, size_bytes). For the mover, in place of a
+// copy and CompleteMove, where each end can reach the memory of both. Returns once all chunks are
+// claimed and its own are in place; the end that counts the last chunk completes the message.
 template <typename Copy>
 void MoveInChunks(const PairEnds& ends, uint64_t round, uint64_t size_bytes, Copy&& copy) {
   ChunkClaims claims(*ends.other, round, size_bytes);
@@ -116,12 +118,14 @@ void MoveInChunks(const PairEnds& ends, uint64_t round, uint64_t size_bytes, Cop
   }
 }
 
-// Wakes the thread that sleeps there, after a sequentially consistent change of what it waits for.
+// Wakes the thread that sleeps at that end. Call it after a sequentially consistent change of the
+// word that the thread waits for.
 void WakeWaiting(PairLayout& end);
 
 // For a thread that waits for a round and has spun long enough: sleeps until the other end, or
-// between nodes the daemon, offers or completes a message, at most so long, unless `met()` already.
-// Other changes of `done` (by a failure of the pair, or a NIC) do not wake it. Blocks.
+// between nodes the daemon, offers or completes a message, at most `timeout_ns`, unless `met()` is
+// true already. Other changes of `done` (by a failure of the pair, or a NIC) do not wake it.
+// Blocks.
 void BeginToSleep(PairLayout& own);
 void Sleep(PairLayout& own, uint64_t timeout_ns);
 void EndSleep(PairLayout& own);
@@ -134,9 +138,10 @@ void SleepUnless(PairLayout& own, uint64_t timeout_ns, Met&& met) {
   EndSleep(own);
 }
 
-// For a thread that waits for that round: copies chunks of it if there are any, as long as
-// `goes_on()`. True: it has copied something.
+// Enters the gate of the waiting end, for HelpMove. False: the pair is closed.
 bool EnterToHelp(const PairEnds& ends);
+// For a thread that waits for a round: copies chunks of its message if there are any, as long as
+// `goes_on()`. True: it has copied some.
 template <typename Copy, typename GoesOn>
 bool HelpMove(const PairEnds& ends, uint64_t round, uint64_t size_bytes, Copy&& copy,
               GoesOn&& goes_on) {

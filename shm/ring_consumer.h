@@ -1,7 +1,7 @@
 // The daemon's end of a ring of devices (shm/layout/device_ring_layout.h).
 //
-// The ring is the rank's memory, so nothing there is believed: the consumer itself knows its
-// position and the length of the ring, copies each request once, and looks at the copy. A rank that
+// The ring is the rank's memory, so nothing there is believed: the consumer keeps its position and
+// the length of the ring itself, copies each request once, and looks at the copy. A rank that
 // scribbles into the ring confuses its own producers only. A ticket that is never published (its
 // producer was killed) stops this ring and nothing else.
 //
@@ -25,12 +25,12 @@ namespace ferry::shm {
 
 class RingConsumer {
  public:
-  // For a ring that nobody has consumed from.
+  // Consumes from the beginning of a ring, which had no consumer before.
   RingConsumer(MpscRingLayout* layout, uint32_t capacity)
       : layout_(layout), slots_(reinterpret_cast<MpscSlot*>(layout + 1)), mask_(capacity - 1) {}
 
   // Copies the next requests, as many as there are and `requests` has room for, and gives their
-  // slots back. Returns how many; the ticket of the first is what head() was before.
+  // slots back. Returns how many; the ticket of the first is the value of head() before the call.
   size_t Take(std::span<RingRequest> requests) {
     size_t count = 0;
     for (; count < requests.size(); ++count) {
@@ -47,19 +47,19 @@ class RingConsumer {
     }
     return count;
   }
-  // One; false: there is none yet.
+  // Copies the next request, and stores its ticket; false: there is none yet.
   bool Take(RingRequest* request, uint64_t* ticket) {
     *ticket = head_;
     return Take({request, 1}) != 0;
   }
 
-  // Producers that wait for room or for an answer stop, with that.
+  // Ends the ring: producers that wait for room or for an answer stop waiting, with this error.
   void End(ErrorCode error) {
     StoreRelease(layout_->ended, static_cast<uint64_t>(error));  // Pairs with them.
   }
 
-  // Which operations in other ranks' memory are over, and what the first failure was that no answer
-  // has told.
+  // Publishes that the operations in other ranks' memory with tickets before `ticket` are over, and
+  // the first failure, if any, that no answer has reported.
   void ShowOver(uint64_t ticket, ErrorCode failed) {
     if (failed != ErrorCode::kOk) {
       StoreRelaxed(layout_->failed, static_cast<uint64_t>(failed));

@@ -40,9 +40,10 @@ class Mapping {
 // /proc/PID/maps.
 StatusOr<UniqueFd> CreateSegment(const char* name, uint64_t size_bytes);
 
-// Where a mapping begins: at a multiple of the largest power of two that is no larger than itself,
-// from 2 MiB, a huge page, up to this. Then offsets that are aligned are addresses that are, in all
-// processes. Only a process that may not have the addresses (`ulimit -v`) gets those of any page.
+// The largest alignment of a mapping. A mapping begins at a multiple of the largest power of two
+// that is no larger than itself, from 2 MiB, a huge page, up to this. So aligned offsets are
+// aligned addresses, in all processes. Only in a process that may not have the addresses (`ulimit
+// -v`) mappings begin at any page.
 inline constexpr uint64_t kMostMappingAlignment = 256 << 20;
 
 // Maps a whole memfd read-write. kCorrupt when it is not sealed against shrinking or its size
@@ -57,15 +58,16 @@ StatusOr<Mapping> MapPart(int fd, uint64_t size_bytes, Access access = Access::k
 // Touches [base, base + size_bytes) for writing so that the caller's cgroup pays for it now.
 Status Prefault(std::byte* base, uint64_t size_bytes);
 
-// Checks a descriptor before anybody maps it.
+// Checks a descriptor before any process here maps it.
 //
-// The size of the memfd `fd`, which must be `size_bytes`, rounded up to pages (0 = any). kCorrupt,
-// with the reason, unless every page of it is there for as long as it is mapped: sealed against
-// shrinking, and of ordinary pages. (A hole punched into huge pages gives them back to a pool that
-// may be empty when they are touched again: SIGBUS. Ordinary pages come back, zero.) kSystem.
+// Returns the size of the memfd `fd`, which must be `size_bytes`, rounded up to pages (0 = any).
+// kCorrupt, with the reason, unless every page of it exists for as long as it is mapped: sealed
+// against shrinking, and of ordinary pages. (A hole punched into huge pages gives them back to a
+// pool that may be empty when they are touched again: SIGBUS. Ordinary pages come back, zero.)
+// kSystem.
 //
-// Any thread. Asks only what the kernel answers by itself: a file whose server is somebody else's
-// process is refused before that server hears of it.
+// Any thread. Makes only system calls that the kernel answers by itself: a file that another
+// process serves is refused before that process hears of it.
 StatusOr<uint64_t> CheckSegmentFile(int fd, uint64_t size_bytes);
 
 // ---- The header of a segment (shm/layout/segment_header.h) ----
@@ -76,10 +78,11 @@ StatusOr<uint64_t> CheckSegmentFile(int fd, uint64_t size_bytes);
 // last with release: a reader that finds it finds all that was stored before.
 void PublishHeader(SegmentHeader* header, const SegmentHeader& fields);
 
-// kWouldBlock: not published yet, try again. kVersionMismatch: names both versions. kCorrupt: not a
-// segment of Ferry, of another kind, or of another size than it says.
+// Checks the header of a mapped segment. kWouldBlock: not published yet, try again.
+// kVersionMismatch: names both versions. kCorrupt: not a segment of Ferry, of another kind, or of
+// another size than it says.
 Status CheckHeader(const Mapping& mapping, SegmentKind kind);
-// The same for a copy of the header of a segment of `size_bytes`.
+// Checks a copy of the header of a segment of `size_bytes`, with the same errors.
 Status CheckHeader(const SegmentHeader& header, uint64_t size_bytes, SegmentKind kind);
 
 }  // namespace ferry::shm

@@ -10,7 +10,7 @@ namespace ferry::shm {
 
 namespace {
 
-// A yield to nobody takes a third of a microsecond, two changes of process take several.
+// A yield to no other thread takes a third of a microsecond, two changes of process take several.
 constexpr uint64_t kOthersRanNs = 3'000;
 // Of a hundred ranks that look and yield in turn each comes sooner.
 constexpr uint64_t kComputesNs = 500'000;

@@ -13,9 +13,9 @@ namespace ferry::shm {
 struct WaitPolicy {
   uint32_t spin_pauses = 64;                // polls with a pause instruction between them
   uint64_t idle_before_sleep_ns = 200'000;  // from the first yield; then the caller should sleep
-  // Whether others' turns on the core count as idle, too. Not where many ranks look for what comes
-  // in turn, and a look costs less than to be woken; one that computes keeps the core for long, and
-  // is counted for all that.
+  // True: the time in which other threads run on the core counts as idle, too. False suits many
+  // ranks that poll in turn, since a poll costs less than to be woken; the time of a thread that
+  // computes, and so keeps the core for long, counts all the same.
   bool counts_others = true;
 };
 
@@ -28,14 +28,14 @@ inline void CpuPause() {
 #endif
 }
 
-// sched_yield. How long others have run on this core meanwhile, as far as the clock can say; 0:
-// none has.
+// Calls sched_yield. Returns how long other threads have run on this core meanwhile, as far as the
+// clock can say; 0: none has.
 uint64_t YieldToOthers();
-// Whether others ran when this thread yielded last, whatever it waited for.
+// Returns true if other threads ran when this thread yielded last, in any of its waits.
 bool IsCrowded();
 
-// What a thread calls, while it waits, that has found several times in a row that others ran when
-// it yielded; null: nothing. Any thread; it may be called for a moment after it was replaced.
+// Sets the function that a waiting thread calls once other threads ran at several of its yields in
+// a row; null: none. Any thread; the old function may still be called for a moment.
 using CrowdedHook = void (*)();
 void SetCrowdedHook(CrowdedHook hook);
 

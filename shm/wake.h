@@ -1,4 +1,4 @@
-// Publishing to a rank, and sleeping until somebody publishes (shm/layout/wake_layout.h).
+// Publishing to a rank, and sleeping until a publisher wakes it (shm/layout/wake_layout.h).
 //
 // The protocol is Dekker's: each side first writes, then reads the other's word, so at least one of
 // the two sees the other.
@@ -19,7 +19,7 @@
 // never sleeps for long.
 //
 // A daemon waits in epoll and not on the futex, and takes the bits of its own wake word at every
-// turn. Those who set one (AnnounceLane) always pay for the read-modify-write; commands need none
+// turn. Ranks that set one (AnnounceLane) always pay for the read-modify-write; commands need none
 // (MustRing).
 //
 // Calling thread: any. Publishing does not block (a futex wake is a system call); only Sleep
@@ -42,23 +42,23 @@ class Wake {
   Wake() = default;
   explicit Wake(WakeLayout* layout) : layout_(layout) {}
 
-  // Announces that lane `lane` (< kMaxLanes) has something (already stored with release): sets the
+  // Announces a message in lane `lane` (< kMaxLanes), already stored with release: sets the
   // activity bit if it is clear, and wakes sleepers.
   void PublishLane(uint32_t lane);
-  // The same without a lane: a completion or a state change.
+  // Announces a completion or a change of state, which is in no lane: wakes sleepers.
   void Publish();
-  // After publishing work that cannot wait for the rank's next call (a rendezvous, a full lane):
-  // whether no thread of the rank is inside, so that the progress worker must step in. A thread
-  // that leaves meanwhile sees that it was asked (TakeUrgent).
+  // Called after publishing work that cannot wait for the rank's next call (a rendezvous, a full
+  // lane): returns true if no thread of the rank is inside, so that the progress worker must step
+  // in. A thread that leaves meanwhile sees the request (TakeUrgent).
   bool MustAttend();
 
   // Publishes to a sleeper that waits for a descriptor and not for the futex: the daemon. True: it
   // sleeps (or is about to), so ring its doorbell.
   bool AnnounceLane(uint32_t lane);
 
-  // After a command in a rank's lane to the daemon, which looks for those by itself in every turn,
-  // and once more before it sleeps: so nothing is marked in a line that it reads all the time.
-  // True: it sleeps (or is about to), so ring its doorbell.
+  // Called after a command in a rank's lane to the daemon. The daemon looks at those lanes in every
+  // turn, and once more before it sleeps: so the command marks no line that the daemon reads all
+  // the time. True: it sleeps (or is about to), so ring its doorbell.
   bool MustRing() {
     // Not the light fence: the daemon sleeps between any two messages, and a heavy one that
     // interrupts a busy rank takes as long as a message.
@@ -75,7 +75,7 @@ class Wake {
   // killed in between has lost the bits: its successor drains every lane once.
   uint64_t TakeActivity(uint32_t word_index);
   bool HasActivity() const;
-  // Marks a lane active without waking anybody: there is something in it.
+  // Marks a lane that holds messages active, without waking any thread.
   void RestoreActivity(uint32_t lane);
 
   // A sleeper calls PrepareToSleep, looks for work once more, then either Sleep or CancelSleep.
@@ -92,18 +92,18 @@ class Wake {
   void BeginRest() { FetchAdd(layout_->resting, 1, std::memory_order_seq_cst); }
   void EndRest() { FetchAdd(layout_->resting, ~uint32_t{0}, std::memory_order_seq_cst); }
   uint32_t changes() const { return Load(layout_->changes, std::memory_order_seq_cst); }
-  // The memory was changed.
+  // Announces a change of the rank's memory: wakes the threads that rest.
   void PublishChange();
 
   // Entering and leaving blocking calls. A thread that leaves and gets true from TakeUrgent looks
-  // whether lanes still hold something, and if so hands it to the progress worker.
+  // once more at the lanes, and hands messages that it finds there to the progress worker.
   void Enter() { FetchAdd(layout_->inside, 1, std::memory_order_seq_cst); }
   void Leave() { FetchAdd(layout_->inside, ~uint32_t{0}, std::memory_order_seq_cst); }
   bool TakeUrgent();
-  // Whether a thread is in one just now.
+  // Returns true while a thread is inside a blocking call.
   bool HasVisitors() const { return LoadRelaxed(layout_->inside) != 0; }
 
-  // Poisons the rank: everything on it fails with `error` from now on. First one wins.
+  // Poisons the rank: all its calls fail with `error` from now on. The first error stays.
   void Poison(ErrorCode error);
   ErrorCode poison() const;
 
@@ -174,8 +174,8 @@ inline bool Wake::AnnounceLane(uint32_t lane) {
 }
 
 inline bool Wake::MustAttend() {
-  // Pairs with TakeUrgent after Leave: either this sees that nobody is inside, or the thread that
-  // leaves sees the mark.
+  // Pairs with TakeUrgent after Leave: either this sees that no thread is inside, or the thread
+  // that leaves sees the mark.
   Exchange(layout_->urgent, 1U, std::memory_order_seq_cst);
   return Load(layout_->inside, std::memory_order_seq_cst) == 0;
 }

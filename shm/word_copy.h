@@ -1,12 +1,12 @@
-// Copies into memory that others may be looking at meanwhile. Each naturally aligned word of 1, 2,
-// 4 or 8 bytes of the destination is stored once, and whole: whoever waits for a word by plain
-// loads, and then clears it, finds it neither in halves nor back again.
+// Copies into memory that other threads may be reading meanwhile. Each naturally aligned word of 1,
+// 2, 4 or 8 bytes of the destination is stored once, and whole: a thread that waits for a word by
+// plain loads, and then clears it, never finds half of it, nor finds it back again.
 //
 // memcpy and memmove are no such copies. glibc copies most sizes by two accesses, or rows of them,
 // that meet in the middle: for 4, 8 and 16 bytes these are the same bytes twice, and a thread that
 // is preempted between the two stores the word again after its owner has cleared it.
 //
-// What each word is stored after, or before, the caller's fences say. The order within a copy is
+// The caller's fences order the copy among other stores. The order of the words within a copy is
 // not defined.
 //
 // Calling thread: any. Does not block.
@@ -22,10 +22,10 @@ namespace ferry::shm {
 
 namespace internal {
 
-// The longest that is copied without a call.
+// The most bytes that are copied without a call.
 inline constexpr size_t kInlineCopyBytes = 32;
 
-// The source may lie anywhere.
+// Stores one word; the source need not be aligned.
 template <typename Word>
 inline void MoveWord(std::byte* to, const std::byte* from) {
   Word word;
@@ -33,7 +33,7 @@ inline void MoveWord(std::byte* to, const std::byte* from) {
   StoreRelaxed(*reinterpret_cast<Word*>(to), word);
 }
 
-// What is left behind words of 8 bytes.
+// Copies the bytes left behind words of 8 bytes.
 inline void MoveTail(std::byte* to, const std::byte* from, size_t bytes) {
   if ((bytes & 4) != 0) {
     MoveWord<uint32_t>(to, from);
@@ -50,7 +50,8 @@ inline void MoveTail(std::byte* to, const std::byte* from, size_t bytes) {
   }
 }
 
-// `to` is a multiple of 8, or what it points to shorter than the next larger word.
+// Copies words, then the tail. `to` is a multiple of 8, or there are fewer bytes than the next
+// larger word has.
 inline void MoveWords(std::byte* to, const std::byte* from, size_t bytes) {
   for (; bytes >= sizeof(uint64_t); bytes -= sizeof(uint64_t)) {
     MoveWord<uint64_t>(to, from);
@@ -62,8 +63,8 @@ inline void MoveWords(std::byte* to, const std::byte* from, size_t bytes) {
 
 void CopyLongOrUneven(std::byte* to, const std::byte* from, size_t bytes);
 
-// How the middle of a long copy may move, where MayMoveBy... says so: `to` and `bytes` are
-// multiples of kBulkBytes.
+// Ways to move the middle of a long copy, each only if its MayMoveBy... returns true: `to` and
+// `bytes` are multiples of kBulkBytes.
 inline constexpr size_t kBulkBytes = 32;
 bool MayMoveByVectors();
 bool MayMoveByStrings();  // fast only if `from` is a multiple of 8
@@ -72,7 +73,8 @@ void MoveByStrings(std::byte* to, const std::byte* from, size_t bytes);
 
 }  // namespace internal
 
-// Source and destination may overlap. If `bytes` is 0, either may be null.
+// Copies `bytes` by whole words. Source and destination may overlap. If `bytes` is 0, either may be
+// null.
 inline void CopyWords(void* destination, const void* source, size_t bytes) {
   auto* to = static_cast<std::byte*>(destination);
   const auto* from = static_cast<const std::byte*>(source);

@@ -33,10 +33,10 @@ enum class DescriptorKind : uint8_t {
   kOneSided = 16,   // rank -> daemon: an operation in the memory of a rank of another node;
                     // `payload` is OneSidedCommand (one_sided_layout.h)
   // Direct links (docs/protocol.md).
-  kSwitch = 17,  // sender -> core, the other one -> receiver: the last that the source says on
+  kSwitch = 17,  // sender -> core, the other one -> receiver: the last packet of the source on
                  // this path; `payload` is SwitchMarker
   kLinkWanted =
-      18,  // rank -> daemon: of the direct link to `destination`; `payload` is LinkCommand
+      18,  // rank -> daemon: about the direct link to `destination`; `payload` is LinkCommand
 };
 
 // Descriptor::flags.
@@ -45,9 +45,10 @@ inline constexpr uint8_t kFlagSourcePrivate = 2;  // kRemoteRts: source is the r
 inline constexpr uint8_t kFlagSynchronous = 4;    // kRemoteRts to the daemon: as an RTS only
 inline constexpr uint8_t kFlagMatched = 8;        // kWithdraw: another message came for the receive
 // kRemoteRts: its sender has counted size_bytes in PeerWords::pushed, so the data may follow the
-// RTS at once. Whoever matches it gives them back. Cores pass it on, whatever they do.
+// RTS at once. The engine that matches the RTS gives the bytes back. Cores pass the flag on,
+// however they move the data.
 inline constexpr uint8_t kFlagPushed = 16;
-// In MatchEntry::flags alone: the direct link that the RTS came by was lost.
+// Only in MatchEntry::flags: the direct link by which the RTS came was lost.
 inline constexpr uint8_t kFlagLinkLost = 32;
 
 struct alignas(64) Descriptor {
@@ -74,7 +75,7 @@ FERRY_ASSERT_OFFSET(Descriptor, tag, 20);
 FERRY_ASSERT_OFFSET(Descriptor, size_bytes, 24);
 FERRY_ASSERT_OFFSET(Descriptor, payload, 32);
 
-// Where bytes lie: inside a registered region (region != 0, `address` is an offset in it) or in the
+// Location: bytes inside a registered region (region != 0, `address` is an offset in it) or in the
 // private memory of the owning rank (region == 0, `address` is a virtual address there).
 inline constexpr uint32_t kLocationByStream = 1;  // Location::flags
 
@@ -87,7 +88,7 @@ FERRY_ASSERT_LAYOUT(Location, 16);
 FERRY_ASSERT_OFFSET(Location, region, 0);
 FERRY_ASSERT_OFFSET(Location, address, 8);
 
-// Payload of kRts: the transfer slot with this index in the sender's inbox says the rest.
+// Payload of kRts: the transfer slot with this index in the sender's inbox describes the message.
 struct LocalRts {
   uint32_t transfer;
   uint32_t generation;
@@ -95,8 +96,9 @@ struct LocalRts {
 };
 FERRY_ASSERT_LAYOUT(LocalRts, 32);
 
-// Payload of kRemoteRts. Rank -> daemon: `where` says the source buffer and `key` is 0. Between
-// daemons and daemon -> rank: `where.address` and `key` are what an RMA read of it needs.
+// Payload of kRemoteRts. Rank -> daemon: `where` is the source buffer and `key` is 0. Between
+// daemons and daemon -> rank: `where.address` and `key` are those that an RMA read of the buffer
+// needs.
 struct RemoteRts {
   uint32_t send_request;  // index of the sender's request
   uint32_t send_generation;
@@ -105,7 +107,8 @@ struct RemoteRts {
 };
 FERRY_ASSERT_LAYOUT(RemoteRts, 32);
 
-// Payload of kRndvGet: the transfer slot with this index in the caller's own inbox says the rest.
+// Payload of kRndvGet: the transfer slot with this index in the caller's own inbox describes the
+// message.
 struct RndvGetCommand {
   uint32_t transfer;
   uint32_t generation;
@@ -123,10 +126,11 @@ struct TransferResult {
 };
 FERRY_ASSERT_LAYOUT(TransferResult, 32);
 
-inline constexpr uint32_t kCreditAll = 1;  // CreditReturn::flags: it answers the marker `epoch`
+inline constexpr uint32_t kCreditAll = 1;  // CreditReturn::flags: answers the marker `epoch`
 
-// Payload of kCredit, from the rank `source` that returns them. The counts are of all since the two
-// began, so that one may overtake another, or be lost. Cores pass all four words on.
+// Payload of kCredit, from the rank `source` that returns the credits. The counts are totals since
+// the two ranks began, so that one return may overtake another, or be lost. Cores pass all four
+// words on.
 struct CreditReturn {
   uint32_t count;  // messages drained (PeerWords::returned)
   uint32_t flags;
@@ -149,9 +153,9 @@ FERRY_ASSERT_LAYOUT(SwitchMarker, 32);
 
 // Payload of kLinkWanted.
 enum class LinkMatter : uint32_t {
-  kWanted = 0,    // there is much traffic: a direct link would be of use
-  kBroken = 1,    // it is lost: the two have to begin anew
-  kReturned = 2,  // nothing of the pair takes it any more, as far as this rank goes
+  kWanted = 0,    // there is much traffic: a direct link would help
+  kBroken = 1,    // the link is lost: the two have to begin anew
+  kReturned = 2,  // neither direction uses it any more, as far as this rank knows
 };
 struct LinkCommand {
   uint32_t matter;  // LinkMatter
@@ -160,8 +164,8 @@ struct LinkCommand {
 };
 FERRY_ASSERT_LAYOUT(LinkCommand, 32);
 
-// Payload of kAccuse: at the head of this lane of the caller's inbox lies what no correct peer
-// writes. The caller reads that lane no more; the daemon looks for itself.
+// Payload of kAccuse: the head of this lane of the caller's inbox holds words that no correct peer
+// writes. The caller reads that lane no more; the daemon checks it itself.
 struct Accusation {
   uint32_t lane;
   uint32_t reserved0;
@@ -169,7 +173,7 @@ struct Accusation {
 };
 FERRY_ASSERT_LAYOUT(Accusation, 32);
 
-// Payload of kRtr and kWithdraw: a receive of `size_bytes` at most. To the sender without
+// Payload of kRtr and kWithdraw: a receive of `size_bytes` at most. The sender gets it without
 // `where`.
 struct RtrWords {
   uint32_t receive;  // the receiver's request
@@ -179,11 +183,11 @@ struct RtrWords {
 };
 FERRY_ASSERT_LAYOUT(RtrWords, 32);
 
-// Payload of kPut. `where` is the source, in a region; to the receiver it is not told.
+// Payload of kPut. `where` is the source, in a region; the receiver gets the descriptor without it.
 struct PutCommand {
   uint32_t send_request;
   uint32_t send_generation;
-  uint32_t receive;  // as the RTR says
+  uint32_t receive;  // the one that the RTR names
   uint32_t generation;
   Location where;
 };

@@ -39,9 +39,9 @@ inline constexpr bool IsOperation(RingKind kind) {
 
 struct RingRequest {
   uint32_t kind;               // RingKind
-  uint32_t completion_region;  // 0: nobody asks for the end
+  uint32_t completion_region;  // 0: no completion is wanted
   uint64_t completion;         // in that region: offset of a RingCompletion, a multiple of 8
-  uint32_t region;             // what it is about
+  uint32_t region;             // the region that it acts on
   uint32_t flags;              // 0
   uint64_t offset;             // in `region`
   uint64_t value;
@@ -57,14 +57,16 @@ FERRY_ASSERT_OFFSET(RingRequest, offset, 24);
 FERRY_ASSERT_OFFSET(RingRequest, value, 32);
 static_assert(sizeof(RingRequest) == kMpscPayloadBytes);
 
-// It comes, at its rank, after all that the ring has asked for there before it.
+// RingOperation::flags: the operation takes effect, at its rank, after all earlier ones of the ring
+// there.
 inline constexpr uint16_t kRingInOrder = 1;
-// Of a kPut that is not empty: the request before it is its kSignal. It answers once it is over.
+// RingOperation::flags of a kPut that is not empty: the request before it is its kSignal. It
+// answers once it is over.
 inline constexpr uint16_t kRingSignalled = 2;
 
-// A RingRequest that is an operation in the memory of a rank of the job, as the ring's own rank may
-// carry out with ferry/one_sided.h. Of kFence all but the kind is 0. Of kSignal, which is not
-// answered, `there`, `rank` and `segment` say where the word is.
+// A RingRequest that is an operation in the memory of a rank of the job, such as the ring's own
+// rank may carry out with ferry/one_sided.h. All words of a kFence but the kind are 0. A kSignal
+// has no answer; its `there`, `rank` and `segment` name the word.
 struct RingOperation {
   uint32_t kind;
   uint32_t completion_region;
@@ -102,19 +104,19 @@ FERRY_ASSERT_LAYOUT(RingCompletion, 16);
 FERRY_ASSERT_OFFSET(RingCompletion, value, 0);
 FERRY_ASSERT_OFFSET(RingCompletion, done, 8);
 
-// One place for a ring in a session. Each side writes its own line.
+// One place for a ring in a session. The rank and the daemon each write their own line.
 struct alignas(128) RingWords {
-  // The rank's. `life` grows by one for each change and is stored last; odd: there is a ring, of
-  // which the other words tell.
+  // Written by the rank. `life` grows by one for each change and is stored last; odd: there is a
+  // ring, which the other words describe.
   uint32_t life;
   uint32_t region;
   uint64_t offset;  // of the MpscRingLayout in it
   uint32_t capacity;
   uint32_t reserved0;
   uint64_t reserved1[13];
-  // The daemon's. It has acted on the life `life_seen`, which is stored after `error`: for an odd
-  // one, whether it serves the ring (0) or why not; for an even one, that it touches the ring no
-  // more.
+  // Written by the daemon, which has acted on the life `life_seen`. That is stored after `error`:
+  // for an odd life, 0 if the daemon serves the ring, or why it does not; an even life shows that
+  // the daemon touches the ring no more.
   uint32_t life_seen;
   int32_t error;          // ErrorCode
   uint64_t requests;      // taken since the ring was made

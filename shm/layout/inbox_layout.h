@@ -1,4 +1,4 @@
-// A rank's inbox segment: what its peers on the node map too.
+// A rank's inbox segment, which its peers on the node map too.
 //
 // InboxLayout, then LaneLayout[local_size + 2] (one lane per rank of the node by local index; the
 // last two carry arrivals from other nodes: the daemon's, and those of the rank's direct links),
@@ -28,11 +28,11 @@ inline constexpr uint64_t InboxLaneOffset(uint32_t lane) {
 }
 
 // After the lanes of the node's ranks comes the daemon's; then that of the rank's own core, which
-// brings what came by direct links.
+// brings the messages of direct links.
 inline constexpr uint32_t DaemonLane(uint32_t local_size) { return local_size; }
 inline constexpr uint32_t LinkLane(uint32_t local_size) { return local_size + 1; }
 inline constexpr uint32_t LaneCount(uint32_t local_size) { return local_size + 2; }
-// Whether a lane brings what ranks of other nodes have sent.
+// Returns true for the lanes that bring messages of ranks of other nodes.
 inline constexpr bool IsRemoteLane(uint32_t lane, uint32_t local_size) {
   return lane >= local_size;
 }

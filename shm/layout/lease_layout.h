@@ -7,9 +7,9 @@
 
 namespace ferry::shm {
 
-// Lease word: 0 = free, otherwise the holder's id, plus kLeaseWanted when somebody waits for it,
+// Lease word: 0 = free, otherwise the holder's id, plus kLeaseWanted when a thread waits for it,
 // plus kLeaseBiased when the rank keeps it: then the rank's use shows in `owner`, and the word only
-// names who has taken the lease from it for a moment.
+// names another process that has taken the lease from it for a moment.
 inline constexpr uint32_t kLeaseFree = 0;
 inline constexpr uint32_t kLeaseWanted = 0x8000'0000U;
 inline constexpr uint32_t kLeaseBiased = 0x2000'0000U;

@@ -14,7 +14,7 @@ namespace ferry::shm {
 inline constexpr uint32_t kMpscPayloadBytes = 56;
 
 struct alignas(64) MpscSlot {
-  uint64_t number;  // of what it holds: the ticket + 1
+  uint64_t number;  // of the payload: its ticket + 1
   uint8_t payload[kMpscPayloadBytes];
 };
 FERRY_ASSERT_LAYOUT(MpscSlot, 64);
@@ -23,11 +23,12 @@ FERRY_ASSERT_OFFSET(MpscSlot, payload, 8);
 
 struct alignas(128) MpscRingLayout {
   uint64_t tickets;            // taken so far by producers
-  uint64_t head_seen;          // what `head` was when a producer last had to look
+  uint64_t head_seen;          // the value of `head` when a producer last had to read it
   alignas(128) uint64_t head;  // consumed so far
-  uint64_t ended;              // ErrorCode: why nobody consumes any more (0: somebody does)
-  // Of rings of devices: the operations in other ranks' memory with tickets before it are over; and
-  // the ErrorCode of the first that has failed and has told it in no answer, stored before.
+  uint64_t ended;              // ErrorCode: why the ring has no consumer any more (0: it has one)
+  // For rings of devices. The operations in other ranks' memory with tickets before `over` are
+  // over. `failed`, stored before it, is the ErrorCode of the first that has failed and has no
+  // answer to report it.
   uint64_t over;
   uint64_t failed;
   alignas(128) uint32_t capacity;  // power of two

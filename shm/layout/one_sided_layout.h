@@ -1,6 +1,6 @@
-// One-sided operations in the memory of ranks of other nodes: what a rank asks its daemon for, or
-// its own core where the two have a direct link, and where that says what came of it
-// (client/api/one_sided.h, internode/rma/one_sided.h).
+// One-sided operations in the memory of ranks of other nodes: the commands of a rank to its daemon,
+// or to its own core where the two ranks have a direct link, and the words in which that core
+// reports results (client/api/one_sided.h, internode/rma/one_sided.h).
 //
 // The operations of a rank with one peer are carried out in the order of their commands, and
 // numbered in it, from 1 on. So one number says which of them are over.
@@ -29,7 +29,7 @@ enum class OneSidedOperation : uint8_t {
   // follows waits for them; they are over when the answer is there.
   kLongPut = 11,
   kLongGet = 12,
-  // Numbers in a row, each changed as if by an atomic operation, and perhaps what was there before
+  // Numbers in a row, each changed as if by an atomic operation; the old values may be fetched
   // (shm/accumulate.h).
   kAccumulate = 13,
 };
@@ -39,33 +39,34 @@ constexpr bool IsLong(OneSidedOperation operation) {
 }
 inline constexpr uint32_t kMostAccumulated = 1024;  // elements, by one command
 
-// A segment is the number of a region of its rank, and this bit if only streams reach that: then
-// its bytes move as those of a long operation.
+// A segment is the number of a region of its rank, with this bit if only streams reach that region:
+// then its bytes move as those of a long operation.
 inline constexpr uint32_t kSegmentByStream = uint32_t{1} << 31;
-// Or it is memory of the program's own that the rank exposes (NodePeers::Expose), of another
-// numbering: only its own core knows it.
+// A segment with this bit is memory of the program's own that the rank exposes (NodePeers::Expose).
+// It has a numbering of its own, which only the rank's own core knows.
 inline constexpr uint32_t kSegmentPrivate = uint32_t{1} << 30;
 inline constexpr uint32_t RegionOf(uint32_t segment) { return segment & ~kSegmentByStream; }
 
-// What happens to a word of the same rank, once the data of a put are there.
+// The change of a signal word of the same rank, once the data of a put are there.
 enum class SignalUpdate : uint8_t { kNone = 0, kSet = 1, kAdd = 2 };
 inline constexpr uint8_t kSignalUpdates = 3;
 
 inline constexpr uint32_t kAnswers = 64;         // that one rank may wait for at a time
-inline constexpr uint16_t kNoAnswer = 0xffff;    // OneSidedCommand::answer: nothing but the number
+inline constexpr uint16_t kNoAnswer = 0xffff;    // OneSidedCommand::answer: none is wanted
 inline constexpr uint32_t kInlinePutBytes = 16;  // a put of so many goes in the command
 
-// Payload of a descriptor of kind kOneSided. There, `destination` is the peer, `context` the number
-// of the region there, `size_bytes` that of a put, get or accumulate (at most kCellBytes), `tag`
-// the region of the signal, or Accumulation::packed(). The data of a put, and the operands of an
-// accumulate, lie in a cell (kFlagCell), or, if they are few and there is no signal, in `operand`
-// and `compare`. In the cell of a long one lies the Location of the bytes here.
+// Payload of a descriptor of kind kOneSided. In the descriptor, `destination` is the peer,
+// `context` the number of the region there, `size_bytes` that of a put, get or accumulate (at most
+// kCellBytes), `tag` the region of the signal, or Accumulation::packed(). The data of a put, and
+// the operands of an accumulate, lie in a cell (kFlagCell), or, if they are few and there is no
+// signal, in `operand` and `compare`. The cell of a long operation holds the Location of the bytes
+// here.
 struct OneSidedCommand {
   uint8_t operation;  // OneSidedOperation
   uint8_t signal;     // SignalUpdate; kPut, kLongPut
   uint8_t width;      // 1, 2, 4 or 8; atomic operations
   uint8_t reserved;
-  uint16_t answer;   // which AnswerLayout gets what was found; kNoAnswer
+  uint16_t answer;   // the AnswerLayout that gets the result; kNoAnswer
   uint16_t serial;   // AnswerLayout::serial, once it is there
   uint64_t offset;   // in the region
   uint64_t operand;  // of a put: of the signal
@@ -76,16 +77,16 @@ FERRY_ASSERT_OFFSET(OneSidedCommand, answer, 4);
 FERRY_ASSERT_OFFSET(OneSidedCommand, offset, 8);
 FERRY_ASSERT_OFFSET(OneSidedCommand, compare, 24);
 
-// Of the operations with one peer. Written by the core that carries them: ferryd's, or the rank's
-// own by a direct link. The rank gives an operation to the other core only when none is under way,
-// so they have one numbering.
+// The progress of the operations with one peer. Written by the core that carries them: ferryd's, or
+// the rank's own by a direct link. The rank changes to the other core only when no operation is
+// under way, so both share one numbering.
 struct OneSidedWords {
-  uint64_t done;  // the last that is over; those before it are, too
+  uint64_t done;  // the number of the last that is over; all before it are, too
 };
 FERRY_ASSERT_LAYOUT(OneSidedWords, 8);
 
-// Operations with one peer that have failed: those from `first` to `last` that have no answers,
-// which would tell it.
+// Operations with one peer that have failed: those from `first` to `last` that have no answers to
+// report it.
 inline constexpr uint32_t kFailures = 1024;  // power of two
 struct OneSidedFailure {
   uint64_t first;
@@ -98,11 +99,11 @@ FERRY_ASSERT_OFFSET(OneSidedFailure, last, 8);
 FERRY_ASSERT_OFFSET(OneSidedFailure, peer, 16);
 FERRY_ASSERT_OFFSET(OneSidedFailure, error, 20);
 
-// Those that one core has found. Written by it, an entry before `done` of its last operation. The
-// places are used in turn: a rank has no more operations under way than there are, and has taken
-// the failures of all others.
+// The failures that one core has found. Written by that core, an entry before `done` of its last
+// operation. The entries are used in turn: a rank has no more operations under way than there are
+// entries, and has taken the failures of all earlier ones.
 struct OneSidedFailures {
-  uint64_t count;  // that were ever written
+  uint64_t count;  // of entries that were ever written
   uint64_t reserved[15];
   OneSidedFailure entries[kFailures];
 };
@@ -110,12 +111,12 @@ FERRY_ASSERT_LAYOUT(OneSidedFailures, 24704);
 FERRY_ASSERT_OFFSET(OneSidedFailures, entries, 128);
 inline constexpr uint32_t kOneSidedCores = 2;  // ferryd's, and the rank's own
 
-// What one operation found. Its bytes, if it is a get or an accumulate, lie in the cell of the same
-// number. Written by the core that carries it, before `done` of the peer.
+// The result of one operation. The bytes of a get or an accumulate lie in the cell of the same
+// number. Written by the core that carries the operation, before `done` of the peer.
 struct AnswerLayout {
   uint64_t value;   // of an atomic operation; of fewer than 8 bytes: in the lowest
   uint32_t error;   // ErrorCode
-  uint32_t serial;  // OneSidedCommand::serial of what is answered; stored last
+  uint32_t serial;  // OneSidedCommand::serial of the command; stored last
 };
 FERRY_ASSERT_LAYOUT(AnswerLayout, 16);
 FERRY_ASSERT_OFFSET(AnswerLayout, serial, 12);

@@ -16,17 +16,17 @@ namespace ferry::shm {
 enum class PairState : uint32_t {
   kOffered = 0,
   kMatched = 1,  // the words beside it are valid
-  kFailed = 2,   // `error` is
+  kFailed = 2,   // `error` is valid
 };
 
-// The other end, as the daemon tells it once; `state` is stored last.
+// The other end. The daemon writes it once; `state` is stored last.
 struct alignas(64) PairWords {
   uint32_t state;  // PairState
   int32_t error;   // ErrorCode
   uint32_t mode;   // SendMode, of the pair's send
   uint32_t reserved0;
-  uint64_t size_bytes;  // of the messages: what the send has
-  // Only where both are of one node: where the other end's PairLayout and memory are.
+  uint64_t size_bytes;  // of the messages: the size of the send
+  // Only where both ends are on one node: the other end's PairLayout and memory.
   Location end;
   Location window;
 };
@@ -65,7 +65,7 @@ FERRY_ASSERT_OFFSET(CounterPageWords, first, 40);
 // whoever moves it, with no start of a stream in between. All of them go to and come from other
 // nodes.
 inline constexpr uint32_t kMostFollowed = 7;
-// So many sends may follow one receive: more would cost others time at each of its messages.
+// So many sends may follow one receive: more would delay other pairs at each of its messages.
 inline constexpr uint32_t kMostFollowers = 64;
 
 struct alignas(64) FollowWords {
@@ -81,7 +81,7 @@ enum class SendMode : uint32_t { kStandard = 0, kReady = 1, kSynchronous = 2 };
 
 struct alignas(64) PairLayout {
   CounterLayout start;  // by the stream, or the rank, that starts it: the number of starts
-  CounterLayout done;   // by who moves the bytes: how many messages are complete at this end
+  CounterLayout done;   // by the process that moves the bytes: messages complete at this end
   CounterLayout meet;   // of the send's end, on one node: the starts of both ends, of modes other
                         // than ready. The end that makes it even moves the bytes.
   PairWords pair;
@@ -94,7 +94,7 @@ struct alignas(64) PairLayout {
   uint64_t claim;   // the round (upper half), and the next part of its message to be copied by
                     // whoever comes first: the mover at the other end, or who waits at this one
   uint64_t moved;   // parts of that round that are in place, and 1 for the mover
-  uint32_t sleeps;  // 1: somebody sleeps here (a futex word) until the other end moves something
+  uint32_t sleeps;  // 1: a thread sleeps here (a futex word) until the other end moves data
   // Written by the rank before `armed` grows, when one store of a stream into a CounterLayout
   // elsewhere in its region starts several ends: which of this end's starts that counter counts. An
   // end changes to another counter only when none of its starts is under way.
@@ -122,7 +122,7 @@ FERRY_ASSERT_OFFSET(PairLayout, shared_until, 312);
 FERRY_ASSERT_OFFSET(PairLayout, page, 320);
 FERRY_ASSERT_OFFSET(PairLayout, follows, 384);
 
-// Messages of two parts or more are moved in parts of so many bytes.
+// Messages of two chunks or more are moved in chunks of so many bytes.
 inline constexpr uint64_t kMoveChunkBytes = 128 << 10;
 
 }  // namespace ferry::shm

@@ -20,7 +20,7 @@ enum class RequestState : uint32_t {
   kTransferring = 5,  // a TransferLayout says how far it is
   kRemoteWait = 6,    // the daemon finishes it with kRndvGetDone or kSendDone
   kComplete = 7,      // `error` and the status words are valid
-  kMatched = 8,       // its channel (pair_layout.h) says how far it is; kMatch: its channels
+  kMatched = 8,       // its pair (pair_layout.h) shows how far it is; kMatch: its pairs
 };
 
 enum class RequestKind : uint32_t { kNone = 0, kSend = 1, kReceive = 2, kMatch = 3 };
@@ -29,19 +29,20 @@ inline constexpr uint32_t kRequestPersistent = 1;    // RequestLayout::flags
 inline constexpr uint32_t kRequestBounceBuffer = 2;  // `buffer` is a heap block of Ferry's own
 inline constexpr uint32_t kRequestSynchronous = 4;   // send: complete only once it is matched
 inline constexpr uint32_t kRequestReady = 8;         // send: its receive is there
-inline constexpr uint32_t kRequestPaired = 16;       // it has a channel
-inline constexpr uint32_t kRequestByLink = 32;       // send: it was told of by the direct link
-// For `ferryctl why`, of receives: for what others may want of a thread that serves them, so that
-// nobody waits for it; and for what such a thread answers, whatever its rank's program does.
+inline constexpr uint32_t kRequestPaired = 16;       // it has a matched pair
+inline constexpr uint32_t kRequestByLink = 32;       // send: it was announced by the direct link
+// For `ferryctl why`, on receives. kRequestServes: the receive takes requests of other ranks for a
+// thread that serves them, so no rank is stuck in it. kRequestServed: the receive is for an answer
+// of such a thread, which comes whatever the other rank's program does.
 inline constexpr uint32_t kRequestServes = 64;
 inline constexpr uint32_t kRequestServed = 128;
 
 // RequestLayout::link_end: of a request in state kRemoteWait whose data goes by a direct link that
-// was lost. It ends once its core has let go of it, and the daemon has said what became of the
-// peer.
+// was lost. The request ends once its core uses it no more, and the daemon has reported if the peer
+// is dead.
 enum class LinkEnd : uint32_t {
   kNone = 0,
-  kHeld = 1,    // the core has; the daemon says in PeerWords::dead whether the peer is dead
+  kHeld = 1,    // the core has; PeerWords::dead, by the daemon, shows if the peer is dead
   kParted = 2,  // the daemon has: the two have begun anew
 };
 

@@ -1,4 +1,4 @@
-// A rank's session segment: what only the rank and its daemon map.
+// A rank's session segment, which only the rank and its daemon map.
 //
 // SessionLayout, then RequestLayout[request_limit], then MatchTableLayout with its entries; the
 // functions below say where. Everything a restarted daemon could not learn again lies here.
@@ -22,16 +22,17 @@ namespace ferry::shm {
 
 inline constexpr uint32_t kMaxRanks = 1024;  // of one job
 
-// A cut link loses messages silently: they were complete for their senders. So each rank is told.
+// How far a rank knows of a cut link. A cut link loses messages silently: they were complete for
+// their senders. So each rank gets an error.
 enum class CutState : uint32_t {
   kNone = 0,
-  kTold = 1,  // an operation has failed for it
-  kTell = 2,  // the next operation with this peer will
+  kTold = 1,  // an operation has failed because of it
+  kTell = 2,  // the next operation with this peer will fail
 };
 
-// The path of a direction, that is of the messages from one rank to another of another node: by
-// the daemons, or by the direct link of the two. While it is switched, messages wait. These have
-// odd numbers.
+// The path of a direction, that is of the messages from one rank to another of another node: by the
+// daemons, or by the direct link of the two. While the path is switched, messages wait; such states
+// have odd numbers.
 enum class PeerPath : uint32_t {
   kDaemon = 0,
   kToLink = 1,  // the marker has left by the daemons; its answer has not come
@@ -77,18 +78,18 @@ FERRY_ASSERT_OFFSET(PeerWords, pushed_credited, 52);
 FERRY_ASSERT_OFFSET(PeerWords, pushed_taken, 56);
 FERRY_ASSERT_OFFSET(PeerWords, pushed_returned, 60);
 
-// What a rank knows of its direct link to a peer.
+// The state of a rank's direct link to a peer, as the rank knows it.
 enum class LinkState : uint32_t {
   kNone = 0,
-  kToAsk = 1,    // the daemon is to be asked for one, once there is room
+  kToAsk = 1,    // the rank is to ask the daemon for one, once there is room
   kAsked = 2,    // it was
-  kRefused = 3,  // it said no: more traffic is needed to ask again
-  kOpen = 4,     // the direction takes it, or is to
-  kToTell = 5,   // it is lost: the daemon is to be told, once there is room
+  kRefused = 3,  // the daemon refused: more traffic is needed to ask again
+  kOpen = 4,     // the direction uses it, or is to
+  kToTell = 5,   // it is lost: the rank is to tell the daemon, once there is room
   kTold = 6,     // it was
 };
 
-// Per peer of the job: its direct link, and what has gone by the daemons since it was thought of
+// Per peer of the job: its direct link, and the traffic by the daemons since a link was considered
 // last. A kill may lose a count.
 struct LinkWords {
   uint64_t bytes;
@@ -144,13 +145,13 @@ struct alignas(4096) SessionLayout {
   uint32_t control_last;
   uint32_t credits_owed;  // peers with half a window or more drained and not yet returned
   // The push that a lease holder is about: `push_request`'s descriptor as number `push_number` of
-  // the lane to its peer (0 = none). Tells a successor whether it happened.
+  // the lane to its peer (0 = none). A successor learns from it if the push happened.
   uint32_t push_request;
   uint64_t push_number;
   FaultLayout fault;
   uint32_t deaths_applied;  // the last death_epoch (wake_layout.h) that this rank has acted on
   uint32_t withdrawals;     // not 0: some request is in RtrState::kToWithdraw
-  // Grows after each change of PairLayout::armed of this rank's channels (any of its threads).
+  // Grows after each change of PairLayout::armed of this rank's pairs (any of its threads).
   uint64_t pairs_armed;
   uint64_t rings_changed;  // grows after each change of `rings` by this rank (any of its threads)
   // The chain of control_first, for `to_link`.
@@ -158,12 +159,12 @@ struct alignas(4096) SessionLayout {
   uint32_t link_control_last;
   uint32_t link_duties;   // not 0: a marker, or words for the daemon, wait for room
   uint32_t linked_peers;  // peers with a path that is not kDaemon, to or from them
-  // After so much by the daemons the rank asks for a direct link. Written by the rank when it has
-  // attached. 0: never.
+  // After so much traffic by the daemons the rank asks for a direct link. Written by the rank when
+  // it has attached. 0: never.
   uint64_t link_after_bytes;
   uint32_t link_after_messages;
-  // The number of the last question about its life (attach::Kind::kLifeQuestion) that the daemon's
-  // control thread has read, and of the last one that its progress thread has heard of, too.
+  // The number of the last question about the daemon's life (attach::Kind::kLifeQuestion) that its
+  // control thread has read, and of the last one that its progress thread has answered, too.
   uint32_t life_read;
   uint32_t life_answered;
   uint32_t reserved0;
@@ -180,7 +181,7 @@ struct alignas(4096) SessionLayout {
   alignas(4096) OneSidedWords one_sided[kMaxRanks];  // by rank
   AnswerLayout answers[kAnswers];
   alignas(128) OneSidedFailures failures[kOneSidedCores];
-  alignas(4096) uint8_t answer_cells[kAnswers][kCellBytes];  // what gets have got
+  alignas(4096) uint8_t answer_cells[kAnswers][kCellBytes];  // the bytes of gets
 };
 FERRY_ASSERT_LAYOUT(SessionLayout, 1966080);
 FERRY_ASSERT_OFFSET(SessionLayout, lease, 128);

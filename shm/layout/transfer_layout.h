@@ -25,7 +25,7 @@ inline constexpr uint64_t kOutOfReachOfSource = 1;
 inline constexpr uint64_t kOutOfReachOfDestination = 2;
 
 struct alignas(128) TransferLayout {
-  // Line 0: what moves. Written before `state` is published, then constant.
+  // Line 0: the message to move. Written before `state` is published, then constant.
   uint32_t state;  // TransferState
   uint32_t generation;
   Location source;
@@ -40,19 +40,20 @@ struct alignas(128) TransferLayout {
   alignas(64) uint64_t claim;
   uint32_t done_chunks;
   int32_t error;  // first ErrorCode met
-  // Other node only: what the remote source needs.
+  // Other node only: the words that the remote source needs.
   uint64_t remote_key;
   uint32_t remote_request;
   uint32_t remote_generation;
   uint32_t remote_flags;  // Descriptor flags of the kRemoteRts
   uint32_t destination_rank;
-  // Same node only: the generation in the upper half, in the lower which ends have found that they
-  // will never reach the other's memory (kOutOfReachOf...). With both, nobody moves the message.
+  // Same node only: the generation in the upper half; in the lower the ends that have found that
+  // they will never reach the other's memory (kOutOfReachOf...). With both, the message is never
+  // moved.
   uint64_t out_of_reach;
-  Location moved_source;  // of an RTS whose sender has gone on without `source`
+  Location moved_source;  // the copy that replaces `source`, where the sender has gone on
 };
 inline constexpr uint64_t kClaimFromTheLast = 1 << 16;
-// How many chunks are claimed; beyond those of any message where none is to be claimed.
+// Returns how many chunks are claimed; more than any message has where none may be claimed.
 constexpr uint32_t ClaimedChunks(uint64_t claim) {
   return static_cast<uint32_t>((claim & 0xffff) + (claim >> 16 & 0xffff));
 }

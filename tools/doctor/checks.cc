@@ -96,8 +96,8 @@ std::vector<std::string> UnitLines(const std::string& root) {
   return lines;
 }
 
-// Whether it is denied nothing, or allowed more than its own node. An empty value takes back what
-// came before.
+// Returns true if the unit is denied no address, or allowed more than its own node. An empty value
+// revokes the earlier ones.
 bool NamesNetworks(const std::vector<std::string>& lines) {
   constexpr std::string_view kDeny = "IPAddressDeny=";
   constexpr std::string_view kAllow = "IPAddressAllow=";

@@ -1,5 +1,6 @@
-// The checks of `ferryctl doctor`: each takes facts, wherever they come from, and says whether
-// Ferry can work with them. They are pure, unless they say which file they read. Any thread.
+// The checks of `ferryctl doctor`: each takes facts, wherever they come from, and finds out if
+// Ferry can work with them. A check is a pure function, unless its comment names the files that it
+// reads. Any thread.
 #pragma once
 
 #include <sys/types.h>
@@ -17,16 +18,16 @@ namespace ferry::tools {
 enum class Verdict { kOk, kWarning, kProblem };
 
 struct Finding {
-  std::string name;  // what was looked at
+  std::string name;  // the thing that was checked
   Verdict verdict = Verdict::kOk;
-  std::string found;  // what there is, in words
+  std::string found;  // the state found, in words
   std::string mend;   // what to do about it; empty when nothing
 };
 
 // A libferry.
 struct LibraryFacts {
   std::string path;     // empty: none was found
-  std::string version;  // what ferry_version says; empty: it has no such function
+  std::string version;  // the result of ferry_version; empty: it has no such function
 };
 
 // The certificate of a file that expires first.
@@ -41,34 +42,34 @@ StatusOr<CertificateLife> ReadCertificateLife(const std::string& path);
 
 inline constexpr uint64_t kUnlimited = UINT64_MAX;
 
-// Locked memory: RDMA providers pin what they register.
+// Checks the limit of locked memory: RDMA providers pin the memory that they register.
 Finding CheckMemlock(uint64_t soft_bytes, uint64_t hard_bytes, uint64_t needed_bytes);
-// ferryd holds about five descriptors a rank.
+// Checks the limit of open files: ferryd holds about five descriptors a rank.
 Finding CheckOpenFiles(uint64_t hard, uint64_t max_local_ranks);
-// kernel.yama.ptrace_scope; none: the kernel has no Yama.
+// Checks kernel.yama.ptrace_scope; none: the kernel has no Yama.
 Finding CheckPtraceScope(std::optional<int> scope);
-// Cores this process may run on, of those that are online.
+// Checks how many cores this process may run on, of those that are online.
 Finding CheckCores(uint32_t allowed, uint32_t online);
-// A kernel feature: `error_number` is 0 if trying it worked, else errno. `without`: what its lack
-// is.
+// Checks a kernel feature: `error_number` is 0 if trying it worked, else errno. `without`: the
+// verdict if it is lacking.
 Finding CheckKernelFeature(const std::string& name, const std::string& use, int error_number,
                            Verdict without);
 
-// Reads the directory, and who holds its lock. `uid` is who asks; `is_served`: a daemon there has
-// answered him.
+// Checks a run directory: reads it, and the holder of its lock. `uid` is the user that asks;
+// `is_served`: a daemon there has answered that user.
 Finding CheckRunDirectory(const std::string& path, uid_t uid, bool is_served = false);
 // `loaded`: the result of reading all options; `file`: the configuration file, if one is named.
 Finding CheckOptions(const std::string& file, const Status& loaded);
 
 struct Provider {
   std::string name;
-  bool usable = false;  // has what Ferry needs: reliable datagrams, messages, RMA
+  bool usable = false;  // has reliable datagrams, messages and RMA, as Ferry needs
 };
-// libfabric's providers; `wanted` is the option.
+// Checks libfabric's providers; `wanted` is the option.
 Finding CheckProviders(const std::vector<Provider>& providers, const std::string& wanted,
                        const std::string& version);
 
-// What a daemon says about itself; `connected` says why there is no answer.
+// A daemon's answer about itself; `connected` says why there is none.
 struct DaemonFacts {
   Status connected;
   uint32_t pid = 0;
@@ -79,15 +80,16 @@ struct DaemonFacts {
   std::string control_address;
 };
 Finding CheckDaemon(const DaemonFacts& facts);
-// `called`: the result of the call over the users' socket with which every job begins.
+// Checks the users' socket. `called`: the result of the call with which every job begins there.
 Finding CheckUsersSocket(const Status& called);
-// Whether the unit that the daemon runs in, if it does, lets it reach the network of its own
-// control address. Reads its control group and systemd's files of ferryd.service, below `root`.
+// Checks that the systemd unit in which the daemon runs, if it runs in one, lets it reach the
+// network of its own control address. Reads its control group and systemd's files of
+// ferryd.service, below `root`.
 Finding CheckUnit(const DaemonFacts& facts, const std::string& root = "");
 Finding CheckVersions(const DaemonFacts& facts);
-// The library that ranks would load beside the daemon, or this program's own release.
+// Checks the library that ranks would load beside the daemon, or this program's own release.
 Finding CheckLibrary(const LibraryFacts& library, const DaemonFacts& facts);
-// `option` names `path`; `life` is how long it is good for.
+// Checks the certificate at `path`, which `option` names; `life` is how long it is valid.
 Finding CheckCertificate(const std::string& option, const std::string& path,
                          const StatusOr<CertificateLife>& life);
 struct Gpu {
@@ -105,7 +107,7 @@ struct NicPlace {
   std::string progress_cpus;  // those of the thread that serves it; empty: any
 };
 
-// The places of NICs, GPUs and ferryd's progress thread.
+// Checks the places of NICs, GPUs and ferryd's progress thread.
 Finding CheckTopology(const StatusOr<topology::Machine>& machine,
                       const std::vector<NicPlace>& nics);
 
@@ -119,9 +121,9 @@ struct MallocFacts {
   bool is_wanted = false;               // the option malloc asks for it
 };
 
-// Whether ferryrun --malloc would find and preload Ferry's malloc here, and whether other ranks
+// Checks that ferryrun --malloc would find and preload Ferry's malloc here, and that other ranks
 // could map its memory. Where it cannot work, messages go as they would without it: a warning,
-// unless ferryrun could not start what the options ask for.
+// unless ferryrun could not start a job that the options ask for.
 Finding CheckMalloc(const MallocFacts& facts);
 
 }  // namespace ferry::tools

@@ -153,8 +153,9 @@ std::vector<Provider> ListProviders() {
   return providers;
 }
 
-// Finds the daemon that ferryrun would ask: the run directory's or else, unless somebody named
-// that, the node's. `options` then names its place. A daemon for other users does not count.
+// Finds the daemon that ferryrun would ask: that of the run directory, or else, unless the options
+// name a run directory, the node's. `options` then names its place. A daemon for other users does
+// not count.
 StatusOr<Observer> MeetDaemon(config::Options* options) {
   StatusOr<Observer> daemon =
       Observer::Connect(options->run_directory, kTimeoutMs, options->daemon_user);

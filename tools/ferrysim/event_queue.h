@@ -12,7 +12,7 @@
 
 namespace ferry::sim {
 
-// What to call, without an allocation for each.
+// A function to call, with its arguments; needs no allocation.
 struct Action {
   void (*call)(void* self, uint64_t a, uint64_t b) = nullptr;
   void* self = nullptr;

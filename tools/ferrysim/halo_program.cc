@@ -50,7 +50,8 @@ class Maker {
   bool InNode(uint32_t peer) const {
     return peer / machine_.ranks_per_node == rank_ / machine_.ranks_per_node;
   }
-  // Whether the CPU sends it at once. Inside a node only what its CPUs copy themselves.
+  // Returns true if the CPU sends the message at once: inside a node only one that its CPUs copy
+  // themselves.
   bool IsEager(const Neighbour& peer) const {
     return peer.bytes < (InNode(peer.rank) ? machine_.device_copy_bytes : machine_.eager_bytes);
   }

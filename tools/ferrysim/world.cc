@@ -101,7 +101,7 @@ void World::BeginReady(uint32_t rank, uint64_t run) {
   }
 }
 
-// Whether enough was added to an event for the run that is next.
+// Returns true if enough was added to an event for the run that is next.
 bool World::HasHappened(uint64_t id) {
   const State& state = StateOf(id);
   return state.added >= uint64_t{WorkOf(id).adds} * (state.ended + 1);

@@ -1,9 +1,9 @@
 // The simulated job: each rank has a program, a schedule whose steps take simulated time.
 //
-// A rank's program stands for whatever carries its steps out: its NIC, its node's daemon, its GPU's
-// stream or its own CPU, by the placement of each step. A step that finds no entry in the NIC goes
-// to the daemon, as in ferryd. Starts may be made ahead: they run side by side, but each step does
-// its runs in turn.
+// The steps of a program are carried out by the rank's NIC, its node's daemon, its GPU's stream or
+// its own CPU, by the placement of each step. A step that finds no entry in the NIC goes to the
+// daemon, as in ferryd. Starts may be made ahead: they run side by side, but each step does its
+// runs in turn.
 //
 // Calling thread: one. Nothing blocks.
 #pragma once
@@ -28,7 +28,7 @@ enum class Move : uint8_t {
   kSignal,   // a word of the peer's; over when it is there
   kAtomic,   // a word of this rank's own, by its NIC
   kGet,      // bytes out of the peer's memory
-  kCopy,     // bytes between memories of this node, by whoever begins it
+  kCopy,     // bytes between memories of this node, by the one that begins it
   kSend,     // a message, which the peer's kReceive of the same tag matches
   kReceive,  // ditto
   kNothing,  // only time of the CPU
@@ -100,15 +100,15 @@ class World {
 
   // Gives the rank its program, once.
   void Install(uint32_t rank, Program program);
-  // Starts it, and asks for the entries of its steps in the NIC.
+  // Starts the rank's program, and asks for the entries of its steps in the NIC.
   void Start(uint32_t rank);
   // Adds 1 to an event of the rank's program.
   void Add(uint32_t rank, StepId event);
-  // How often it was added to.
+  // How often the event was added to.
   uint64_t Added(uint32_t rank, StepId event) const { return ranks_[rank].states[event].added; }
   // The rank's completion word.
   uint64_t Completed(uint32_t rank) const { return ranks_[rank].completed; }
-  // Whether all starts of the rank's program have ended.
+  // Returns true if all starts of the rank's program have ended.
   bool IsIdle(uint32_t rank) const { return ranks_[rank].runs.empty(); }
 
   EventQueue& queue() { return queue_; }

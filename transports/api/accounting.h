@@ -40,22 +40,22 @@ inline uint32_t PerPeerLimit(const TransportOptions& options) {
 }
 
 // Peers that take nothing must not keep the others from being served. So each peer may have its
-// part of max_outstanding, and so many at least, also when others have all of it: out of a reserve,
-// the last quarter of which is kept for those who have less than that.
+// part of max_outstanding, and at least kLeastOfPeer, even when others have all of it: out of a
+// reserve, the last quarter of which is kept for peers that have less than that.
 inline constexpr uint32_t kLeastOfPeer = 4;
-// For the parts of many peers. What an operation costs while nobody uses it is some hundred bytes.
+// Slots in reserve, for the parts of many peers. An unused slot costs some hundred bytes.
 inline uint32_t OperationReserve(const TransportOptions& options) {
   constexpr uint32_t kMost = 768;
   return std::min(3 * options.max_outstanding, kMost);
 }
-// Who has how much of what all peers share.
+// The use of the slots that all peers share.
 struct OperationUse {
   uint32_t most = 0;  // to be outstanding in all, but for the reserve
   uint32_t reserve = 0;
   uint32_t outstanding = 0;
   uint32_t peers = 0;  // that have some outstanding
 };
-// Whether a peer that has so many outstanding may have one more.
+// Returns true if a peer that has `of_peer` operations outstanding may have one more.
 inline bool MayHaveOneMore(const OperationUse& use, uint32_t of_peer) {
   if (use.outstanding < use.most) {
     return true;
@@ -73,7 +73,7 @@ inline void CopyBytes(std::span<const std::byte> from, std::byte* to) {
   }
 }
 
-// Whether [address, address + length) lies within [base, base + bytes).
+// Returns true if [address, address + length) lies within [base, base + bytes).
 inline bool Contains(const void* base, uint64_t bytes, const void* address, uint64_t length) {
   const auto begin = reinterpret_cast<uintptr_t>(base);
   const auto at = reinterpret_cast<uintptr_t>(address);

@@ -42,9 +42,9 @@ enum class NicCounter : uint64_t {};
 // store whole words, never load.
 //
 // Another process may map the page, too, where the provider's descriptor for it can be mapped a
-// second time: [offset, offset + page_bytes) of `descriptor`, which stays the NIC's. Whoever has
-// the descriptor may reach all that its driver gives to this process, the pages of all counters to
-// begin with: hand it only to those who may do so.
+// second time: [offset, offset + page_bytes) of `descriptor`, which stays the NIC's. A process that
+// has the descriptor may reach all that its driver gives to this process, the pages of all counters
+// to begin with: hand it only to processes that may do so.
 struct CounterDoorbell {
   void* page = nullptr;
   uint64_t page_bytes = 0;
@@ -131,11 +131,13 @@ class DeferredWork {
   // and hits nothing. Unknown counters are ignored.
   virtual void CloseCounter(NicCounter counter) = 0;
   virtual void AddToCounter(NicCounter counter, uint64_t n) = 0;
-  // 0 for an unknown counter.
+  // Returns the counter's value; 0 for an unknown counter.
   virtual uint64_t ReadCounter(NicCounter counter) = 0;
-  // Looks for the descriptor anew each time, in /proc: call it once for each counter.
+  // Returns the counter's doorbell. Looks for the descriptor anew each time, in /proc: call it once
+  // for each counter.
   virtual CounterDoorbell Doorbell(NicCounter counter) = 0;
-  // Something else than AddToCounter has fired operations: the next Poll looks for their ends.
+  // Notes that something other than AddToCounter has fired operations: the next Poll looks for
+  // their ends.
   virtual void ExpectEnds() = 0;
 
   // Like Transport::PrepareMemory with remote access, but each remote write into the region, and

@@ -39,8 +39,8 @@ struct Queue;  // the peer's queue, if kQueued
 struct Waiting;
 }  // namespace intrusive
 
-// What the table keeps of an operation; a transport's own record derives from it. `Peer` derives
-// from OperationPeer, `Region` has a number `users`.
+// The table's record of an operation; a transport's own record derives from it. `Peer` derives from
+// OperationPeer, `Region` has a number `users`.
 template <typename Peer, typename Region>
 struct OperationRecord : intrusive::Hook<intrusive::Life>, intrusive::Hook<intrusive::Queue> {
   using Kind = OperationKind;
@@ -55,7 +55,7 @@ struct OperationRecord : intrusive::Hook<intrusive::Life>, intrusive::Hook<intru
   uint64_t deadline_ns = 0;
 };
 
-// What the table keeps of a peer.
+// The table's record of a peer.
 template <typename Operation>
 struct OperationPeer : intrusive::Hook<intrusive::Waiting> {
   uint32_t outstanding = 0;  // accepted, not ended
@@ -121,7 +121,7 @@ class OperationTable {
   }
 
   size_t IndexOf(const Operation* op) const { return static_cast<size_t>(op - slots_.data()); }
-  // Null beyond the last slot.
+  // Returns the operation in that slot; null beyond the last one.
   Operation* At(size_t index) { return index < slots_.size() ? &slots_[index] : nullptr; }
 
   // Put an operation into its peer's queue, and take it out.
@@ -166,7 +166,7 @@ class OperationTable {
   template <typename Fail>
   void ForAllOf(Peer* peer, Fail&& fail) {
     for (auto next = deadlines_.begin(); next != deadlines_.end() && peer->outstanding > 0;) {
-      Operation& op = *next++;  // it comes off the list
+      Operation& op = *next++;  // `fail` takes it off the list
       if (op.peer == peer) {
         fail(&op);
       }
@@ -186,7 +186,7 @@ class OperationTable {
     return op;
   }
 
-  // True if there was one to report.
+  // Takes the next ended operation to report. False: there is none.
   bool TakeEnded(Ended* ended) {
     if (ending_.empty()) {
       return false;
@@ -219,9 +219,8 @@ class OperationTable {
   uint64_t NextDeadlineNs() const {
     return deadlines_.empty() ? UINT64_MAX : deadlines_.front().deadline_ns;
   }
-  // Notes that the transport was called. Time during which nobody called it (the process was
-  // stopped, the machine suspended) is no fault of the peers: it is added to all deadlines, and
-  // returned.
+  // Notes that the transport was called. Time without calls (the process was stopped, the machine
+  // suspended) is no fault of the peers: it is added to all deadlines, and returned.
   uint64_t OnCall(uint64_t now_ns) {
     const uint64_t gap_ns = now_ns - std::min(last_call_ns_, now_ns);
     last_call_ns_ = now_ns;

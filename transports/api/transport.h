@@ -57,8 +57,8 @@ struct TransportOptions {
   uint64_t stripe_bytes = 512ULL * 1024;
 
   // The most operations accepted and not yet completed: in all, and to one peer (0 = half of all).
-  // Each peer has its part beside that when others have everything (accounting.h), so that those
-  // which are silent keep nobody else from being served.
+  // Each peer has a part beyond these when others have all of them (accounting.h), so that silent
+  // peers never keep the others from being served.
   uint32_t max_outstanding = 256;
   uint32_t max_outstanding_per_peer = 0;
 
@@ -76,18 +76,18 @@ struct TransportOptions {
 
   // Reads and writes travel in pieces of at most this size (or the provider's limit, if smaller).
   uint64_t fragment_bytes = 4ULL << 20;
-  // How long an operation, or one fragment of a long one, may take from its acceptance on. Time
-  // during which nobody polled for more than half of this does not count.
+  // How long an operation, or one fragment of a long one, may take from its acceptance on. Periods
+  // without a Poll that are longer than half of this do not count.
   uint64_t post_timeout_ns = 10'000'000'000ULL;
-  // Of TCP: a connection is over when the peer's kernel has answered nothing for so long, though
-  // something was sent. A peer that is only stopped keeps it. 0: when our own kernel gives up,
-  // after a quarter of an hour.
+  // For TCP: a connection is over when the peer's kernel has answered nothing for so long, though
+  // data were sent. A peer that is only stopped keeps it. 0: when our own kernel gives up, after a
+  // quarter of an hour.
   uint64_t silence_timeout_ns = 0;
 };
 
 struct Capabilities {
   bool wait_fd = false;              // WaitFd and PrepareToSleep work; otherwise keep polling
-  bool progress_needs_poll = false;  // data moves only while somebody calls Poll
+  bool progress_needs_poll = false;  // data move only while a thread calls Poll
   bool receive_names_peer = false;   // OnReceive knows the sender, if AddPeer has named it
   bool pins = true;                  // PrepareMemory may take long; else it and the end of a
                                      // Registration are quick
@@ -109,7 +109,7 @@ struct Description {
   std::string source_address;  // as TransportOptions has it
 };
 
-// Who may touch a region, beside the owner's own Write and Read. Combine with |.
+// The accesses of peers to a region, beside the owner's own Write and Read. Combine with |.
 enum class Access : uint32_t { kLocal = 0, kRemoteRead = 1, kRemoteWrite = 2 };
 constexpr Access operator|(Access a, Access b) {
   return static_cast<Access>(static_cast<uint32_t>(a) | static_cast<uint32_t>(b));
@@ -120,18 +120,18 @@ constexpr bool Includes(Access set, Access bit) {
 
 struct MemoryRegion {
   RegionHandle handle{};     // for local use in Write and Read
-  uint64_t key = 0;          // what peers need; random where the provider lets us choose
+  uint64_t key = 0;          // the key that peers need; random where the provider lets us choose
   uint64_t remote_base = 0;  // byte i of the region is remote address remote_base + i
 };
 
-// What a NIC is told of device memory, which CPUs do not reach.
+// The description of device memory that a NIC gets, since CPUs do not reach that memory.
 struct DeviceMemory {
   enum class Interface : uint8_t { kNone, kCuda, kRocr, kLevelZero };
   Interface interface = Interface::kNone;  // by which it was allocated; kNone: no NIC reaches it
   int device = 0;                          // its number there
   bool is_mapped = false;                  // it has its address by that interface in this process
   // A descriptor of it for other drivers (a dma-buf), which is open while the memory is there; -1:
-  // none. And the address that the beginning of that would have.
+  // none. `dmabuf_begin`: the address that the beginning of the dma-buf would have.
   int dmabuf = -1;
   uintptr_t dmabuf_begin = 0;
 };
@@ -162,7 +162,7 @@ struct Attachment {
   RegionHandle region{};
 };
 
-// What the completion of a Write means.
+// The meaning of a Write's completion.
 enum class Placement {
   kLocal,   // `local` may be reused; the data may still be on its way
   kRemote,  // besides, the data is in the peer's memory
@@ -214,10 +214,10 @@ class CompletionSink {
   // RemovePeer of the sender it does not come, and the memory is let go of at once.
   virtual void OnLanded(uint64_t /*context*/, ErrorCode /*code*/) {}
   // The connection to a peer that AddPeer has named has ended, not by FailPeer or RemovePeer.
-  // `lossless`: what had completed has reached the peer, or its system at least, and nothing of the
-  // peer's was cut off, as when it closes an idle connection. Else what had completed may not have
-  // arrived, whoever sent it. Behind the ends of what was under way. For transports with
-  // connections of their own; others leave it to the next operation.
+  // `lossless`: completed messages have reached the peer, or its system at least, and none of the
+  // peer's was cut off, as when it closes an idle connection. Else completed messages of either
+  // side may not have arrived. Comes after the ends of the operations that were under way. For
+  // transports with connections of their own; others leave it to the next operation.
   virtual void OnPeerLost(PeerId /*peer*/, bool /*lossless*/) {}
   // `code` is kOk, or:
   //  kNodeUnreachable  the connection broke (it may come back: whether the node is dead is not
@@ -235,19 +235,19 @@ class Transport {
 
   virtual const Capabilities& capabilities() const = 0;
   virtual const Description& Describe() const = 0;
-  // Opaque bytes for AddPeer at the other side; the same for as long as the Transport lives. Where
-  // addresses hold a secret, they are AddressFor(0), which does not say who comes with it.
+  // Opaque bytes for AddPeer at the other side; they do not change while the Transport lives. Where
+  // addresses hold a secret, they are AddressFor(0), by which a caller is not identified.
   virtual const std::vector<std::byte>& Address() const = 0;
-  // The same for one peer only, which is number `guest` here: a transport whose addresses hold a
-  // secret has another one for each, and knows by it who calls. Any thread. The peer has to be told
-  // in a way that nobody else can read, once it has proved who it is.
+  // The address for one peer only, which is number `guest` here: a transport whose addresses hold a
+  // secret has another one for each peer, and identifies callers by it. Any thread. Send it to the
+  // peer in a way that no other process can read, once the peer has proved its identity.
   virtual std::vector<std::byte> AddressFor(uint64_t /*guest*/) const { return Address(); }
   virtual const Statistics& statistics() const = 0;
   // The provider's words for the last failed operation, for a log line; empty if none failed.
   virtual std::string LastError() const = 0;
 
-  // Names a peer. Sends nothing: a peer that is not there is noticed by the first operation's
-  // deadline. `guest` is by what number AddressFor was told to it; 0: it has Address().
+  // Names a peer. Sends nothing: a peer that does not answer is noticed by the first operation's
+  // deadline. `guest` is the number for which the peer got its AddressFor; 0: it has Address().
   // Errors: kInvalidArgument (not an address of this provider).
   virtual StatusOr<PeerId> AddPeer(std::span<const std::byte> address, uint64_t guest = 0) = 0;
   // Calls FailPeer(peer, kCancelled) and forgets the peer. Errors: kNotFound.
@@ -256,12 +256,13 @@ class Transport {
   // `code` (which must be a failure). Ignores unknown peers: the peer is gone either way.
   virtual void FailPeer(PeerId peer, ErrorCode code) = 0;
 
-  // Makes the connection to the peer, where connections are the transport's own: otherwise the
-  // first post does, and waits for it. Does nothing if there is one, or one is being made.
+  // Makes the connection to the peer, in transports that have connections of their own; without
+  // this call the first post makes it, and waits for it. Does nothing if there is one, or one is
+  // being made.
   virtual void Connect(PeerId /*peer*/, uint64_t /*now_ns*/) {}
-  // The connection to the peer: kOk, also where a transport has none of its own; kWouldBlock: there
-  // is none yet; kNodeUnreachable: the last try has failed; kNotFound; what FailPeer was given.
-  // `why`, unless it is null, gets words for what is not kOk.
+  // Returns the state of the connection to the peer: kOk, also where a transport has none of its
+  // own; kWouldBlock: there is none yet; kNodeUnreachable: the last try has failed; kNotFound; the
+  // code given to FailPeer. `why`, unless it is null, gets the reason for any code but kOk.
   virtual ErrorCode ConnectionTo(PeerId /*peer*/, std::string* /*why*/) { return ErrorCode::kOk; }
 
   // Pins [base, base + bytes) for the NIC. Any thread; may take long (20 s for 192 GB). The memory
@@ -269,7 +270,8 @@ class Transport {
   // Errors: kInvalidArgument, kOutOfMemory, kLimitExceeded, kSystem.
   virtual StatusOr<std::unique_ptr<Registration>> PrepareMemory(void* base, uint64_t bytes,
                                                                 Access access) = 0;
-  // The same for memory of a device; `base` is what Write and Read call it. Besides: kUnsupported.
+  // Pins memory of a device, as PrepareMemory does; `base` is its address in Write and Read.
+  // Errors: those of PrepareMemory, and kUnsupported.
   virtual StatusOr<std::unique_ptr<Registration>> PrepareDeviceMemory(
       const DeviceMemory& /*memory*/, void* /*base*/, uint64_t /*bytes*/, Access /*access*/) {
     return Status(ErrorCode::kUnsupported, "this network reaches no device memory");
@@ -322,18 +324,18 @@ class Transport {
   virtual ErrorCode Write(const RmaRequest& request, Placement placement, uint64_t now_ns) = 0;
   virtual ErrorCode Read(const RmaRequest& request, uint64_t now_ns) = 0;
 
-  // The rest of an attachment that lands goes nowhere, and OnLanded does not tell of it: its memory
-  // is let go of at once. `context` is the landing's. Ignores those that it does not know.
+  // Drops the rest of an attachment that is landing: its memory is released at once, and OnLanded
+  // does not come. `context` is the landing's; unknown ones are ignored.
   virtual void DropLanding(uint64_t /*context*/) {}
 
-  // Sends what posts have left to be sent together with others. Poll and PrepareToSleep do so, too:
-  // call it when no more posts come, and neither of these soon.
+  // Sends the messages that posts have left to be sent together with others. Poll and
+  // PrepareToSleep do so, too: call it when no more posts come, and neither of these soon.
   virtual void Flush(uint64_t /*now_ns*/) {}
 
   // Moves data, retries operations that were put off, ends overdue ones, and hands up to `budget`
   // events (OnReceive, OnLanded, OnPeerLost or OnComplete) to `sink`. Returns how many; or 1 if
-  // there was none, but a part of something long has come or gone: whoever waits for the rest is
-  // not idle.
+  // there was none, but a part of a long message or transfer has come or gone: a thread that waits
+  // for the rest is not idle.
   virtual int Poll(CompletionSink& sink, int budget, uint64_t now_ns) = 0;
 
   // Sleeping: add WaitFd() to an epoll set once, level-triggered, for reading. Then, whenever Poll
@@ -349,23 +351,24 @@ class Transport {
   // it has none, and where there are several NICs: each has its own.
   virtual DeferredWork* deferred_work() { return nullptr; }
 
-  // Each NIC by itself, the first of which carries the messages; a Transport of one NIC is that.
-  // To look at, and for reads, writes and memory that are to be that NIC's alone: their contexts
-  // have kDirectContext, they end in the Poll of the whole, and count in the NIC's statistics only.
-  // Messages, peers, Poll and sleeping are the whole's. The NICs live as long as it does.
+  // Returns the Transport of each NIC, the first of which carries the messages; a Transport of one
+  // NIC returns itself. For reports, and for reads, writes and memory that are to be that NIC's
+  // alone: their contexts have kDirectContext, they end in the Poll of the whole, and count in the
+  // NIC's statistics only. Messages, peers, Poll and sleeping are the whole's. The NICs live as
+  // long as it does.
   virtual std::vector<Transport*> Rails() { return {this}; }
-  // What a NIC calls a peer of the whole, for as long as that is one: NIC i of a node talks to NIC
-  // i of the others. kUnknownPeer: they do not both have such a NIC.
+  // Returns the number by which one NIC knows a peer of the whole, for as long as that is a peer:
+  // NIC i of a node talks to NIC i of the others. kUnknownPeer: they do not both have such a NIC.
   virtual PeerId PeerOn(PeerId peer, size_t rail) { return rail == 0 ? peer : kUnknownPeer; }
-  // Whether a NIC reaches the peer, as far as is known: kOk; kWouldBlock (it was asked now, or a
-  // moment ago: Poll, and ask again); kNodeUnreachable (no answer, or it was doubted: it is asked
-  // from time to time); kNotFound (PeerOn knows none); what FailPeer was given.
+  // Returns kOk if a NIC is known to reach the peer, else: kWouldBlock (the peer was asked now, or
+  // a moment ago: Poll, and call again); kNodeUnreachable (no answer, or it was doubted: it is
+  // asked from time to time); kNotFound (PeerOn knows none); the code given to FailPeer.
   virtual ErrorCode Reaches(PeerId /*peer*/, size_t rail) {
     return rail == 0 ? ErrorCode::kOk : ErrorCode::kNotFound;
   }
-  // Call it when something that a NIC should have done at the peer by itself has failed: the NIC
-  // then does not count as reaching the peer until the peer has given a sign of life there. Has no
-  // effect for the first NIC.
+  // Call it when an operation that a NIC should have carried out at the peer by itself has failed:
+  // the NIC then does not count as reaching the peer until the peer has given a sign of life there.
+  // Has no effect for the first NIC.
   virtual void Doubt(PeerId /*peer*/, size_t /*rail*/) {}
 };
 

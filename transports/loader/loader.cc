@@ -44,8 +44,8 @@ void Note(const fi_info* list, bool usable, std::vector<ListedProvider>* provide
 // Sockets carry long attachments: they need not fit into a buffer that waits for them.
 constexpr uint32_t kTcpAttachmentBytes = 512 << 10;
 
-// Whether the kernel knows NICs that libfabric may have a provider for. Without any there is no
-// need to load it.
+// Returns true if the kernel knows NICs that libfabric may have a provider for. Without any there
+// is no need to load libfabric.
 bool HasNicDevices() {
   return std::ranges::any_of(std::array{"/sys/class/infiniband", "/sys/class/cxi"},
                              [](const char* folder) {
