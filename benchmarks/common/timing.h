@@ -1,4 +1,4 @@
-/* Clocks, and how often a thing must be done to be measured: the same for every library. Include
+/* Clocks, and how often a thing must be done to be measured, alike for every library. Include
  * benchmarks/common/shim.h first. */
 #ifndef BENCHMARKS_COMMON_TIMING_H_
 #define BENCHMARKS_COMMON_TIMING_H_

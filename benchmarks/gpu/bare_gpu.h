@@ -37,7 +37,7 @@ class BareGpu {
   BareGpu(const BareGpu&) = delete;
   BareGpu& operator=(const BareGpu&) = delete;
 
-  // The vendor's name of it; null where the vendor has no call for that.
+  // Returns the vendor's name of the call; null where the vendor has none for that.
   virtual const char* NameOf(GpuCall call) const = 0;
 
   virtual void Identify(const void* pointer) = 0;
@@ -49,18 +49,18 @@ class BareGpu {
   virtual void Register(void* pointer, uint64_t size_bytes) = 0;
   virtual void Unregister(void* pointer) = 0;
 
-  // On the first of its two streams.
+  // Work on the first of its two streams.
   virtual void Copy(void* destination, const void* source, uint64_t size_bytes) = 0;
   virtual void RecordEvent() = 0;
   virtual void QueryStream() = 0;
   virtual void WriteWord(uint64_t* word, uint64_t value) = 0;
   virtual void WaitWord(uint64_t* word, uint64_t value) = 0;
-  // On the second, for an event of the first that RecordEvent recorded.
+  // The second stream waits for an event that RecordEvent recorded on the first.
   virtual void WaitEvent() = 0;
-  // For an event that has happened.
+  // Queries an event that has happened.
   virtual void QueryEvent() = 0;
-  // Both streams wait, and run nothing of what is enqueued next, until Release; false: the vendor
-  // has no way to do that.
+  // Makes both streams wait until Release, so that they run none of the work enqueued next; false:
+  // the vendor has no way to do that.
   virtual bool Hold() = 0;
   virtual void Release() = 0;
   // Blocks until both streams are idle.
@@ -70,12 +70,12 @@ class BareGpu {
   BareGpu() = default;
 };
 
-// For the backend of that name, of the library that the options name; what the library says if it
-// cannot be opened. The host backend's "vendor" is memcpy.
+// Opens the library that the options name for the backend of that name. Returns the library's error
+// if it cannot be opened. The host backend's "vendor" is memcpy.
 StatusOr<std::unique_ptr<BareGpu>> OpenBareGpu(std::string_view backend,
                                                const config::Options& options);
 
-// One for each vendor; OpenBareGpu chooses.
+// One function for each vendor; OpenBareGpu chooses.
 StatusOr<std::unique_ptr<BareGpu>> OpenBareCuda(const config::Options& options);
 StatusOr<std::unique_ptr<BareGpu>> OpenBareHip(const config::Options& options);
 StatusOr<std::unique_ptr<BareGpu>> OpenBareLevelZero(const config::Options& options);
@@ -83,7 +83,7 @@ StatusOr<std::unique_ptr<BareGpu>> OpenBareHost(const config::Options& options);
 
 // Ends the program unless the status is ok.
 void CheckStatus(const Status& status);
-// Ends the program: a vendor's call has failed.
+// Ends the program, since a vendor's call has failed.
 [[noreturn]] void FailCall(const char* call, int64_t error);
 
 template <typename T>

@@ -1,4 +1,4 @@
-// Measures what a call of the backend interface costs the thread that makes it.
+// Measures the time that a call of the backend interface takes of its thread.
 #pragma once
 
 #include "benchmarks/gpu/bare_gpu.h"

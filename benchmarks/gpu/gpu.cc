@@ -100,7 +100,7 @@ class BarePingPong {
     Meet();
   }
   ~BarePingPong() {
-    Meet();  // nobody writes any more
+    Meet();  // neither process writes any more
     bare_.CloseImport(theirs_);
     bare_.Free(PointerKind::kDevice, own_);
     bare_.Free(PointerKind::kPinned, staging_);

@@ -11,12 +11,12 @@
 
 namespace ferry::bench {
 
-// One end of a pair of processes. For one thread; what fails ends the program.
+// One end of a pair of processes. For one thread; a failure ends the program.
 class PeerProcess {
  public:
-  // Starts the other process; before the program has touched any GPU, since what knows of one does
-  // not survive a fork. Both return, with is_child() telling who is who; the child ends with its
-  // parent.
+  // Starts the other process. Call it before the program uses any GPU, since libraries that have
+  // opened one do not survive a fork. It returns in both processes, of which is_child() tells which
+  // is which; the child ends with its parent.
   static PeerProcess Fork();
   ~PeerProcess();
   PeerProcess(const PeerProcess&) = delete;
@@ -28,7 +28,7 @@ class PeerProcess {
   void Send(const gpu::IpcHandle& handle);
   gpu::IpcHandle Receive();
 
-  // Tells the other end that this one has come to `value`; waits until the other end has.
+  // Tells the other end that this one has reached `value`; waits until the other end has.
   void Signal(uint64_t value);
   void Await(uint64_t value);
 

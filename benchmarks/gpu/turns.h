@@ -1,4 +1,4 @@
-// Two ways to do one thing, measured by turns.
+// Measures two ways to do one thing, by turns.
 #pragma once
 
 #include <algorithm>
@@ -21,8 +21,8 @@ inline double MedianOf(std::vector<double> values) {
   return *middle;
 }
 
-// Each of `ferry` and `bare` does its thing once more and returns how long that took, as Time does;
-// they take turns in going first. `bare` may be absent.
+// Measures `ferry` and `bare`. Each does its thing once more and returns how long that took, as
+// Time does; they take turns in going first. `bare` may be absent.
 template <typename Ferry, typename Bare>
 TurnTimes MeasureByTurns(int repetitions, bool has_bare, Ferry&& ferry, Bare&& bare) {
   std::vector<double> ferry_ns;
@@ -47,7 +47,7 @@ TurnTimes MeasureByTurns(int repetitions, bool has_bare, Ferry&& ferry, Bare&& b
   return {MedianOf(std::move(ferry_ns)), has_bare ? MedianOf(std::move(bare_ns)) : 0};
 }
 
-// Nanoseconds of one of `count` rounds of action().
+// Returns the nanoseconds of one of `count` rounds of action().
 template <typename Action>
 double Time(int count, Action&& action) {
   const uint64_t begin_ns = MonotonicNs();

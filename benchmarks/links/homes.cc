@@ -1,4 +1,4 @@
-// What a direct link costs by itself: the engine and the core of two ranks in two processes, over
+// Measures a direct link by itself: the engine and the core of two ranks in two processes, over
 // loopback, without libferry and daemons. Beside it, bare sockets: a head, and the data straight to
 // its place.
 //

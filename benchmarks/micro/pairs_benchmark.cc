@@ -1,5 +1,6 @@
-// What a turn of the daemon pays for matched pairs to other nodes that nobody starts: programs
-// match thousands of them, and start a few. The number is that of the pairs, half of them sends.
+// Measures the time that a turn of the daemon spends on matched pairs to other nodes that are not
+// started: programs match thousands of them, and start a few. The number is that of the pairs, half
+// of them sends.
 #include <benchmark/benchmark.h>
 
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// Shared memory for a benchmark, as ranks have it: a memfd, mapped and touched.
+// Shared memory for a benchmark, like that of ranks: a memfd, mapped and touched.
 #pragma once
 
 #include <cstdint>

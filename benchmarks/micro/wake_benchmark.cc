@@ -51,7 +51,7 @@ class EventFd {
   UniqueFd fd_{eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC)};
 };
 
-// Nobody sleeps: what each message pays.
+// No thread sleeps: measures the cost that each message pays.
 template <typename Bell>
 void SignalAwake(benchmark::State& state) {
   Bell bell;

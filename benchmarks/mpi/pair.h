@@ -12,7 +12,7 @@ static inline int Peer(const Side* side) { return (side->rank + side->ranks / 2)
 
 static inline size_t MessageBytes(const Side* side) { return side->size; }
 
-/* The one who leads knows then that all of the window have come. */
+/* Tells the leading rank that all messages of the window have come. */
 static inline void EndWindow(const Side* side) {
   char answer = 0;
   if (Leads(side)) {

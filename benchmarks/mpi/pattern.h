@@ -125,7 +125,7 @@ static inline char* PatternMemory(const char* memory, size_t bytes) {
 
 static const double kWarmUpSeconds = 0.1;
 
-/* Libraries connect at first use, and ranks that talk much may get a better way then. */
+/* Libraries connect at first use, and ranks that exchange much may get a better path then. */
 static inline void WarmUp(const Pattern* pattern, Side* side) {
   const double end = Now() + kWarmUpSeconds;
   while (FromRank0(Now() < end, side->rank, side->ranks)) {

@@ -58,7 +58,7 @@ static inline void StartThreads(Threads* threads, int count) {
   }
 }
 
-/* All threads do theirs; the calling one is thread 0. */
+/* All threads carry out their shares; the calling one is thread 0. */
 static inline void Together(Threads* threads, Share share, void* context) {
   if (threads->count == 1) {
     share(context, 0);

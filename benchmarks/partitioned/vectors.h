@@ -50,14 +50,14 @@ inline void AddAndReady(const Kernel& kernel) {
     kernel.sum[i] = kernel.a[i] + kernel.b[i];
   }
   if (kernel.request != MPIX_PREQUEST_NULL) {
-    (void)kernel.ready(partition, kernel.request);  // MPI_Wait says what is wrong
+    (void)kernel.ready(partition, kernel.request);  // MPI_Wait reports an error
   }
   if (kernel.done != nullptr) {
     ferry_device_store_release(kernel.done + partition, kernel.round);
   }
 }
 
-// On the stream's thread.
+// Runs on the stream's thread.
 inline void RunGroups(void* argument) {
   const Kernel& kernel = *static_cast<const Kernel*>(argument);
   const auto groups = static_cast<ferry_device_u32>(kernel.partitions);
@@ -99,7 +99,8 @@ class Device {
   double* sum() const { return sum_; }
   double* in() const { return in_; }
 
-  // Each partition by a work-group. It must last as long as the launch.
+  // The addition, in which each work-group computes one partition. It must last as long as the
+  // launch.
   Kernel KernelFor(uint64_t count, int partitions, MPIX_Prequest request) const {
     Kernel kernel;
     kernel.a = a_;
@@ -119,7 +120,7 @@ class Device {
     std::fill_n(sum_, count, 0.0);
     std::fill_n(in_, count, 0.0);
   }
-  // Aborts the job unless `in` is the sum of what ranks [first, last] have computed.
+  // Aborts the job unless `in` is the sum of the vectors that ranks [first, last] have computed.
   void Compare(uint64_t count, int first, int last) const {
     for (uint64_t i = 0; i < count; ++i) {
       double wanted = 0;

@@ -7,7 +7,7 @@
 
 namespace ferry::bench {
 
-// Any thread. Nothing blocks: false where it is full, or empty.
+// Any thread. Nothing blocks: false where the queue is full, or empty.
 template <typename Request, size_t kSlots>
 class BoostQueue {
  public:

@@ -68,7 +68,7 @@ double RoundTripUs(const ferry::DeviceRing& made) {
   return Seconds(start) / kRoundTrips * 1e6;
 }
 
-// The same waiting as device code does.
+// Measures a round trip over two flags, waiting as device code does.
 double FlagRoundTripUs() {
   struct alignas(128) Flag {
     std::atomic<uint64_t> value = 0;

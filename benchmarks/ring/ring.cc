@@ -32,8 +32,8 @@ struct Request {
   std::array<uint8_t, 48> bytes;
 };
 
-// What Ferry's ring adds is what the bare one lacks: it survives killed producers, checks what it
-// attaches to, and counts its turns in shared memory.
+// Ferry's ring does more than the bare one: it survives killed producers, checks the memory to
+// which it attaches, and counts its turns in shared memory.
 class FerryRing {
  public:
   bool TryPush(const Request& request) { return ring_.TryPush(&request, sizeof(request)); }

@@ -1,6 +1,5 @@
-/* The calls of OpenSHMEM 1.5 that the benchmark measures, and what a library of 1.4 has in their
- * place: signals are a put, a fence and a put of the word; collectives have active sets. Two PEs.
- */
+/* The calls of OpenSHMEM 1.5 that the benchmark measures, and the calls of 1.4 in their place:
+ * signals are a put, a fence and a put of the word; collectives have active sets. Two PEs. */
 #ifndef BENCHMARKS_SHMEM_CALLS_H_
 #define BENCHMARKS_SHMEM_CALLS_H_
 

@@ -21,9 +21,9 @@ static inline void RunKernel(void* argument) {
 
 enum { kMaxLaunched = 16 };
 
-/* What is launched begins `launch_s` later, as with Ferry's host_launch_us, and is carried out when
- * somebody synchronises, which the critical path of a ping-pong always does next: nothing is lost,
- * and there is no thread to wake. */
+/* A launched operation begins `launch_s` later, as with Ferry's host_launch_us, and is carried
+ * out when the program synchronises, which the critical path of a ping-pong always does next:
+ * nothing is lost, and there is no thread to wake. */
 typedef struct {
   double launch_s;
   double synchronize_s;

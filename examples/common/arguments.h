@@ -12,7 +12,7 @@ namespace examples {
 
 // How faces get from rank to rank.
 enum class Mode {
-  kDirect,   // Ferry is given the memory they lie in
+  kDirect,   // Ferry gets the memory in which they lie
   kNaive,    // the program copies them through host memory itself
   kCompared  // one after the other
 };

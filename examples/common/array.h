@@ -1,4 +1,4 @@
-// Numbers in whichever memory an example is told to use.
+// Numbers in the kind of memory that the user of an example chooses.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +9,9 @@
 namespace examples {
 
 enum class Memory {
-  kPrivate,  // the process's own (aligned_alloc), which Ferry has never heard of
+  kPrivate,  // the process's own (aligned_alloc), unknown to Ferry
   kHeap,     // host memory that Ferry allocated
-  kPinned,   // the same, pinned for a GPU's copy engine
+  kPinned,   // host memory, pinned for a GPU's copy engine
   kDevice    // device memory; the host backend's can be read by the CPU
 };
 

@@ -1,6 +1,6 @@
-// The faces that neighbours exchange in each iteration, sent straight from where they lie, or
-// staged through host memory by the program itself, as it must be where a library knows no device
-// memory.
+// Exchanges faces with the neighbours in each iteration: straight from where they lie, or staged
+// through host memory by the program itself, as a program must do with a library that knows no
+// device memory.
 #pragma once
 
 #include <cstdint>
@@ -24,12 +24,13 @@ struct Face {
 
 class Exchange {
  public:
-  // `staged_numbers`: staged, through room for that many numbers each way (0: straight).
+  // `staged_numbers`: the faces are staged, through room for that many numbers each way (0: sent
+  // straight).
   explicit Exchange(size_t staged_numbers);
 
-  // Begins to send and receive. Staged: copies what is to be sent to the host first.
+  // Begins to send and receive. Staged: copies the faces to be sent to the host first.
   void Start(std::span<const Face> faces);
-  // Waits for all of Start's faces. Staged: copies what came in back.
+  // Waits for all of Start's faces. Staged: copies the received ones back.
   void Finish();
 
   // The bytes that the program itself has copied, both ways.

@@ -1,4 +1,4 @@
-// A command line of options that are named and documented where they are used.
+// A command line whose options are named and documented where they are used.
 #pragma once
 
 #include <array>
@@ -17,11 +17,11 @@ class Options {
   // `usage`: how the program is started; the first line of --help.
   explicit Options(std::string usage) : usage_(std::move(usage)) {}
 
-  // take(text) is false for a value that cannot be; `wanted` says what can. Without `value`, an
-  // option has none, and take gets "".
+  // Adds an option. take(text) returns false for an invalid value; `wanted` describes the valid
+  // ones. If `value` is empty, the option has none, and take gets "".
   using Take = std::function<bool(std::string_view text)>;
   void Add(std::string name, std::string value, std::string help, std::string wanted, Take take);
-  // The usual ones; what is there already is the default.
+  // Add options of the usual kinds; the variable's present value is the default.
   void AddCount(std::string name, std::string help, int least, int* count);
   void AddText(std::string name, std::string value, std::string help, std::string* text);
   void AddFlag(std::string name, std::string help, bool* flag, bool meaning = true);

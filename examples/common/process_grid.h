@@ -33,7 +33,7 @@ class ProcessGrid {
   Triple PlaceOf(int rank) const;
   // The rank one step along `axis`, towards lower (-1) or higher (+1) points; -1 beyond the edge.
   int Neighbour(int rank, int axis, int step) const;
-  // Whether each rank gets a point.
+  // Returns true if each rank gets a point.
   bool Fits(const Triple& points) const;
 
  private:

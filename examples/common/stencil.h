@@ -1,6 +1,6 @@
-// The code that the stencils share: iterations whose faces travel while the points that need none
-// of them are computed, straight or staged by hand; what that took; and the comparison with a
-// serial solve.
+// The code that the stencils share: iterations whose faces travel, straight or staged by hand,
+// while the points that need none of them are computed; the time that these take; and the
+// comparison with a serial solve.
 #pragma once
 
 #include <functional>
@@ -20,9 +20,9 @@ class Part {
   // The faces this iteration exchanges, packed where not contiguous. Valid until the
   // next call.
   virtual const std::vector<Face>& PackFaces() = 0;
-  // The points that need no neighbour's.
+  // Computes the points that need none of the neighbours'.
   virtual void ComputeInside() = 0;
-  // The others, when the faces are in. The iteration is over.
+  // Computes the other points, once the faces are in. Ends the iteration.
   virtual void ComputeRest() = 0;
   // This rank's interior points.
   virtual std::vector<double> Values() const = 0;
@@ -34,19 +34,19 @@ class Problem {
   // "66 x 66 x 66 points, ranks 2 x 2 x 2"
   virtual std::string Describe() const = 0;
   virtual std::unique_ptr<Part> MakePart(int rank) const = 0;
-  // All points of the whole, in one process.
+  // Computes all points of the problem, in one process.
   virtual std::vector<double> SolveSerially(int iterations) const = 0;
-  // Those of them that `rank` has, in the order of its Values.
+  // Returns those of `all` points that `rank` has, in the order of its Values.
   virtual std::vector<double> ValuesOf(const std::vector<double>& all, int rank) const = 0;
-  // Points computed in one iteration by all.
+  // Points that all ranks together compute in one iteration.
   virtual double PointsPerIteration() const = 0;
 };
 
-// Makes the problem for so many ranks; null, and what is wrong, if they do not fit it.
+// Makes the problem for so many ranks. Null if they do not fit it, and *mistake says why.
 using MakeProblem = std::function<std::unique_ptr<Problem>(const StencilArguments& arguments,
                                                            int ranks, std::string* mistake)>;
 
-// Joins the job, solves, reports on rank 0. The exit code of the process.
+// Joins the job, solves, reports on rank 0. Returns the exit code of the process.
 int StencilMain(int argc, char** argv, const StencilProgram& program, const MakeProblem& make);
 
 }  // namespace examples

@@ -1,4 +1,4 @@
-// What Ferry's counters say about a stretch of the program.
+// The traffic of a stretch of the program, by Ferry's counters.
 #pragma once
 
 #include <cstdint>

@@ -13,16 +13,16 @@ struct TwoWays {
   double plain_us = 0;
 };
 
-// What is to be measured. Each rank calls the same.
+// The functions to measure. All ranks call them alike.
 struct Ways {
-  std::function<void()> begin;  // before either; not measured
+  std::function<void()> begin;  // called before either way; not measured
   std::function<void(int steps)> partitioned;
   std::function<void(int steps)> plain;
-  std::function<bool()> is_right;  // after either
+  std::function<bool()> is_right;  // called after either way
 };
 
-// Collective. The ways take turns, so that a disturbance of the machine hits both alike; medians.
-// False in *is_right, on all ranks, if a result was wrong on any of them.
+// Measures both ways. Collective. The ways take turns, so that a disturbance of the machine hits
+// both alike; medians. False in *is_right, on all ranks, if a result was wrong on any of them.
 TwoWays MeasureInTurns(const Ways& ways, int steps, bool* is_right);
 
 // "TITLE: 12.3 us with partitions, 45.6 us after synchronising; WHAT: PASS", by rank 0.

@@ -55,7 +55,7 @@ bool Parse(int argc, char** argv, bool speak, Arguments* arguments, int* exit_co
   return options.Parse(argc, argv, speak, exit_code);
 }
 
-// The same cells on every rank, about a third of them alive.
+// Fills the board, alike on every rank, so that about a third of the cells are alive.
 void FillWithSoup(Pattern* board) {
   uint64_t state = 1;
   for (uint8_t& cell : board->cells) {

@@ -12,7 +12,7 @@
 
 namespace life {
 
-// Which numbers of living neighbours, of eight, make a cell live.
+// The numbers of living neighbours, of eight, with which a cell is born or survives.
 struct Rule {
   std::array<bool, 9> born{};
   std::array<bool, 9> survives{};
@@ -35,9 +35,9 @@ struct Pattern {
   size_t Living() const;
 };
 
-// False, and a sentence, for text that is no such pattern.
+// Reads a pattern. False, with the reason in *error, for text that is none.
 bool ReadRle(std::string_view text, Pattern* pattern, std::string* error);
-// Lines of at most 70 characters, as the format wants.
+// Writes a pattern, in lines of at most 70 characters, as the format wants.
 std::string WriteRle(const Pattern& pattern);
 
 }  // namespace life

@@ -10,11 +10,12 @@
 
 namespace life {
 
-// One generation of `width` x `height` cells that have a ring of others around them: from rows of
-// width + 2 bytes to rows of as many. The contents of `next`'s ring do not matter.
+// Computes one generation of `width` x `height` cells that have a ring of others around them: from
+// rows of width + 2 bytes to rows of as many. The contents of `next`'s ring do not matter.
 void Step(const Rule& rule, int width, int height, const uint8_t* current, uint8_t* next);
 
-// A board in one process. On a torus its ends meet; else beyond them all is dead for ever.
+// Runs a board in one process. On a torus its ends meet; else all cells beyond them are dead for
+// ever.
 Pattern RunSerially(const Pattern& board, int generations, bool is_torus);
 
 // The columns or rows of one of `parts`: from first up to, not including, last.
@@ -51,7 +52,7 @@ class Tile {
   const Span rows_;
   ferry_stream stream_;
   Field fields_[2];
-  Generation generations_[2];  // from either to the other
+  Generation generations_[2];  // from one field to the other
   ferry::Halo halo_;           // goes first: it waits for the kernels that use the rest
   int done_ = 0;
 };

@@ -13,10 +13,10 @@ using examples::Triple;
 
 // Numbers with one more around them on all sides, as they lie in memory: `cells` without those.
 size_t PaddedSize(const Triple& cells);
-// One iteration. The contents around `next` do not matter.
+// Computes one iteration. The contents around `next` do not matter.
 void Smooth(const Triple& cells, const double* current, double* next);
-// All numbers after so many iterations, in one process. Either the ends of each axis meet, or
-// beyond them all is 0.
+// Computes all numbers after so many iterations, in one process. Either the ends of each axis meet,
+// or beyond them all is 0.
 std::vector<double> SolveSerially(const Triple& cells, int iterations, bool is_periodic);
 
 // The cells that a rank has: from first, count of them.
@@ -26,7 +26,7 @@ struct Part {
 };
 Part PartOf(const Triple& cells, const examples::ProcessGrid& grid, int rank);
 double InitialValue(int x, int y, int z);
-// Those of all numbers that are of a part.
+// Returns those of all numbers that belong to a part.
 std::vector<double> ValuesOf(const std::vector<double>& all, const Triple& cells, const Part& part);
 
 class Block {

@@ -18,11 +18,11 @@ struct Plane {
 double StartOf(const Plane& plane, int column, int row);
 
 // Some columns and rows of the plane's interior, with a rim of one point around them: the edge of
-// the plane, or copies of the neighbours' points, which somebody brings up to date.
+// the plane, or copies of the neighbours' points, which the caller updates.
 class Tile {
  public:
   Tile(const Plane& plane, const examples::Range& columns, const examples::Range& rows);
-  // All of the plane's interior.
+  // Makes a tile of all of the plane's interior.
   explicit Tile(const Plane& plane);
 
   int columns() const { return columns_.count; }
@@ -34,7 +34,7 @@ class Tile {
   double* At(int column, int row) { return current_.data() + IndexOf(column, row); }
   const std::vector<double>& points() const { return current_; }
 
-  // One step. Returns by how much the point changed that changed most.
+  // Computes one step. Returns the change of the point that changed most.
   double Sweep();
 
   // The largest difference from the same points of `whole`, a tile of the whole plane.

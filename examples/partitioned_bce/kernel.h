@@ -15,10 +15,10 @@ typedef struct {
 } bce_shape;
 
 /* The binary cross-entropy of each output, summed over the rank's samples: of each sample,
- * -log(predicted) if the output should be 1, -log(1 - predicted) if 0. Samples follow each other,
- * each with all parts' outputs. A work-group takes one part after another, and says of each that it
- * is ready to be summed over the ranks. `allreduce` is null where the host sums. Returns 0, or the
- * status of the call that failed. */
+ * -log(predicted) if the output should be 1, -log(1 - predicted) if 0. Samples follow each
+ * other, each with all parts' outputs. A work-group takes one part after another, and marks each
+ * as ready to be summed over the ranks. `allreduce` is null where the host sums. Returns 0, or
+ * the status of the call that failed. */
 FERRY_DEVICE_FUNCTION int bce_losses(bce_shape shape, const FERRY_DEVICE_GLOBAL double* predicted,
                                      const FERRY_DEVICE_GLOBAL double* wanted,
                                      FERRY_DEVICE_GLOBAL double* losses, MPIX_Prequest allreduce) {

@@ -89,7 +89,7 @@ class Loss {
   uint64_t Outputs() const { return shape_.outputs * kParts; }
 
  private:
-  // What a stream hands to the function that it runs as a kernel.
+  // The argument of the function that a stream runs as a kernel.
   struct Work {
     Loss* loss;
     MPIX_Prequest allreduce;
@@ -125,7 +125,7 @@ class Loss {
   ferry::Stream stream_{kDevice};
 };
 
-// What one rank computes alone, in another order.
+// The total as one rank computes it alone, in another order.
 double TotalOf(const bce_shape& shape, int ranks) {
   double total = 0;
   for (int rank = 0; rank < ranks; ++rank) {

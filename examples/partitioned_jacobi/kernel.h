@@ -21,7 +21,7 @@ typedef struct {
 #define HEAT_RIGHT 3
 #define HEAT_SIDES 4
 
-/* What is exchanged with the neighbour of one side. A partition is the edge of one tile; addresses
+/* The exchange with the neighbour at one side. A partition is the edge of one tile; addresses
  * are numbers, as OpenCL C wants it. */
 typedef struct {
   ferry_device_u64 in;  /* the neighbour's edge after the step before; 0: there is no neighbour */
@@ -39,7 +39,8 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 heat_cell_count(heat_shape shape) { /* of
   return (heat_height(shape) + 2) * (heat_width(shape) + 2);
 }
 
-/* Where a cell is: rows and columns from 0; those of the plane's part begin with 1. */
+/* Returns the address of a cell: rows and columns from 0; those of the plane's part begin with
+ * 1. */
 FERRY_DEVICE_FUNCTION FERRY_DEVICE_GLOBAL double* heat_cell(heat_shape shape,
                                                             FERRY_DEVICE_GLOBAL double* buffer,
                                                             ferry_device_u64 row,
@@ -52,7 +53,7 @@ typedef struct {
   ferry_device_u64 row;
   ferry_device_u64 column;
   ferry_device_u64 count; /* cells: along a row (above, below), or a column */
-  ferry_device_u64 first; /* in what is exchanged */
+  ferry_device_u64 first; /* in the exchanged edges */
   int partition;          /* below 0: the tile is not at that side */
 } heat_edge;
 
@@ -105,7 +106,7 @@ FERRY_DEVICE_FUNCTION void heat_take_edges(heat_shape shape, FERRY_DEVICE_GLOBAL
   ferry_device_group_barrier();
 }
 
-/* The group's tile: as examples/common/five_point.cc computes it, so that equal means equal. */
+/* Computes the group's tile as examples/common/five_point.cc does, so that equal means equal. */
 FERRY_DEVICE_FUNCTION void heat_update(heat_shape shape, FERRY_DEVICE_GLOBAL double* from,
                                        FERRY_DEVICE_GLOBAL double* to) {
   const ferry_device_u64 across = ferry_device_group() % shape.tiles_across;

@@ -26,7 +26,7 @@ namespace {
 using partitioned_jacobi::Layout;
 using partitioned_jacobi::Part;
 
-// What a serial run computes of the plane, without its rim.
+// Computes the plane serially. The result is without its rim.
 std::vector<double> Serial(const Layout& layout, int steps) {
   const size_t width = layout.plane_width() + 2;
   const size_t height = layout.plane_height() + 2;
@@ -46,7 +46,7 @@ std::vector<double> Serial(const Layout& layout, int steps) {
   return inner;
 }
 
-// Whether a rank's cells are those of the serial run, to the last bit.
+// Returns true if a rank's cells are those of the serial run, to the last bit.
 bool IsAsSerial(const Layout& layout, int rank, const std::vector<double>& cells,
                 const std::vector<double>& serial) {
   const uint64_t width = heat_width(layout.shape);

@@ -193,9 +193,9 @@ void Part::Prepare(int steps) {
   steps_taken_ = steps;
 }
 
-// Nobody waits for the stream: when the sends are over, all groups have readied their edges, and so
-// have read those of the neighbours. Nor for the neighbours' starts: an edge that is ready sooner
-// than its neighbour leaves once that has started, by a host.
+// The host does not wait for the stream: when the sends are over, all groups have readied their
+// edges, and so have read those of the neighbours. Nor for the neighbours' starts: an edge that is
+// ready sooner than its neighbour leaves once that has started, by a host.
 void Part::StepsWithPartitions(int steps) {
   Prepare(steps);
   for (int step = 0; step < steps; ++step) {

@@ -1,4 +1,5 @@
-// One rank's part of the plane: its cells, what it exchanges with its neighbours, and the requests.
+// One rank's part of the plane: its cells, the edges that it exchanges with its neighbours, and the
+// requests.
 #pragma once
 
 #include <mpi.h>
@@ -25,7 +26,7 @@ struct Layout {
 };
 
 // Edges have two buffers each way, and two sets of requests: step n uses those of n % 2, while the
-// kernel reads what has come in the step before.
+// kernel reads the edges that have come in the step before.
 class Part {
  public:
   Part(const Layout& layout, int rank);
@@ -33,9 +34,9 @@ class Part {
   Part(const Part&) = delete;
   Part& operator=(const Part&) = delete;
 
-  // Cold, but for the upper edge of the plane.
+  // Sets all cells to cold, except the upper edge of the plane.
   void Begin();
-  // So many steps from the beginning on.
+  // Compute so many steps from the beginning on.
   void StepsWithPartitions(int steps);
   void StepsAfterSynchronising(int steps);
   void StepsOnQueue(int steps);
@@ -55,7 +56,7 @@ class Part {
     MPI_Request plain_receive = MPI_REQUEST_NULL;
     MPIX_Prequest prequest = MPIX_PREQUEST_NULL;
   };
-  // Of all neighbours, in steps of one parity, as the calls want them.
+  // The requests for all neighbours, in steps of one parity, as the calls want them.
   struct Requests {
     std::vector<MPI_Request> partitioned;  // sends, then receives
     std::vector<MPI_Request> plain;        // likewise
@@ -65,7 +66,7 @@ class Part {
   void FindNeighbours();
   void MakeExchanges(int parity, MPI_Info units);
   void CollectRequests(int parity);
-  // What kernels of a parity know of the sides, with or without Prequests.
+  // Returns the description of the sides for kernels of a parity, with or without Prequests.
   const heat_side* SidesOf(int parity, bool is_partitioned) const;
   void Launch(int step, bool is_partitioned);
   void Prepare(int steps);
@@ -77,7 +78,7 @@ class Part {
   ferry::Buffer<heat_side> sides_;                  // [parity][is_partitioned][side]
   std::array<std::vector<Exchange>, 2> exchanges_;  // [parity], by the order of neighbours
   std::array<Requests, 2> requests_;
-  std::vector<std::unique_ptr<Work>> steps_;  // what kernels are launched with
+  std::vector<std::unique_ptr<Work>> steps_;  // the kernels' arguments
   int steps_taken_ = 0;
   ferry::Stream stream_;
 };

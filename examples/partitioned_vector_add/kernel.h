@@ -4,9 +4,9 @@
 
 #include "ferry/device/partitioned.h"
 
-/* sum = x + y, `count` elements a partition. Each work-group takes one partition after another, and
- * says of each that it is ready: it leaves while the kernel goes on. `send` is null where the host
- * sends the sum. Returns 0, or the status of the call that failed. */
+/* sum = x + y, `count` elements a partition. Each work-group takes one partition after another,
+ * and marks each as ready: the partition leaves while the kernel goes on. `send` is null where
+ * the host sends the sum. Returns 0, or the status of the call that failed. */
 FERRY_DEVICE_FUNCTION int vector_add(const FERRY_DEVICE_GLOBAL double* x,
                                      const FERRY_DEVICE_GLOBAL double* y,
                                      FERRY_DEVICE_GLOBAL double* sum, ferry_device_u64 count,

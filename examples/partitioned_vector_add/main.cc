@@ -6,7 +6,8 @@
 // The ranks stand in a ring. In each step a rank's kernel adds two vectors of PARTITIONS x ELEMENTS
 // numbers, and their sum goes to the next rank. With partitions, each work-group readies those that
 // it has added, and the host does nothing between the launch and the wait. In the plain way the
-// host waits for the kernel, then calls MPI_Sendrecv. What has come is compared with a formula.
+// host waits for the kernel, then calls MPI_Sendrecv. The received sums are compared with a
+// formula.
 #include <mpi.h>
 #include <mpix.h>
 
@@ -38,7 +39,7 @@ struct Shape {
 double XOf(int rank, int i) { return rank + i % 101; }
 double YOf(int rank, int i) { return 2.0 * rank + i % 7; }
 
-// What a stream hands to the function that it runs as a kernel.
+// The argument of the function that a stream runs as a kernel.
 struct Work {
   const Shape* shape;
   const double* x;

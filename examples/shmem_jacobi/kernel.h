@@ -22,7 +22,7 @@ FERRY_DEVICE_FUNCTION FERRY_DEVICE_GLOBAL double* jacobi_row(jacobi_shape shape,
   return cells + (((ferry_device_u64)group * 2 + buffer) * (shape.rows + 2) + row) * shape.width;
 }
 
-/* What the band above a group's raises, or (side 1) the one below it. */
+/* The signal that the band above a group's raises, or (side 1) the one below it. */
 FERRY_DEVICE_FUNCTION FERRY_DEVICE_GLOBAL __UINT64_TYPE__* jacobi_signal(
     FERRY_DEVICE_GLOBAL __UINT64_TYPE__* signals, int group, int side) {
   return signals + (2 * (ferry_device_u64)group + (ferry_device_u64)side);

@@ -29,7 +29,7 @@ constexpr ferry::device::Shape kLaunch = {kGroups, 4};
 constexpr size_t kSignals = size_t{2} * kGroups;
 constexpr double kHot = 1;
 
-// What the kernels work on, in the symmetric heap.
+// The cells and signals of the kernels, in the symmetric heap.
 struct Plane {
   jacobi_shape shape;
   double* cells;
@@ -41,7 +41,7 @@ struct Plane {
   size_t CellCount() const { return size_t{2} * kGroups * (shape.rows + 2) * shape.width; }
 };
 
-// What a stream hands to the functions that it runs as kernels.
+// The argument of the functions that a stream runs as kernels.
 struct Work {
   const Plane* plane;
   const void* table;

@@ -14,7 +14,7 @@
 
 namespace stencil3d {
 
-// Where the box starts: a pattern in which no two lines are alike.
+// The values at the start: a pattern in which no two lines are alike.
 double InitialValue(int x, int y, int z);
 
 // One rank's points with one more around them: a neighbour's, or the fixed edge. Faces do not lie
@@ -55,7 +55,8 @@ class Block : public examples::Part {
 
 class Space : public examples::Problem {
  public:
-  // Null, and what is wrong, if that many ranks do not form the grid or cannot have a point each.
+  // Makes the problem. Null, with the reason in *mistake, if that many ranks do not form the grid
+  // or cannot have a point each.
   static std::unique_ptr<Space> Make(const examples::StencilArguments& arguments, int ranks,
                                      std::string* mistake);
 

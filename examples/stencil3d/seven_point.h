@@ -18,15 +18,14 @@ struct Box {
   size_t points() const;
 };
 
-// Where a point of a field of that extent lies.
+// Returns the index of a point in a field of that extent.
 size_t IndexOf(const Triple& extent, int x, int y, int z);
 
-// One step for the points of `box`: each becomes the mean of its six neighbours. The same
-// arithmetic in the same order for every caller, so that a split solve equals a serial one to the
-// last bit.
+// One step for the points of `box`: each becomes the mean of its six neighbours. All callers get
+// the same arithmetic in the same order, so that a split solve equals a serial one to the last bit.
 void JacobiBox(const double* current, double* next, const Triple& extent, const Box& box);
 
-// The outermost layer of `box`, in boxes that do not overlap, and what it encloses.
+// The outermost layer of `box`, in boxes that do not overlap, and the box inside it.
 struct Layers {
   std::vector<Box> shell;
   Box inside;

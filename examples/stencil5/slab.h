@@ -13,7 +13,7 @@
 
 namespace stencil5 {
 
-// Where the plane starts: a pattern in which no two rows are alike.
+// The values at the start: a pattern in which no two rows are alike.
 double InitialValue(int column, int row);
 
 // One rank's rows with one more on either side: a neighbour's, or the fixed edge. They lie in one
@@ -29,7 +29,7 @@ class Slab : public examples::Part {
 
  private:
   double* Row(int row) const;
-  // Rows [first, last), each by one thread.
+  // Computes rows [first, last), each by one thread.
   void Compute(int first, int last);
 
   const int width_;
@@ -44,7 +44,8 @@ class Slab : public examples::Part {
 
 class Plane : public examples::Problem {
  public:
-  // Null, and what is wrong, if that many ranks cannot have a row each. `threads` may be 0.
+  // Makes the problem. Null, with the reason in *mistake, if that many ranks cannot have a row
+  // each. `threads` may be 0.
   static std::unique_ptr<Plane> Make(const examples::StencilArguments& arguments, int ranks,
                                      int threads, std::string* mistake);
 

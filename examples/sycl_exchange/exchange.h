@@ -20,8 +20,8 @@ inline void Check(const char* call, int error) {
 
 class Exchange {
  public:
-  // Of `bytes` bytes, with one other rank, in memory that lives as long as this. `list` is
-  // immediate, and outlives this too. Blocks until the other rank does the same.
+  // Makes an exchange of `bytes` bytes with one other rank, in memory that lives as long as this.
+  // `list` is immediate, and outlives this, too. Blocks until the other rank does the same.
   Exchange(ze_command_list_handle_t list, const void* out, void* in, size_t bytes, int peer)
       : list_(list) {
     constexpr int kTag = 1;
@@ -40,9 +40,9 @@ class Exchange {
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
-  // Does not block: the device comes to it once all that is on the list is done, and what is put on
-  // the list afterwards finds the other rank's data. The barriers make it so on lists that are not
-  // in order by themselves: SYCL orders its own kernels by events.
+  // Enqueues one exchange; does not block. The device begins it once all earlier commands of the
+  // list are done, and later ones find the other rank's data. The barriers make it so on lists that
+  // are not in order by themselves: SYCL orders its own kernels by events.
   void Enqueue() {
     Barrier();
     Check("ferry_enqueue_startall", ferry_enqueue_startall(queue_, 2, requests_));
