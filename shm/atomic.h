@@ -64,7 +64,7 @@ inline T Exchange(T& word, std::type_identity_t<T> value, std::memory_order orde
   return std::atomic_ref<T>(word).exchange(value, order);
 }
 
-// Strong compare-and-swap; on failure `expected` holds what was found (acquire). `success` is not
+// Strong compare-and-swap; on failure `expected` holds the value found (acquire). `success` is not
 // relaxed: gcc refuses a failure order that is stronger than it.
 template <SharedWord T>
 inline bool CompareExchange(T& word, T& expected, std::type_identity_t<T> desired,
@@ -73,8 +73,8 @@ inline bool CompareExchange(T& word, T& expected, std::type_identity_t<T> desire
                                                           std::memory_order_acquire);
 }
 
-// Words of 16 bytes, at multiples of 16. std::atomic_ref would take locks of a library for them, of
-// which other processes know nothing. All x86-64 CPUs since 2006 have the instruction.
+// Words of 16 bytes, at multiples of 16. std::atomic_ref would take locks of a library for them,
+// which other processes do not take. All x86-64 CPUs since 2006 have the instruction.
 #if defined(__x86_64__) || defined(__aarch64__)
 inline constexpr bool kHasWideWords = true;
 #else
@@ -82,13 +82,13 @@ inline constexpr bool kHasWideWords = false;
 #endif
 using WideWord = unsigned __int128;
 
-// In two loads, so perhaps a mixture of two values: a guess for CompareExchange.
+// Loads a word in two halves, so perhaps a mixture of two values: a guess for CompareExchange.
 inline WideWord LoadRelaxed(const WideWord& word) {
   const auto* const halves = reinterpret_cast<const uint64_t*>(&word);
   return LoadRelaxed(halves[0]) | static_cast<WideWord>(LoadRelaxed(halves[1])) << 64;
 }
 
-// As above; of any order, it is a full barrier.
+// Strong compare-and-swap of a word of 16 bytes; a full barrier, whatever the order passed.
 #ifdef __x86_64__
 [[gnu::target("cx16")]]
 #endif

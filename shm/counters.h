@@ -1,4 +1,4 @@
-// The statistics of one rank: what each word of SessionLayout::counters means.
+// The statistics of one rank: the meaning of each word of SessionLayout::counters.
 //
 // The words lie in shared memory so that `ferryctl` and the metrics page read them without asking
 // the rank. An id is a place in shared memory: it is never given a new meaning; new ones go to the
@@ -58,7 +58,8 @@ enum class Statistic : uint32_t {
   // Requests of devices through rings: taken by the daemon; of those, refused or failed.
   kRingRequests = 36,
   kRingErrors = 37,
-  // One-sided operations in memory of other nodes' ranks, by piece, and what they put or get.
+  // One-sided operations in memory of other nodes' ranks, by piece, and the bytes that they put or
+  // get.
   kOneSidedOperations = 38,
   kOneSidedBytes = 39,
   // Direct links, counted by the rank's own core. kLinksOpen is how many there are now.
@@ -102,16 +103,17 @@ class Statistics {
   Statistics() = default;
   explicit Statistics(uint64_t* words) : words_(words) {}
 
-  // For the one writer (the lease holder): a plain load and store, both relaxed.
+  // Adds to a counter. For the one writer (the lease holder): a plain load and store, both relaxed.
   void Add(Statistic id, uint64_t n = 1) {
     uint64_t& word = Word(id);
     StoreRelaxed(word, LoadRelaxed(word) + n);
   }
-  // For what is no sum: how many there are now. As Add.
+  // Stores a number that is no sum: how many there are now. For the one writer, as Add.
   void Store(Statistic id, uint64_t n) { StoreRelaxed(Word(id), n); }
-  // For threads without the lease. An id has either all its adds through this one, or none.
+  // Adds to a counter, for threads without the lease. An id has either all its adds through this
+  // one, or none.
   void AddShared(Statistic id, uint64_t n = 1) { FetchAdd(Word(id), n, std::memory_order_relaxed); }
-  // One message of `size_bytes` that went by `path` (as Add).
+  // Counts one message of `size_bytes` that went by `path` (as Add).
   void AddMessage(Path path, uint64_t size_bytes) {
     Add(MessagesOf(path));
     Add(BytesOf(path), size_bytes);

@@ -10,7 +10,7 @@
 // ("Asymmetric Dekker synchronization", 2001), and of user-space RCU.
 //
 // ThreadSanitizer does not see these fences. It need not: data always changes hands by an acquire
-// that reads a release; the fences only see to it that neither side misses the other.
+// that reads a release; the fences only make sure that neither side misses the other.
 //
 // Calling thread: any.
 #pragma once
@@ -27,7 +27,7 @@ extern std::atomic<bool> light_fence_enabled;
 // process has several threads, else it takes milliseconds. Idempotent; a forked child stays
 // registered. False: the kernel refuses, and this process needs full barriers.
 bool EnableLightFence();
-// Back to full barriers, for tests: what one process cannot do must not stop the others.
+// Returns to full barriers, for tests: a process without light fences must not stop the others.
 void DisableLightFence();
 inline bool IsLightFenceEnabled() {
   return internal::light_fence_enabled.load(std::memory_order_relaxed);
@@ -38,7 +38,8 @@ inline void LightFence() { std::atomic_signal_fence(std::memory_order_seq_cst); 
 // For both sides of a Dekker pattern that each run often.
 inline void FullFence() { std::atomic_thread_fence(std::memory_order_seq_cst); }
 
-// A system call of a few microseconds. False: the kernel refuses, nothing is ordered.
+// Runs a full barrier in every registered thread: a system call of a few microseconds. False: the
+// kernel refuses, nothing is ordered.
 bool HeavyFence();
 
 }  // namespace ferry::shm

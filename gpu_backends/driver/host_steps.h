@@ -11,10 +11,10 @@
 
 namespace ferry::gpu {
 
-// Holds a step. Give the result to one of the two calls below, once.
+// Holds a step. Pass the result to RunHostStep or DropHostStep, once.
 void* HoldHostStep(HostStep step, void* argument);
-// Calls the step and forgets it. For drivers whose host_steps_hold() is false: ignores what the
-// step returns.
+// Calls the step and forgets it. For drivers whose host_steps_hold() is false: ignores the step's
+// result.
 void RunHostStep(void* held);
 // Forgets the step without a call.
 void DropHostStep(void* held);

@@ -36,10 +36,12 @@ class KernelModules {
   // device, which may itself be waiting for later work. Returns the result of the first call; the
   // kernels of double precision may still be missing.
   Status Load(int device);
-  // The result of Load so far or, before it, the expected one as far as is known. Loads them, if
-  // the build has no code of the first format, but some of another that the device may take.
+  // Returns the result of Load or, before it, the expected one as far as is known. Loads the
+  // kernels, if the build has no code of the first format, but some of another that the device may
+  // take.
   Status Known(int device);
-  // The vendor's function. Load has said kOk. kUnsupported: the device has no double precision.
+  // Returns the vendor's function. Only after Load has returned kOk. kUnsupported: the device has
+  // no double precision.
   StatusOr<void*> Find(int device, Kernel kernel) const;
   // Calls visit(function) for each loaded function, then unloads all modules. The driver calls it
   // at its end.
@@ -62,7 +64,7 @@ class KernelModules {
     std::array<void*, kKernels.size()> functions{};
   };
 
-  // That the build has nothing for such devices.
+  // Returns the error that the build has no kernels for such devices.
   Status NoImage() const;
   Status LoadImages(int device, std::span<const DeviceImage> images, bool is_double);
   Status FindAll(int device, void* module, bool is_double);

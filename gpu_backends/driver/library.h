@@ -33,13 +33,13 @@ class Library {
  public:
   // Opens the first of `names` that is loaded already, else the first that the dynamic linker
   // finds; or the file `path` if it is not empty. kNotFound, with the linker's words on each, if
-  // none can be opened. `vendor` is what the message calls it.
+  // none can be opened. `vendor` names the library in the message.
   static StatusOr<Library> Open(std::string_view vendor, std::string_view path,
                                 std::initializer_list<const char*> names);
 
   // Fills the table. kUnsupported, naming all of them, where required functions are missing.
   Status Resolve(std::initializer_list<Symbol> symbols) const;
-  // Null if there is none.
+  // Returns the address of a symbol; null if there is none.
   void* Find(const char* symbol) const;
 
   const std::string& name() const { return name_; }

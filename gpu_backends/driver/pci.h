@@ -8,11 +8,11 @@
 
 namespace ferry::gpu {
 
-// A vendor's address in the kernel's form ("0000:3b:00.0"): some vendors use capitals.
+// Returns a vendor's address in the kernel's form ("0000:3b:00.0"): some vendors use capitals.
 std::string KernelPciAddress(std::string_view vendors);
 
-// The NUMA node of the device at an address in the kernel's form; -1: unknown. Reads `folder`,
-// which holds a folder for each device.
+// Returns the NUMA node of the device at an address in the kernel's form; -1: unknown. Reads
+// `folder`, which holds a folder for each device.
 int PciNumaNode(const std::string& address, const std::string& folder = "/sys/bus/pci/devices");
 
 }  // namespace ferry::gpu

@@ -77,7 +77,7 @@ struct HipApi {
                                    unsigned block_z, unsigned shared_bytes, HipStream stream,
                                    void** arguments, void** extra);
 
-  // The status for what `call` returned (driver.h tells the codes).
+  // Returns the status for the result of `call` (driver.h lists the codes).
   Status Check(const char* call, HipError error) const;
 };
 

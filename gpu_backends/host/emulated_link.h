@@ -1,4 +1,5 @@
-// The emulated link between host and devices: how long copies take, and waiting for that long.
+// The emulated link between host and devices: computes how long copies take, and waits for that
+// long.
 #pragma once
 
 #include <array>
@@ -24,8 +25,8 @@ struct LinkInterval {
   bool operator==(const LinkInterval&) const = default;
 };
 
-// When copies over the emulated link begin and end. Pure: no clock and no threads, callers pass the
-// time in. One thread at a time; times are in nanoseconds of any one clock.
+// Computes when copies over the emulated link begin and end. Pure: no clock and no threads, callers
+// pass the time in. One thread at a time; times are in nanoseconds of any one clock.
 //
 // Every engine serves copies one at a time, in the order of the calls to Occupy. A copy between two
 // devices occupies the engine that leaves the one and the engine that enters the other, at the
@@ -38,7 +39,7 @@ class LinkModel {
   // from host to host needs none and takes no time.
   LinkInterval Occupy(const LinkRoute& route, uint64_t size_bytes, uint64_t submit_ns);
 
-  // How long such a copy occupies its engines.
+  // Returns how long such a copy occupies its engines.
   uint64_t DurationNs(const LinkRoute& route, uint64_t size_bytes) const;
 
  private:
@@ -68,8 +69,8 @@ class EmulatedLink {
   // As LinkModel::Occupy, on MonotonicNs. Does not block.
   LinkInterval Occupy(const LinkRoute& route, uint64_t size_bytes, uint64_t submit_ns);
 
-  // Blocks until that MonotonicNs: sleeps, but for the last moment, which yields. The thread has
-  // called WakeInTime.
+  // Blocks until MonotonicNs is `deadline_ns`: sleeps, and yields for the last moment. The thread
+  // must have called WakeInTime.
   static void SleepUntil(uint64_t deadline_ns);
 
  private:

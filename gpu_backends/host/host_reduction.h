@@ -1,4 +1,4 @@
-// Ferry's kernels that reduce, as an emulated device runs them: by the calling thread.
+// Ferry's reducing kernels for an emulated device, run by the calling thread.
 //
 // Calling thread: any. Does not return before the result is there.
 #pragma once
@@ -7,7 +7,7 @@
 
 namespace ferry::gpu {
 
-// As Stream::Reduce; the arguments have been checked, and CPUs reach the memory.
+// Reduces as Stream::Reduce does; the arguments have been checked, and CPUs reach the memory.
 void ReduceOnHost(const Reduction& reduction);
 
 }  // namespace ferry::gpu

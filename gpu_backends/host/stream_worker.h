@@ -23,7 +23,7 @@ struct CopyOperation {
   void* destination;
   const void* source;
   uint64_t size_bytes;
-  LinkRoute route;  // these two mean something only where a link is emulated
+  LinkRoute route;  // this and enqueued_ns are used only where a link is emulated
   uint64_t enqueued_ns;
 };
 struct StridedOperation {
@@ -32,7 +32,7 @@ struct StridedOperation {
 };
 struct SpreadOperation {
   SpreadCopy copy;
-  CopyOperation cost;  // its use of the link: as for one copy of all that is stored
+  CopyOperation cost;  // its use of the link: as for one copy of all bytes stored
 };
 struct ReduceOperation {
   Reduction reduction;
@@ -69,8 +69,8 @@ using Operation =
                  AwaitMoveOperation, HostOperation>;
 
 // Thread-safe. The thread starts with the first operation and sleeps while there is none. A wait
-// for a value cannot sleep until it is woken, since the writer may be a CPU or another process that
-// knows nothing of it: it yields for `wait_yield_ns`, then looks every 20 us, growing to 1 ms. A
+// for a value cannot sleep until it is woken, since the writer may be a CPU, or another process,
+// that wakes no stream: it yields for `wait_yield_ns`, then looks every 20 us, growing to 1 ms. A
 // wait for a matched message helps to move it, and is woken by the other end.
 //
 // With an emulated link the stream has a modelled time beside the real one: the end of its last
@@ -84,12 +84,13 @@ class StreamWorker {
         launch_ns_(costs.launch_us * 1000),
         synchronize_ns_(costs.synchronize_us * 1000),
         link_(link) {}
-  // Drops what has not begun, abandons a wait, and joins the thread.
+  // Drops operations that have not begun, abandons a wait, and joins the thread.
   ~StreamWorker();
   StreamWorker(const StreamWorker&) = delete;
   StreamWorker& operator=(const StreamWorker&) = delete;
 
-  // The error that poisoned the stream, or kSystem if the thread cannot start.
+  // Enqueues an operation. Returns the error that poisoned the stream, or kSystem if the thread
+  // cannot start.
   Status Enqueue(Operation operation);
   Status Query();
   Status Synchronize();
@@ -99,7 +100,7 @@ class StreamWorker {
   void Main();
   void RunBatch();
   Status Run(const Operation& operation);
-  // Makes the move, in the time that the emulated link takes, if there is one.
+  // Runs `move` in the time that the emulated link takes for `cost`, if there is a link.
   template <typename Move>
   void OverLink(const CopyOperation& cost, Move&& move);
   void RunCopy(const CopyOperation& copy);
@@ -113,7 +114,7 @@ class StreamWorker {
   // `sleep_for(time)`.
   template <typename Met, typename Sleep>
   Status WaitUntil(Met&& met, Sleep&& sleep_for);
-  // Call it after work whose time is real.
+  // Sets the modelled time to the real one. Call it after work that takes real time.
   void AdvanceToNow();
   bool Cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
 
@@ -126,7 +127,7 @@ class StreamWorker {
   const uint64_t launch_ns_;
   const uint64_t synchronize_ns_;
   EmulatedLink* const link_;
-  std::vector<Queued> batch_;  // the thread's own: what it took from pending_
+  std::vector<Queued> batch_;  // the thread's own: operations taken from pending_
   uint64_t modelled_ns_ = 0;   // the thread's own
 
   std::mutex mutex_;
@@ -137,7 +138,7 @@ class StreamWorker {
   uint64_t finished_count_ = 0;
   uint64_t awaited_count_ = UINT64_MAX;  // the next of finished_count_ that Synchronize waits for
   Status error_;                         // the first failure
-  std::shared_ptr<const Completion> awaited_;  // what the thread waits for, to interrupt it
+  std::shared_ptr<const Completion> awaited_;  // the point that the thread awaits, to interrupt it
   std::atomic<bool> cancelled_{false};         // set under mutex_
   std::thread thread_;
 };

@@ -1,5 +1,5 @@
-// The functions of Level Zero's loader that Ferry calls, found at run time, and what their results
-// mean.
+// The functions of Level Zero's loader that Ferry calls, found at run time, and the meaning of
+// their results.
 //
 // Source: oneAPI Level Zero specification 1.4 (the headers that this is compiled with); functions
 // that came later, and Intel's own extensions (zex), are declared here.
@@ -18,7 +18,7 @@ namespace ferry::gpu {
 
 // ---- Intel's extensions: zeDriverGetExtensionFunctionAddress finds them, or does not ----
 
-// For both descriptors below: who sees a write, or whose writes end a wait.
+// Scope in both descriptors below: the host sees the write, or its writes end the wait.
 inline constexpr uint32_t kZexScopeHost = 1U << 2;
 inline constexpr uint32_t kZexWaitEqual = 1U << 0;
 inline constexpr uint32_t kZexWaitGreaterOrEqual = 1U << 3;

@@ -37,10 +37,10 @@ class LevelZeroList {
   Status WriteWord(uint64_t* word, uint64_t value);
   Status WaitWord(const uint64_t* word, uint64_t value, WaitCondition condition);
 
-  // kOk: everything that was appended is done; kWouldBlock. May append a mark.
+  // Returns kOk once all appended commands are done, else kWouldBlock. May append a mark.
   Status Query();
-  // The last mark, if nothing was appended behind it; otherwise appends a new one. Null: nothing
-  // was ever appended.
+  // Returns the last mark, if nothing was appended behind it; otherwise appends a new one. Null:
+  // nothing was ever appended.
   StatusOr<std::shared_ptr<HeldEvent>> LastMark();
   // Destroys the list; nothing may run on it any more.
   void Destroy();

@@ -10,7 +10,7 @@
 #include <mpi.h>
 
 #if !defined(__clang__)
-// gcc finds out that some of them throw nothing, and misses that at their aliases.
+// gcc finds out that some functions throw nothing, and misses that at their aliases.
 #pragma GCC diagnostic ignored "-Wmissing-attributes"
 #endif
 

@@ -1,8 +1,9 @@
-// One call of the tool information interface (MPI 5.0, chapter 15), as its binding sees it.
+// One call of the tool information interface (MPI 5.0, chapter 15), for the function that
+// implements it.
 //
 // These calls may come at any time, also before MPI_Init and after MPI_Finalize. They return the
-// codes MPI_T_ERR_*, and no error handler hears of them; MPI_Error_string has the words of this
-// thread's last failure. Calls of several threads take turns.
+// codes MPI_T_ERR_* and call no error handler; MPI_Error_string has the message of this thread's
+// last failure. Calls of several threads take turns.
 #pragma once
 
 #include <mpi.h>
@@ -24,15 +25,17 @@ class ToolCall : public HasThen<ToolCall> {
   bool ok() const { return result_ == MPI_SUCCESS; }
   int result() const { return result_; }
 
-  // The first failure counts.
+  // Fails the call. The first failure counts.
   void Refuse(int code, std::string text);
   void Refuse(const Failure& failure);
-  // MPI_T_ERR_INVALID for a null pointer.
+  // Refuses a null pointer with MPI_T_ERR_INVALID.
   void Need(const void* pointer, const char* argument);
-  // MPI_T_ERR_INVALID_INDEX unless 0 <= index < size. `what` are counted: "control variables".
+  // Refuses the call with MPI_T_ERR_INVALID_INDEX unless 0 <= index < size. `what` names the
+  // counted things: "control variables".
   void NeedIndex(int index, size_t size, const char* what);
 
-  // How often MPI_T_init_thread was called without its MPI_T_finalize. Under the lock of a call.
+  // How often MPI_T_init_thread was called without its MPI_T_finalize. Used under the lock of a
+  // call.
   static int& uses();
 
  protected:
@@ -60,11 +63,12 @@ void PutResult(T* to, T value) {
   }
 }
 
-// A text with its final zero, cut to the *length bytes that there are; *length becomes what was
-// written. Where nothing can be, the length that all of it needs (MPI 5.0, section 15.3.3).
+// Stores a text with its final zero, cut to the *length bytes of room; *length becomes the bytes
+// written. Where none can be written, *length becomes the length that the whole text needs (MPI
+// 5.0, section 15.3.3).
 void PutText(const std::string& text, char* to, int* length);
 
-// Frees what tools have not freed, at the last MPI_T_finalize.
+// Free the handles and sessions that tools have not freed, at the last MPI_T_finalize.
 void FreeControlHandles();
 void FreePerformanceSessions();
 

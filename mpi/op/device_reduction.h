@@ -1,4 +1,4 @@
-// Which of Ferry's kernels for devices computes a reduction of MPI.
+// Finds the kernel of Ferry's for devices that computes a reduction of MPI.
 //
 // Pure functions: any thread, nothing blocks.
 #pragma once
@@ -16,8 +16,9 @@ struct DeviceReduction {
   gpu::ReductionOp op = gpu::ReductionOp::kSum;
 };
 
-// The operation has passed Check with the datatype. None: it is a program's own, or the numbers are
-// no device's (half and extended precision, 128 bits), or elements have gaps.
+// Finds the kernel for an operation that has passed Check with the datatype. None: the operation is
+// a program's own, or devices have no such numbers (half and extended precision, 128 bits), or
+// elements have gaps.
 std::optional<DeviceReduction> FindDeviceReduction(const Op& op, const Datatype& type);
 
 }  // namespace ferry::mpi

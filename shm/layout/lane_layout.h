@@ -14,7 +14,7 @@ namespace ferry::shm {
 inline constexpr uint32_t kLaneSlots = 256;  // power of two
 inline constexpr uint32_t kLaneCells = 64;   // one cache line of cell states
 inline constexpr uint32_t kCellBytes = 8192;
-// The longest message that lies in neighbouring cells. Only the daemon writes such ones.
+// The longest message that lies in neighbouring cells. Only the daemon writes such messages.
 inline constexpr uint32_t kRunCells = 8;
 inline constexpr uint32_t kRunBytes = kRunCells * kCellBytes;
 

@@ -9,11 +9,11 @@
 
 namespace ferry::shm {
 
-// A receive that its rank lets the source of its message write into.
+// An RTR: a receive into which its rank lets the source of the message write.
 struct Rtr {
   uint32_t context;
   int32_t tag;
-  uint32_t receive;  // the receiver's request, and which use of it
+  uint32_t receive;  // the receiver's request, and its generation
   uint32_t generation;
   uint64_t seen;  // messages of the peer that the receiver had taken in order before
 };
@@ -43,7 +43,7 @@ struct alignas(64) RtrBook {
   Rtr rtrs[kHeldRtrs];                     // the first `held`, oldest first
   uint32_t held;
   uint32_t cuts;          // times the link was cut (written by the daemon, before PeerWords::dead)
-  uint32_t cuts_applied;  // the last of them that the counts have begun anew for
+  uint32_t cuts_applied;  // the last of them for which the counts have begun anew
   uint32_t reserved0;
 };
 FERRY_ASSERT_LAYOUT(RtrBook, 192);
@@ -55,12 +55,12 @@ FERRY_ASSERT_OFFSET(RtrBook, held, 176);
 FERRY_ASSERT_OFFSET(RtrBook, cuts, 180);
 FERRY_ASSERT_OFFSET(RtrBook, cuts_applied, 184);
 
-// RequestLayout::RTR: of a receive; or, without kOut, of a send that is being cancelled.
+// RequestLayout::rtr: of a receive; or, without kOut, of a send that is being cancelled.
 enum class RtrState : uint32_t {
   kQuiet = 0,        // not announced by an RTR, or matched since
   kOut = 1,          // its source may write into it
-  kToWithdraw = 2,   // the daemon is to be asked for the RTR, or the RTS, back
-  kWithdrawing = 3,  // it was asked
+  kToWithdraw = 2,   // the rank is to ask the daemon for the RTR, or the RTS, back
+  kWithdrawing = 3,  // the daemon was asked
 };
 
 }  // namespace ferry::shm

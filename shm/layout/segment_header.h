@@ -1,8 +1,8 @@
 // The first 128 bytes of every memfd that Ferry shares.
 //
-// Purpose: a process that maps a segment learns what it is before it trusts anything else in it.
-// The creator fills everything, then stores `layout_version` last with release; a mapper loads it
-// first with acquire: 0 means "not ready yet". `magic` and `layout_version` never move.
+// A process that maps a segment learns its kind before it trusts any other word in it. The creator
+// fills everything, then stores `layout_version` last with release; a mapper loads it first with
+// acquire: 0 means "not ready yet". `magic` and `layout_version` never move.
 #pragma once
 
 #include <cstdint>

@@ -9,10 +9,10 @@
 
 namespace ferry::tools {
 
-// `flags`: options as on ferryd's command line.
+// Runs all checks. `flags`: options as on ferryd's command line.
 std::vector<Finding> Examine(const std::vector<std::string>& flags);
 
-// True if nothing is a problem (warnings are none).
+// Returns true if no finding is a problem (warnings are none).
 bool IsHealthy(const std::vector<Finding>& findings);
 
 }  // namespace ferry::tools

@@ -2,8 +2,8 @@
 //
 // Stream-triggered, after the paper's sections V-A and V-B: each send is a deferred write,
 // triggered by a counter that the stream adds to, and a deferred atomic on the completion word;
-// each receive an atomic on the completion word, triggered by the counter of what has arrived. A
-// regular send waits for its counter to reach an even number: for the stream and for the receiver's
+// each receive an atomic on the completion word, triggered by the counter of arrivals. A regular
+// send waits for its counter to reach an even number: for the stream and for the receiver's
 // clear-to-send, a further deferred atomic that the receiver's stream triggers. Ready sends share
 // one counter.
 //
@@ -34,7 +34,7 @@ Grid GridOf(uint32_t ranks);
 struct Neighbour {
   uint32_t rank = 0;
   uint32_t direction = 0;  // in which this rank lies, seen from there: where its message arrives
-  uint64_t bytes = 0;      // what goes to it, and what comes from it
+  uint64_t bytes = 0;      // to it, and as many from it
 };
 
 // The neighbours of a block of a grid of `cells` by `cells`, rounded up to whole cells. Neighbour d

@@ -11,7 +11,7 @@
 
 namespace ferry::sim {
 
-// ---- How many switches lie between two nodes, and which links they share with others ----
+// ---- The switches between two nodes, and the links that they share with others ----
 
 // Routes are minimal. Links inside a group (dragonfly) or a pod (fat tree) are taken to be never
 // the bottleneck. Those between are: all links from one group to another, or from one leaf up, are
@@ -58,7 +58,7 @@ struct Machine {
   Time daemon_delay = 1000 * kNanosecond;  // until it has seen the trigger
   Time daemon_cost = 500 * kNanosecond;    // of its core, for each operation
 
-  // A GPU's stream. The CPU takes `launch_cost` for whatever it enqueues.
+  // A GPU's stream. The CPU takes `launch_cost` for each operation that it enqueues.
   Time launch_cost = 2600 * kNanosecond;
   Time launch_latency = 3500 * kNanosecond;  // until an idle stream begins
   Time synchronise_cost = 3500 * kNanosecond;
@@ -77,12 +77,12 @@ struct Machine {
   Time memory_latency = 500 * kNanosecond;   // of a notice to another rank of the node
   uint64_t device_copy_bytes = 1024;         // from this size on copied by a GPU inside a node
   Time device_copy_cost = 8 * kMicrosecond;  // of the receiver's CPU, to begin one
-  uint64_t device_copy_ps_per_byte = 20;     // inside a node, by whoever copies
+  uint64_t device_copy_ps_per_byte = 20;     // inside a node, by a CPU or a GPU
   Time reduce_cost = 100 * kNanosecond;      // of a reduction or a copy in memory
   uint64_t reduce_ps_per_byte = 100;
 };
 
-// kInvalidArgument names what makes no sense.
+// kInvalidArgument names the numbers that make no sense.
 Status CheckMachine(const Machine& machine);
 
 }  // namespace ferry::sim

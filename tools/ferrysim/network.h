@@ -27,7 +27,7 @@ class Network {
   void Send(uint32_t from_nic, uint32_t to_nic, uint64_t bytes, const Action& delivered);
   // Makes one atomic operation of a NIC on memory of its own node.
   void Atomic(uint32_t nic, const Action& done);
-  // How long an acknowledgement takes; it holds up nothing.
+  // Returns how long an acknowledgement takes; it delays no message.
   Time AcknowledgementLatency(uint32_t from_nic, uint32_t to_nic) const;
 
   uint64_t sent() const { return sent_; }
@@ -74,16 +74,16 @@ class EntryPool {
     uint32_t started = 0;  // runs that were asked for
     uint32_t begun = 0;    // of these, those whose trigger came
   };
-  // How many starts of an operation may be ahead of its trigger, at most.
+  // The most starts of an operation that may be ahead of its trigger.
   static constexpr uint32_t kMostAhead = 32;
 
   explicit EntryPool(uint32_t limit) : limit_(limit) {}
 
-  // The next run of `slot` (which outlives it) wants an entry.
+  // Asks for an entry for the next run of `slot`, which outlives the pool.
   void Start(Slot* slot);
-  // The trigger of its next run has come. True: it has an entry, until End.
+  // Called when the trigger of the slot's next run has come. True: the run has an entry, until End.
   bool Begin(Slot* slot);
-  // A run that had an entry is over.
+  // Gives back the entry of a run that is over.
   void End();
 
   uint32_t used() const { return used_; }

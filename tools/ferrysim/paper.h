@@ -30,7 +30,7 @@ Status MakePaper(const PaperPlan& plan, const Progress& progress);
 using Curve = std::vector<ScalingPoint>;
 using Curves = std::map<SendKind, Curve>;
 
-// A time against something else: ranks, bytes, entries.
+// A time against ranks, bytes or entries.
 struct Sample {
   double x = 0;
   double time_us = 0;
@@ -56,7 +56,7 @@ struct PaperRuns {
   std::vector<Series> topologies;       // by ranks: iteration of a halo
 };
 
-// How much faster than one rank's measured time.
+// Returns the speed-up over one rank's measured time.
 inline double SpeedupOf(const PaperRuns::Problem& problem, double iteration_us) {
   return problem.published.one_rank_us / iteration_us;
 }

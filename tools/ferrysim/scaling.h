@@ -30,7 +30,7 @@ struct ScalingPoint {
   uint32_t fastest_nodes = 0;  // with so many nodes
 };
 
-// Says what is being simulated.
+// Called with a description of each simulation before it runs.
 using Progress = std::function<void(const std::string& what)>;
 
 // `plan` for `first_ranks`, `factor` times as many, and so on, with `send`. Errors as RunHalo's.

@@ -1,4 +1,5 @@
-// Simulated time, and what takes it: messages, and whatever does one thing after the other.
+// Simulated time, and the things that take it: messages, and servers that do one thing after the
+// other.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +22,7 @@ constexpr double ToMicroseconds(Time time) {
   return static_cast<double>(time) / static_cast<double>(kMicrosecond);
 }
 
-// Something that does one thing after the other: a link, a direction of a NIC, a core.
+// A server that does one thing after the other: a link, a direction of a NIC, a core.
 class FifoServer {
  public:
   // Reserves it for `duration`, from `now` on or after earlier reservations; returns the beginning.

@@ -15,7 +15,7 @@ struct RailState {
   uint64_t load_bytes = 0;
 };
 
-// The rail with the least to do, `nearest` first among equals; nothing if none is open.
+// Returns the rail with the least to do, `nearest` first among equals; nothing if none is open.
 inline std::optional<size_t> ChooseRail(std::span<const RailState> rails, size_t nearest) {
   std::optional<size_t> best;
   const auto better = [&](size_t a, size_t b) {

@@ -20,8 +20,8 @@ TransportOptions TransportOptionsFrom(const config::Options& options);
 // (transports/tcp/tcp_transport.h).
 StatusOr<std::unique_ptr<Transport>> OpenTransport(const TransportOptions& options);
 
-// Makes sure that the environment holds what the transport's library reads; the library is opened
-// with the first transport. Main thread, before any other.
+// Makes sure that the environment holds the variables that the transport's library reads; the
+// library is opened with the first transport. Main thread, before any other.
 Status EnsureEnvironment();
 
 // The providers on this machine, for diagnosis.
@@ -29,10 +29,10 @@ Status EnsureEnvironment();
 // Any thread; the first call opens the library, and blocks while it looks for devices.
 struct ListedProvider {
   std::string name;
-  bool usable = false;  // has what a Transport needs: reliable datagrams, messages, RMA
+  bool usable = false;  // has reliable datagrams, messages and RMA, as a Transport needs
 };
 
-// Our own, and all of libfabric's if there is one.
+// Returns Ferry's own provider, and all of libfabric's if there is one.
 std::vector<ListedProvider> ListProviders();
 
 // "1.17", or "(not installed)".
