@@ -48,9 +48,9 @@ struct CallRecord {
 };
 static_assert(std::is_trivially_copyable_v<CallRecord>);
 
-// Copies as much as there is room for, and ends it with 0.
+// Copies as much of `from` as there is room for, and ends it with 0.
 void SetText(std::span<char> to, std::string_view from);
-// The function's name, without the ending that says how counts are passed.
+// Sets the function's name, without the ending _c.
 void SetName(CallRecord* record, std::string_view call);
 
 // A difference between two ranks' calls.
@@ -67,7 +67,7 @@ CallMismatch FindMismatch(std::span<const CallRecord> records);
 
 // Compares calls in which ranks have data of their own for each other rank: `lists` has `2 * ranks`
 // entries for each rank, those that it sends to each and then those that it receives from each. An
-// entry with kSaysNothing in all fields says nothing.
+// entry with kSaysNothing in all fields is not compared.
 inline constexpr uint64_t kSaysNothing = UINT64_MAX;
 CallMismatch FindListMismatch(std::span<const CallRecord> records,
                               std::span<const DataRecord> lists);

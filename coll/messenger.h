@@ -57,7 +57,7 @@ class Messenger {
   virtual FailureText TextOf(ErrorCode /*error*/) { return nullptr; }
 };
 
-// How elements are reduced.
+// Reduces elements.
 class Reducer {
  public:
   virtual ~Reducer() = default;
@@ -86,12 +86,12 @@ struct Binding {
   const RunFailure* before = nullptr;
 };
 
-// Why a run failed.
+// The failure of a run.
 struct RunFailure {
-  // How another rank's call differs from this one's.
+  // The difference between another rank's call and this one's.
   enum class Mismatch {
     kNone,
-    kSize,        // another one failed there, or was called with other counts
+    kSize,        // the other rank's call failed, or has other counts
     kCollective,  // `other` is its Collective
     kRoot         // `other` is its root
   };

@@ -84,7 +84,7 @@ class Runner {
   void CancelMessagesWith(int peer);
   // Cancels all messages of one run, which goes on, and fails.
   void CancelMessagesOf(const CollectiveRun* run);
-  // How many starts have come to their end.
+  // The number of starts that have ended.
   uint64_t ended_runs() const { return ended_runs_; }
 
  private:

@@ -1,10 +1,10 @@
 // A schedule: what one rank does in a collective, as a graph of steps on numbered ranges of bytes.
 //
-// It says whom to send to and receive from, what to copy and what to reduce, but not where the
-// user's buffers lie: those are bound when it is started, so one schedule serves many calls. After
-// the schedules of MPI-native partitioned collectives (Temucin and others, ExaMPI 2024): per step
-// what comes in, from whom, the reduction, what goes out, to whom. Here the steps need no rounds in
-// lockstep: each waits only for those whose bytes it needs.
+// A schedule names the ranks to send to and receive from, and the ranges to copy and to reduce, but
+// not the user's buffers: those are bound when it is started, so one schedule serves many calls.
+// After the schedules of MPI-native partitioned collectives (Temucin and others, ExaMPI 2024): per
+// step what comes in, from whom, the reduction, what goes out, to whom. Here the steps need no
+// rounds in lockstep: each waits only for those whose bytes it needs.
 //
 // Plain data: any thread, nothing blocks.
 #pragma once
@@ -17,7 +17,7 @@
 
 namespace ferry::collective {
 
-// Which memory a range lies in. kInput is only read.
+// The memory in which a range lies. kInput is only read.
 enum class Place : uint8_t { kInput, kOutput, kScratch };
 inline constexpr size_t kPlaces = 3;
 
@@ -36,7 +36,7 @@ enum class StepKind : uint8_t {
   kReceive,  // from `peer` into `to`
   kCopy,     // `left` into `to`
   kReduce,   // left (operation) right into `to`, which is `left`, `right` or apart from both
-  kJoin      // nothing: waits for others, for the sake of those that wait for it
+  kJoin      // nothing: waits for earlier steps in place of those that wait for it
 };
 
 using engine::StepId;
@@ -53,9 +53,9 @@ struct Step {
 
 struct Schedule {
   std::vector<Step> steps;
-  engine::StepGraph graph;  // which of them wait for which
+  engine::StepGraph graph;  // the steps that each step waits for
   size_t scratch_bytes = 0;
-  size_t element_bytes = 1;  // what reductions count in
+  size_t element_bytes = 1;  // the unit of reductions
 };
 
 }  // namespace ferry::collective

@@ -1,9 +1,9 @@
-// Makes schedules out of what an algorithm says in the order of an ordinary program.
+// Makes a schedule from the calls that an algorithm makes in the order of an ordinary program.
 //
 // Algorithms write down sends, receives, copies and reductions as if each were over before the next
-// begins. The builder finds out what really has to wait for what: a step waits for those before it
-// that wrote bytes it reads, or that read or wrote bytes it writes. So no schedule has a race, and
-// everything else overlaps: segments of a pipeline, receives posted ahead, exchanges.
+// begins. The builder finds out which steps really have to wait for which: a step waits for those
+// before it that wrote bytes it reads, or that read or wrote bytes it writes. So no schedule has a
+// race, and everything else overlaps: segments of a pipeline, receives posted ahead, exchanges.
 //
 // Messages between two ranks pair up in the order of the program: the k-th that one says it sends
 // to the other is the k-th that the other says it receives. Ranges of no bytes make no step, on

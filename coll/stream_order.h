@@ -35,7 +35,7 @@ struct OrderedStep {
   std::vector<StepId> follows = {};  // kStart of a send: receives, started before their waits
 };
 
-// Which steps of a schedule may be parts of chains.
+// The rules for steps that may be parts of chains.
 struct ChainRules {
   // Returns true if that send or receive may be part of a chain; null: no step may.
   std::function<bool(StepId)> may_chain;

@@ -2,10 +2,11 @@
 // operations of a CPU: memory of one process that others read and write by copies (a window's
 // ordinary memory).
 //
-// It lies in memory that all of them map. A process that dies while it holds the lock leaves at
-// most the element half changed that it was about; the next one just gets the lock (a robust mutex
-// of POSIX). A holder that is stopped keeps the others waiting, however long: so hold it only for a
-// few copies, and let a thread that serves other ranks only try it, and come back.
+// The lock lies in memory that all of these processes map. A process that dies while it holds the
+// lock leaves at most the element half changed that it was about; the next one just gets the lock
+// (a robust mutex of POSIX). A holder that is stopped keeps the others waiting, however long: so
+// hold it only for a few copies, and let a thread that serves other ranks only try it, and come
+// back.
 //
 // Calling thread: any. lock() blocks, try_lock() does not. Meant for std::lock_guard and
 // std::unique_lock.

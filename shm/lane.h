@@ -26,7 +26,7 @@ namespace ferry::shm {
 
 inline constexpr uint32_t kNoCell = ~uint32_t{0};
 
-// How many neighbouring cells a message takes.
+// Returns how many neighbouring cells a message takes.
 constexpr uint32_t CellsFor(uint64_t size_bytes) {
   return size_bytes <= kCellBytes
              ? 1

@@ -45,7 +45,7 @@ size_t OutputBytes(const Problem& problem);
 // `problem.size` are those of the board.
 bool CanRunOnBoard(const Problem& problem, const BoardLimits& limits);
 
-// How a collective ended; alike on all ranks, unless it failed.
+// The end of a collective; alike on all ranks, unless it failed.
 enum class BoardResult {
   kDone,
   kNotForBoards,  // CanRunOnBoard

@@ -13,7 +13,7 @@
 
 namespace ferry::collective {
 
-// Where memory of a member lies, as the other members name it.
+// The address of a member's memory, as the other members name it.
 struct NodeAddress {
   uint32_t region = 0;
   uint32_t flags = 0;

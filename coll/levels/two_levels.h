@@ -39,9 +39,9 @@ class PartsByMessages {
 
 class TwoLevels {
  public:
-  // Of rank `self`; the ranks live on the nodes `node_of`, several nodes. `board` is that of this
-  // one's node, with its ranks in ascending order; null: there is none. `messenger` gives scratch
-  // memory. Both outlive it.
+  // Makes the two levels for rank `self`; the ranks live on the nodes `node_of`, several nodes.
+  // `board` is that of this rank's node, with its ranks in ascending order; null: there is none.
+  // `messenger` gives scratch memory. Both outlive it.
   TwoLevels(const std::vector<int>& node_of, int self, Board* board, const BoardLimits& limits,
             Messenger* messenger);
   ~TwoLevels();

@@ -1,4 +1,4 @@
-// How one thread waits for a collective that it carries on itself.
+// A thread's wait for a collective that it carries on itself.
 #pragma once
 
 #include <cstdint>

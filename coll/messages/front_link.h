@@ -34,7 +34,7 @@ class FrontLink : public NodeLink {
   ErrorCode Write(int member, const NodeAddress& to, const void* from, size_t size_bytes) override;
   bool IsByStream(const void* pointer) override;
   ErrorCode Copy(void* to, const void* from, size_t size_bytes) override;
-  // How the last Copy that failed has failed.
+  // The error of the last Copy that failed.
   const Status& copy_failure() const { return copy_failure_; }
 
  protected:

@@ -41,8 +41,8 @@ class FrontMessenger : public Messenger {
   void SetPatient(bool patient);
   bool has_held() const { return held_.state == Held::State::kHeld; }
   // Blocks until the held message has come, or soon after `end_ns` (MonotonicNs), when it is
-  // posted. Test tells of it. If the receive is refused, such as for its memory, the message is
-  // thrown away when it comes, and then Test returns the refusal.
+  // posted. Test then returns its end. If the receive is refused, such as for its memory, the
+  // message is thrown away when it comes, and then Test returns the refusal.
   void ReceiveHeld(uint64_t end_ns);
   void PostHeld();
 
@@ -53,7 +53,7 @@ class FrontMessenger : public Messenger {
   ErrorCode Test(Ticket ticket, size_t* received_bytes) override;
   void Cancel(Ticket ticket) override;
   ErrorCode Copy(void* to, const void* from, size_t size_bytes) override;
-  // Of the host only.
+  // Allocates host memory only.
   void* AllocateScratch(size_t size_bytes, int device) override;
   void FreeScratch(void* scratch) override;
   FailureText TextOf(ErrorCode error) override;

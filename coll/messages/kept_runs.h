@@ -26,11 +26,12 @@ class KeptRuns {
   KeptRuns(Runner* runner, int self, std::vector<int> node_of)
       : runner_(runner), self_(self), node_of_(std::move(node_of)) {}
 
-  // A run that is done, of the algorithm that `table` chooses. All ranks have the same table.
+  // Returns a run that is not under way, of the algorithm that `table` chooses. All ranks have the
+  // same table.
   Taken Take(const Problem& problem, const SelectionTable& table);
-  // This rank's schedule by that algorithm.
+  // Makes this rank's schedule by that algorithm.
   Schedule MakeSchedule(const Problem& problem, const SelectionTable& table) const;
-  // One that is done again.
+  // Gives back a run that is done.
   void GiveBack(Taken taken);
   void Clear() { kept_.clear(); }
 
@@ -57,7 +58,7 @@ class KeptRuns::Taken {
  public:
   Taken() = default;
   CollectiveRun* run() const { return run_.get(); }
-  // For a run that never ends, since the connection has ended: messages still name it.
+  // Leaves a run alone that never ends, since the connection has ended: messages still name it.
   void Abandon() { (void)run_.release(); }
 
  private:

@@ -1,11 +1,11 @@
-// The attach socket (proto/attach_protocol.h): who a rank or launcher is, a rank's segments, its
-// life, and all that it asks of its daemon.
+// The attach socket (proto/attach_protocol.h), by which ranks and launchers identify themselves,
+// and a rank hands over its segments, shows that it lives, and calls its daemon.
 //
 // One connection per rank or launcher, open for its life. A rank's ends with the rank's process
-// (common/process_handle.h) or its hang-up, whichever comes first; whatever else arrives there that
-// is not a correct packet ends that one connection with a message. A connection that has not
-// attached within `attach_timeout_ms` ends too, and so does a rank that has not handed over its
-// segments within as long again. How many there may be: connection_acceptor.h.
+// (common/process_handle.h) or its hang-up, whichever comes first; any data there that are not a
+// correct packet end that one connection with a message. A connection that has not attached within
+// `attach_timeout_ms` ends too, and so does a rank that has not handed over its segments within as
+// long again. connection_acceptor.h limits the number of connections.
 //
 // Thread: the control thread; nothing blocks but mmap and the data plane's answers. A
 // question that would, as the one to other daemons what a rank waits for, has a thread of its own.
@@ -42,8 +42,9 @@ class AttachServer {
 
   // Sets the address at which other daemons reach this one (UserReply). Before Listen.
   void set_control_address(std::string address) { control_address_ = std::move(address); }
-  // Says in a sentence what a rank waits for (kWhy). Called on a thread of its own, and may block.
-  // It outlives the server. Without it such calls are refused. Before Listen.
+  // Sets the function that describes in a sentence what a rank waits for (kWhy). It is called on a
+  // thread of its own, may block, and must outlive the server. Without it such calls are refused.
+  // Before Listen.
   using Why = std::function<StatusOr<std::string>(const Session& session)>;
   void set_why(Why why) { why_ = std::move(why); }
   // Makes the socket at `path`, for every user or only for ours and root (whether a uid may attach

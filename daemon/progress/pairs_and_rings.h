@@ -18,12 +18,13 @@ class PairsAndRings final : public progress::Extension {
  public:
   PairsAndRings(const progress::ExtensionParts& parts, const DeferredRules& deferred_rules);
 
-  // As Pairs::Reach.
+  // Reaches a NIC's window for the rank, as Pairs::Reach.
   ErrorCode Reach(progress::ServedRank& rank, const NicWindow& window, progress::Claim* claim) {
     return pairs_.Reach(rank, window, claim);
   }
-  // `rank` is that of the plan, null if it is not served here. kNotFound: so it is, or it has
-  // broken the rules. kNodeUnreachable: no way leads to its peer's node yet. And as Pairs::Add.
+  // Adds a pair. `rank` is that of the plan, null if it is not served here. kNotFound: the rank is
+  // not served here, or has broken the rules. kNodeUnreachable: no way leads to its peer's node
+  // yet. Other errors: those of Pairs::Add.
   Status AddPair(progress::ServedRank* rank, const PairPlan& plan);
   void EndPair(const PairName& name, uint64_t rounds, ErrorCode error) {
     pairs_.End(name, rounds, error);

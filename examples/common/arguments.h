@@ -10,7 +10,7 @@
 
 namespace examples {
 
-// How faces get from rank to rank.
+// The ways of faces from rank to rank.
 enum class Mode {
   kDirect,   // Ferry gets the memory in which they lie
   kNaive,    // the program copies them through host memory itself

@@ -1,4 +1,4 @@
-// How points are divided among ranks.
+// Divides points among ranks.
 #pragma once
 
 #include <array>
@@ -37,7 +37,7 @@ class ProcessGrid {
   bool Fits(const Triple& points) const;
 
  private:
-  // How many points the largest part sends in an iteration.
+  // Returns how many points the largest part sends in an iteration.
   long FacePoints(const Triple& points) const;
 
   Triple counts_;

@@ -47,7 +47,7 @@ class KernelModules {
   // at its end.
   void Unload(const std::function<void(void* function)>& visit = nullptr);
 
-  // How a launch is divided: a number of groups, and threads in each.
+  // The division of a launch: a number of groups, and threads in each.
   struct Shape {
     uint32_t groups;
     uint32_t group_threads;

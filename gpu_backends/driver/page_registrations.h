@@ -30,9 +30,9 @@ class PageRegistrations {
   // Removes a range that was added. Returns the driver's first error; the range is gone in any
   // case.
   Status Remove(void* pointer, uint64_t size_bytes);
-  // How many bytes from `pointer` on, at least 1, lie in one run of registered pages, or in none:
-  // vendors refuse to copy across the end of a run. Does not wait for the driver unless memory is
-  // being registered.
+  // Returns how many bytes from `pointer` on, at least 1, lie in one run of registered pages, or in
+  // none: vendors refuse to copy across the end of a run. Does not wait for the driver unless
+  // memory is being registered.
   uint64_t UniformBytes(const void* pointer, uint64_t size_bytes) const;
 
  private:

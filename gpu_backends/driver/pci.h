@@ -1,4 +1,4 @@
-// Where a device is on the PCI bus, and its nearest NUMA node.
+// The address of a device on the PCI bus, and its nearest NUMA node.
 //
 // Calling thread: any.
 #pragma once

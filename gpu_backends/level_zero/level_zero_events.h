@@ -32,7 +32,7 @@ class HeldEvent {
 
   ze_event_handle_t handle() const { return handle_; }
   Stage stage() const { return stage_.load(std::memory_order_acquire); }  // Pairs with Decide.
-  // Why it was dropped.
+  // Why the event was dropped.
   const Status& why() const { return why_; }
   void SetInList() { Decide(Stage::kInList, {}); }
   void Drop(const Status& why) { Decide(Stage::kDropped, why); }

@@ -63,7 +63,8 @@ struct Route {
   uint64_t send_key = 0;
   uint64_t receive_key = 0;
   bool was_cut = false;
-  // It takes packets again after a cut; whether the node does is not known yet (NodeReturned).
+  // The link takes packets again after a cut, but it is not known yet if the node does
+  // (NodeReturned).
   bool is_returning = false;
 };
 

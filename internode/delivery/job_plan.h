@@ -22,7 +22,7 @@ struct JobPlan {
   uint32_t size() const { return static_cast<uint32_t>(node_of_rank.size()); }
 };
 
-// How to reach another node.
+// The way to another node.
 struct NodeRoute {
   std::vector<std::byte> fabric_address;
   uint64_t send_key = 0;     // goes into every packet to it

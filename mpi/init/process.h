@@ -49,7 +49,7 @@ class Process {
   // Ends the job with this exit code, after `sentence` (if any) on the standard error output.
   [[noreturn]] static void Abort(int exit_code, const std::string& sentence);
 
-  // Of the world model.
+  // The phase of the world model.
   static Phase phase();
   static bool IsRunning();
   // Returns true while this process is in the job, so that messages pass.

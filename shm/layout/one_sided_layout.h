@@ -16,7 +16,7 @@ enum class OneSidedOperation : uint8_t {
   kNone = 0,
   kPut = 1,
   kGet = 2,
-  // Atomic, on a word of `width` bytes.
+  // Atomic operations on a word of `width` bytes.
   kFetch = 3,
   kSet = 4,
   kSwap = 5,
@@ -25,8 +25,8 @@ enum class OneSidedOperation : uint8_t {
   kAnd = 8,
   kOr = 9,
   kXor = 10,
-  // Of any size: the daemons fetch the bytes from where they lie. Not numbered, since nothing that
-  // follows waits for them; they are over when the answer is there.
+  // Long operations, of any size: the daemons fetch the bytes from where they lie. Not numbered,
+  // since nothing that follows waits for them; they are over when the answer is there.
   kLongPut = 11,
   kLongGet = 12,
   // Numbers in a row, each changed as if by an atomic operation; the old values may be fetched

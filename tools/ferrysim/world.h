@@ -35,7 +35,7 @@ enum class Move : uint8_t {
   kEvent     // nothing: waits until it was added to often enough
 };
 
-// Where a step runs.
+// The place where a step runs.
 enum class Placement : uint8_t { kStream, kRank, kNic, kDaemon };
 inline constexpr size_t kPlacements = 4;
 

@@ -33,7 +33,7 @@ inline void CountSuccess(OperationKind kind, uint64_t bytes, Statistics* statist
   }
 }
 
-// How many operations one peer may have outstanding.
+// Returns how many operations one peer may have outstanding.
 inline uint32_t PerPeerLimit(const TransportOptions& options) {
   return options.max_outstanding_per_peer != 0 ? options.max_outstanding_per_peer
                                                : std::max(1U, options.max_outstanding / 2);

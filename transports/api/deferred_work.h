@@ -8,8 +8,8 @@
 // and adds one to another when it is done, so chains need no CPU: a write, when it is done, fires
 // the addition of one to a word that a GPU stream polls.
 //
-// It belongs to one NIC: in a Transport over several, each of Transport::Rails has its own, with
-// the memory and peers of that NIC.
+// A DeferredWork belongs to one NIC: in a Transport over several, each of Transport::Rails has its
+// own, with the memory and peers of that NIC.
 //
 // Entries. A NIC has few of them (about 500 on Slingshot), and going beyond is undefined. So they
 // are counted here, and an operation that gets none is refused. An entry serves once: arm the next

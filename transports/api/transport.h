@@ -187,7 +187,7 @@ struct Statistics {
   uint64_t abandoned = 0;    // operations reported as failed that the NIC still holds, now
 };
 
-// Where an attachment is to go as it comes from the network: any memory of this process.
+// The place for an attachment as it comes from the network: any memory of this process.
 struct Landing {
   std::byte* to = nullptr;  // null: nowhere, OnReceive gets the whole message
   uint64_t bytes = 0;       // of it, at most; what does not fit is dropped
