@@ -1,6 +1,6 @@
-"""The lines of OpenSHMEM's tables: each function with its parameters, its types and what it does.
+"""The lines of OpenSHMEM's tables: each function with its parameters, types and description.
 
-In `parameters` and `result`, T is the element type. `doc` is what the header says of it.
+In `parameters` and `result`, T is the element type. `doc` is the comment in the header.
 """
 
 import dataclasses
@@ -10,8 +10,8 @@ from element_types import (
     REDUCE_ORDERED, RMA, TO_ALL_ARITHMETIC, TO_ALL_BITWISE, TO_ALL_ORDERED, WAIT,
 )
 
-# Whose a function is: "1.5", "1.6" (an addition of it), "deprecated" (1.5 still has it), or "also"
-# (programs use it; no standard has it).
+# The standard that defines a function: "1.5", "1.6" (an addition of it), "deprecated" (1.5 still
+# has it), or "also" (programs use it; no standard has it).
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,8 +65,9 @@ def _setup():
             "Collective; blocks until all PEs have called it."),
         threads(
             "init_thread", "int", "int requested, int* provided",
-            "The same for a thread level; `*provided` is at least `requested`. Returns 0."),
-        threads("query_thread", "void", "int* provided", "The thread level in force."),
+            "As shmem_init, for a program with the thread level `requested`; `*provided` is at "
+            "least that. Returns 0."),
+        threads("query_thread", "void", "int* provided", "Stores the thread level in force."),
         new(
             "query_initialized", "void", "int* initialized",
             "`*initialized` is 1 between init and finalize, else 0. May be called at any time."),
@@ -77,23 +78,23 @@ def _setup():
         setup(
             "global_exit", "void", "int status",
             "Ends all PEs of the job with this status. Does not return; needs no other PE."),
-        setup("my_pe", "int", "", "This PE's number, from 0."),
-        setup("n_pes", "int", "", "How many PEs there are."),
-        setup("pe_accessible", "int", "int pe", "1 if `pe` is a PE of the job."),
+        setup("my_pe", "int", "", "Returns this PE's number, from 0."),
+        setup("n_pes", "int", "", "Returns the number of PEs."),
+        setup("pe_accessible", "int", "int pe", "Returns 1 if `pe` is a PE of the job, else 0."),
         setup(
             "addr_accessible", "int", "const void* addr, int pe",
-            "1 if `addr` is symmetric, so that `pe` has an object there too."),
+            "Returns 1 if `addr` is symmetric, so that `pe` has an object there too; else 0."),
         setup(
             "ptr", "void*", "const void* dest, int pe",
-            "Where loads and stores of this PE find `pe`'s object at the symmetric address "
-            "`dest`; null if they do not reach it. Valid until finalize."),
+            "Returns the address by which loads and stores of this PE reach `pe`'s object at the "
+            "symmetric address `dest`; null if they do not reach it. Valid until finalize."),
         setup(
             "info_get_version", "void", "int* major, int* minor",
-            "The version of the standard. May be called at any time."),
+            "Stores the version of the standard. May be called at any time."),
         setup(
             "info_get_name", "void", "char* name",
-            "SHMEM_VENDOR_STRING, into at least SHMEM_MAX_NAME_LEN chars. May be called at any "
-            "time."),
+            "Stores SHMEM_VENDOR_STRING in `name`, which has at least SHMEM_MAX_NAME_LEN chars. "
+            "May be called at any time."),
     ]
 
 
@@ -102,16 +103,18 @@ def _memory():
     return [
         memory(
             "malloc", "void*", "size_t size",
-            "`size` bytes, aligned for every type. Size 0 gives null, without a barrier."),
+            "Allocates `size` bytes, aligned for every type. Size 0 gives null, without a "
+            "barrier."),
         memory(
             "calloc", "void*", "size_t count, size_t size",
-            "`count` objects of `size` bytes, all zero."),
+            "Allocates `count` objects of `size` bytes, all zero."),
         memory(
             "align", "void*", "size_t alignment, size_t size",
-            "`size` bytes at a multiple of `alignment`, a power of two from sizeof(void*) to 256 MiB."),
+            "Allocates `size` bytes at a multiple of `alignment`, a power of two from "
+            "sizeof(void*) to 256 MiB."),
         memory(
             "malloc_with_hints", "void*", "size_t size, long hints",
-            "As shmem_malloc; `hints` (SHMEM_MALLOC_...) say what for."),
+            "As shmem_malloc; `hints` (SHMEM_MALLOC_...) name the use of the memory."),
         memory(
             "realloc", "void*", "void* ptr, size_t size",
             "Changes the size of a block, which may move. Null `ptr`: as malloc. Size 0: as free."),
@@ -126,19 +129,19 @@ def _teams():
     return [
         team(
             "team_my_pe", "int", "shmem_team_t team",
-            "This PE's number in the team; -1 for SHMEM_TEAM_INVALID."),
+            "Returns this PE's number in the team; -1 for SHMEM_TEAM_INVALID."),
         team(
             "team_n_pes", "int", "shmem_team_t team",
-            "How many PEs the team has; -1 for SHMEM_TEAM_INVALID."),
+            "Returns the number of the team's PEs; -1 for SHMEM_TEAM_INVALID."),
         team(
             "team_get_config", "int",
             "shmem_team_t team, long config_mask, shmem_team_config_t* config",
-            "What its creator asked for, as far as `config_mask` names it. Returns 0; not 0 for "
-            "SHMEM_TEAM_INVALID."),
+            "Stores the parts of the team's configuration that `config_mask` names, as its "
+            "creator passed them. Returns 0; not 0 for SHMEM_TEAM_INVALID."),
         team(
             "team_translate_pe", "int", "shmem_team_t src_team, int src_pe, shmem_team_t dest_team",
-            "The number in `dest_team` of the PE that is `src_pe` in `src_team`; -1 if it is not "
-            "in both, or a team is invalid."),
+            "Returns the number in `dest_team` of the PE that is `src_pe` in `src_team`; -1 if it "
+            "is not in both, or a team is invalid."),
         team(
             "team_split_strided", "int",
             "shmem_team_t parent_team, int start, int stride, int size, const "
@@ -166,23 +169,24 @@ def _contexts():
     return [
         ctx(
             "ctx_create", "int", "long options, shmem_ctx_t* ctx",
-            "A context for all PEs. Not collective. Returns 0, or not 0, with SHMEM_CTX_INVALID, "
-            "if there can be no more."),
+            "Makes a context for all PEs. Not collective. Returns 0, or not 0, with "
+            "SHMEM_CTX_INVALID, if there can be no more."),
         ctx(
             "team_create_ctx", "int", "shmem_team_t team, long options, shmem_ctx_t* ctx",
-            "A context whose PEs count in the team."),
+            "As shmem_ctx_create, for a context that numbers PEs as the team does."),
         ctx(
             "ctx_destroy", "void", "shmem_ctx_t ctx",
-            "Completes its operations, and destroys it. SHMEM_CTX_INVALID: nothing happens."),
+            "Completes the context's operations, and destroys it. SHMEM_CTX_INVALID: nothing "
+            "happens."),
         ctx(
             "ctx_get_team", "int", "shmem_ctx_t ctx, shmem_team_t* team",
-            "The team whose numbers it uses. Returns 0; not 0, with SHMEM_TEAM_INVALID, for "
-            "SHMEM_CTX_INVALID."),
+            "Stores the team whose numbers the context uses. Returns 0; not 0, with "
+            "SHMEM_TEAM_INVALID, for SHMEM_CTX_INVALID."),
         new(
             "ctx_session_start", "void",
             "shmem_ctx_t ctx, long options, const shmem_ctx_session_config_t* config, long "
             "config_mask",
-            "Hints for the operations until ctx_session_stop. They change no result."),
+            "Gives hints for the operations until ctx_session_stop. They change no result."),
         new("ctx_session_stop", "void", "shmem_ctx_t ctx", "Ends what ctx_session_start began."),
     ]
 
@@ -205,7 +209,8 @@ def _puts_and_gets():
         *both("put, get", "%s", "", block,
               "Copies `nelems` elements to `dest` of `pe`. `source` may be reused on return; "
               "delivered by fence, quiet or barrier.",
-              "Copies `nelems` elements from `source` of `pe`. They are there on return.", WITH_BYTES),
+              "Copies `nelems` elements from `source` of `pe`. They are in `dest` on return.",
+              WITH_BYTES),
         Family(
             "p, g", "p", "T* dest, T value, int pe", "Writes one value to `dest` of `pe`.",
             types=RMA, context=True, generic=True),
@@ -213,22 +218,27 @@ def _puts_and_gets():
             "p, g", "g", "const T* source, int pe", "Returns the value at `source` of `pe`.",
             result="T", types=RMA, context=True, generic=True),
         *both("iput, iget", "i%s", "", strides + "size_t nelems, int pe",
-              "Copies `nelems` elements, each `sst` elements behind the other, to places `dst` "
-              "elements apart.",
-              "The same from `source` of `pe`.", BITS),
+              "Copies `nelems` elements, `sst` elements apart in `source`, to `dest` of `pe`, "
+              "`dst` elements apart.",
+              "Copies `nelems` elements, `sst` elements apart in `source` of `pe`, to `dest`, "
+              "`dst` elements apart.", BITS),
         *both("ibput, ibget", "ib%s", "", strides + "size_t bsize, size_t nblocks, int pe",
               "Copies `nblocks` blocks of `bsize` elements, whose beginnings lie `sst` elements "
-              "apart, to places `dst` elements apart (1.6).",
-              "The same from `source` of `pe` (1.6).", BITS, standard="1.6"),
+              "apart in `source`, to `dest` of `pe`, `dst` elements apart (1.6).",
+              "Copies `nblocks` blocks of `bsize` elements, whose beginnings lie `sst` elements "
+              "apart in `source` of `pe`, to `dest`, `dst` elements apart (1.6).",
+              BITS, standard="1.6"),
         *both("put_nbi, get_nbi", "%s", "_nbi", block,
-              "Begins such a put. `source` may be reused after a quiet.",
-              "Begins such a get. The data are there after a quiet.", WITH_BYTES),
+              "Begins to copy `nelems` elements to `dest` of `pe`. `source` may be reused after a "
+              "quiet.",
+              "Begins to copy `nelems` elements from `source` of `pe`. They are in `dest` after a "
+              "quiet.", WITH_BYTES),
     ]
 
 
-_AMOS = (  # name, parameters behind the pointer for the result, types, what it does, fetches?
-    ("fetch", "const T* source", AMO_EXTENDED, "Reads.", True),
-    ("compare_swap", "T* dest, T cond, T value", AMO, "Writes `value` if `cond` was there.", True),
+_AMOS = (  # name, parameters behind the pointer for the result, types, description, fetches?
+    ("fetch", "const T* source", AMO_EXTENDED, "Reads the value.", True),
+    ("compare_swap", "T* dest, T cond, T value", AMO, "Writes `value` if the old one is `cond`.", True),
     ("swap", "T* dest, T value", AMO_EXTENDED, "Writes `value`.", True),
     ("fetch_inc", "T* dest", AMO, "Adds 1.", True),
     ("fetch_add", "T* dest, T value", AMO, "Adds `value`.", True),
@@ -249,13 +259,13 @@ def _atomics():
     for name, parameters, types, doc, fetches in _AMOS:
         made.append(Family(
             "AMO, fetching" if fetches else "AMO, not fetching", "atomic_" + name, parameters + ", int pe",
-            doc + (" Returns what was there." if fetches else ""), result="T" if fetches else "void",
+            doc + (" Returns the old value." if fetches else ""), result="T" if fetches else "void",
             types=types, context=True, generic=True))
     for name, parameters, types, doc, fetches in _AMOS:
         if fetches:
             made.append(Family(
                 "AMO, fetching, nbi", "atomic_" + name, "T* fetch, " + parameters + ", int pe",
-                doc + " What was there is in `*fetch` after a quiet.", suffix="_nbi", types=types,
+                doc + " The old value is in `*fetch` after a quiet.", suffix="_nbi", types=types,
                 context=True, generic=True))
     return made
 
@@ -271,20 +281,23 @@ def _signals():
     return [
         Family(
             "signals", "put", parameters,
-            "A put whose arrival updates the signal at `sig_addr` of `pe`: who sees the signal "
-            "sees the data. `sig_op`: SHMEM_SIGNAL_SET or _ADD.", suffix="_signal", **common),
+            "Copies `nelems` elements to `dest` of `pe`, and updates the signal at `sig_addr` "
+            "there: a thread that sees the signal sees the data. `sig_op`: SHMEM_SIGNAL_SET or "
+            "_ADD.", suffix="_signal", **common),
         Family(
             "signals", "put", parameters,
-            "Begins such a put. `source` may be reused after a quiet.", suffix="_signal_nbi",
-            **common),
+            "Begins to copy `nelems` elements to `dest` of `pe`, and to update the signal at "
+            "`sig_addr` there behind them. `source` may be reused after a quiet.",
+            suffix="_signal_nbi", **common),
         signal(
             "signal_fetch", "uint64_t", "const uint64_t* sig_addr",
-            "The value of this PE's own signal."),
+            "Returns the value of this PE's own signal."),
         new("signal_set", "void", word, "Sets a signal of `pe` (1.6).", context=True),
         new("signal_add", "void", word, "Adds to a signal of `pe` (1.6).", context=True),
         wait(
             "signal_wait_until", "uint64_t", "uint64_t* sig_addr, int cmp, uint64_t cmp_value",
-            "Blocks until this PE's own signal compares so, and returns its value then."),
+            "Blocks until this PE's own signal compares with `cmp_value` by `cmp`, and returns "
+            "its value then."),
     ]
 
 
@@ -303,36 +316,43 @@ def _collectives():
             "Completes this PE's operations on the default context, and waits until all PEs have "
             "done so."),
         barrier(
-            "sync_all", "void", "", "Waits until all PEs are here. Completes nothing but stores."),
+            "sync_all", "void", "",
+            "Waits until all PEs have called it. Completes stores, but no other operations."),
         barrier(
             "team_sync", "int", "shmem_team_t team",
-            "The same for a team. C11 and C++ call it shmem_sync(team), too."),
+            "Waits until all PEs of the team have called it. Completes stores, but no other "
+            "operations. C11 and C++ call it shmem_sync(team), too."),
         Family(
             group, "broadcast", block + ", int PE_root",
-            "Copies the root's `source` to `dest` of all PEs, the root's too.", **data),
+            "Copies the root's `source` to `dest` of all PEs of the team, the root's too.", **data),
         Family(
             group, "collect", block,
-            "Puts the PEs' blocks one behind the other, by PE. `nelems` may differ, and be 0.",
+            "Copies the PEs' blocks to `dest` of all, one behind the other, by PE. `nelems` may "
+            "differ, and be 0.",
             **data),
-        Family(group, "fcollect", block, "The same with equal `nelems`.", **data),
+        Family(
+            group, "fcollect", block,
+            "Copies the PEs' blocks to `dest` of all, one behind the other, by PE. `nelems` is "
+            "equal on all.", **data),
         Family(
             group, "alltoall", block,
-            "Block i of PE j's `source` goes to block j of PE i's `dest`; blocks have `nelems` "
+            "Copies block i of PE j's `source` to block j of PE i's `dest`; blocks have `nelems` "
             "elements.", **data),
         Family(
             group, "alltoalls", strided,
-            "The same with elements `sst` apart in `source` and `dst` apart in `dest`.", **data),
+            "Copies block i of PE j's `source` to block j of PE i's `dest`; blocks have `nelems` "
+            "elements, `sst` apart in `source` and `dst` apart in `dest`.", **data),
     ]
 
 
-_REDUCTIONS = (  # name, types of the team's, types of the active set's, what it computes
-    ("and", REDUCE_BITWISE, TO_ALL_BITWISE, "Bitwise AND."),
-    ("or", REDUCE_BITWISE, TO_ALL_BITWISE, "Bitwise OR."),
-    ("xor", REDUCE_BITWISE, TO_ALL_BITWISE, "Bitwise XOR."),
-    ("max", REDUCE_ORDERED, TO_ALL_ORDERED, "Maximum."),
-    ("min", REDUCE_ORDERED, TO_ALL_ORDERED, "Minimum."),
-    ("sum", REDUCE_ARITHMETIC, TO_ALL_ARITHMETIC, "Sum."),
-    ("prod", REDUCE_ARITHMETIC, TO_ALL_ARITHMETIC, "Product."),
+_REDUCTIONS = (  # name, types of the team's, types of the active set's, the result
+    ("and", REDUCE_BITWISE, TO_ALL_BITWISE, "Bitwise AND over the PEs, element by element."),
+    ("or", REDUCE_BITWISE, TO_ALL_BITWISE, "Bitwise OR over the PEs, element by element."),
+    ("xor", REDUCE_BITWISE, TO_ALL_BITWISE, "Bitwise XOR over the PEs, element by element."),
+    ("max", REDUCE_ORDERED, TO_ALL_ORDERED, "Maximum over the PEs, element by element."),
+    ("min", REDUCE_ORDERED, TO_ALL_ORDERED, "Minimum over the PEs, element by element."),
+    ("sum", REDUCE_ARITHMETIC, TO_ALL_ARITHMETIC, "Sum over the PEs, element by element."),
+    ("prod", REDUCE_ARITHMETIC, TO_ALL_ARITHMETIC, "Product over the PEs, element by element."),
 )
 
 
@@ -358,35 +378,46 @@ def _reductions():
 def _waits():
     one = "T* ivar, int cmp, T cmp_value"
     forms = (  # suffix, parameters, result of the wait, of the test, doc of both
-        ("", one, "void", "int", "`*ivar` compares so.", "deprecated"),
+        (
+            "", one, "void", "int",
+            "A wait blocks until `*ivar` compares with `cmp_value` by `cmp`; a test returns 1 if "
+            "it does, else 0.", "deprecated"),
         (
             "_all", "T* ivars, size_t nelems, const int* status, int cmp, T cmp_value", "void",
-            "int", "All of `ivars` do.", "also"),
+            "int",
+            "A wait blocks until all of `ivars` compare with `cmp_value` by `cmp`; a test returns "
+            "1 if they do, else 0.", "also"),
         (
             "_any", "T* ivars, size_t nelems, const int* status, int cmp, T cmp_value", "size_t",
             "size_t",
-            "At least one does: returns its index, or SIZE_MAX. Of several, each is found by one of "
-            "many calls.", "also"),
+            "Returns the index of one of `ivars` that compares with `cmp_value` by `cmp`, or "
+            "SIZE_MAX. A wait blocks until one does. Of several, each is found by one of many "
+            "calls.", "also"),
         (
             "_some",
             "T* ivars, size_t nelems, size_t* indices, const int* status, int cmp, T cmp_value",
-            "size_t", "size_t", "At least one does: returns how many, with their `indices`.",
-            "also"),
+            "size_t", "size_t",
+            "Returns how many of `ivars` compare with `cmp_value` by `cmp`, and stores their "
+            "`indices`. A wait blocks until at least one does.", "also"),
         (
             "_all_vector",
             "T* ivars, size_t nelems, const int* status, int cmp, const T* cmp_values", "void",
-            "int", "All do, each with its own value.", ""),
+            "int",
+            "A wait blocks until all of `ivars` compare by `cmp`, each with its own value; a test "
+            "returns 1 if they do, else 0.", ""),
         (
             "_any_vector",
             "T* ivars, size_t nelems, const int* status, int cmp, const T* cmp_values", "size_t",
             "size_t",
-            "At least one does: returns its index, or SIZE_MAX. Of several, each is found by one of "
-            "many calls.", ""),
+            "Returns the index of one of `ivars` that compares by `cmp` with its own value, or "
+            "SIZE_MAX. A wait blocks until one does. Of several, each is found by one of many "
+            "calls.", ""),
         (
             "_some_vector",
             "T* ivars, size_t nelems, size_t* indices, const int* status, int cmp, const T* "
             "cmp_values", "size_t", "size_t",
-            "At least one does: returns how many, with their `indices`.", ""),
+            "Returns how many of `ivars` compare by `cmp`, each with its own value, and stores "
+            "their `indices`. A wait blocks until at least one does.", ""),
     )
     made = []
     for stem, which in (("wait_until", 2), ("test", 3)):
@@ -410,7 +441,9 @@ def _ordering():
             "Blocks until all operations of the context are complete, gets too.", context=True),
         new(
             "pe_quiet", "void", "const int* target_pes, size_t npes",
-            "The same for operations on these PEs (1.6).", context=True),
+            "Blocks until all operations of the context on these PEs are complete, gets too "
+            "(1.6).",
+            context=True),
         lock(
             "set_lock", "void", "long* lock",
             "Blocks until the lock, a symmetric long that began as 0, is this PE's. First come, "
@@ -433,7 +466,7 @@ def _deprecated():
     old = _plain("deprecated", "deprecated")
     active_set = "int PE_start, int logPE_stride, int PE_size"
     made = [
-        old("", "void", "int npes", "As shmem_init; `npes` means nothing.", full_name="start_pes"),
+        old("", "void", "int npes", "As shmem_init; `npes` is ignored.", full_name="start_pes"),
         old("", "int", "", "As shmem_my_pe.", full_name="_my_pe"),
         old("", "int", "", "As shmem_n_pes.", full_name="_num_pes"),
         old("", "void*", "size_t size", "As shmem_malloc.", full_name="shmalloc"),
@@ -442,28 +475,38 @@ def _deprecated():
         old(
             "", "void*", "size_t alignment, size_t size", "As shmem_align.",
             full_name="shmemalign"),
-        old("barrier", "void", active_set + ", long* pSync", "A barrier of an active set."),
-        old("sync", "void", active_set + ", long* pSync", "The same, which completes nothing."),
+        old(
+            "barrier", "void", active_set + ", long* pSync",
+            "As shmem_barrier_all, among the PEs of an active set."),
+        old(
+            "sync", "void", active_set + ", long* pSync",
+            "Waits until all PEs of an active set have called it. Completes nothing."),
         old(
             "broadcast", "void",
             f"T* dest, const T* source, size_t nelems, int PE_root, {active_set}, long* pSync",
-            "The root, an index in the set, keeps its own `dest`.", sizes=(32, 64)),
+            "Copies the root's `source` to `dest` of the other PEs of an active set. The root, an "
+            "index in the set, keeps its own `dest`.", sizes=(32, 64)),
         old(
             "collect", "void",
             f"T* dest, const T* source, size_t nelems, {active_set}, long* pSync",
-            "Blocks of any lengths.", sizes=(32, 64)),
+            "Copies the blocks of the PEs of an active set to `dest` of all, one behind the "
+            "other. Blocks may have any lengths.", sizes=(32, 64)),
         old(
             "fcollect", "void",
             f"T* dest, const T* source, size_t nelems, {active_set}, long* pSync",
-            "Blocks of one length.", sizes=(32, 64)),
+            "Copies the blocks of the PEs of an active set to `dest` of all, one behind the "
+            "other. Blocks have one length.", sizes=(32, 64)),
         old(
             "alltoall", "void",
             f"T* dest, const T* source, size_t nelems, {active_set}, long* pSync",
-            "Block i to PE i.", sizes=(32, 64)),
+            "Copies block i of the `source` of each PE of an active set to the set's PE i.",
+            sizes=(32, 64)),
         old(
             "alltoalls", "void",
             f"T* dest, const T* source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, {active_set},"
-            f" long* pSync", "The same with strides.", sizes=(32, 64)),
+            f" long* pSync",
+            "Copies block i of the `source` of each PE of an active set to the set's PE i. "
+            "Elements lie `sst` apart in `source` and `dst` apart in `dest`.", sizes=(32, 64)),
     ]
     for name, _, types, doc in _REDUCTIONS:
         parameters = f"T* dest, const T* source, int nreduce, {active_set}, T* pWrk, long* pSync"
@@ -491,7 +534,8 @@ def _deprecated():
         old(
             "wait", "void", "T* ivar, T cmp_value", "Blocks until `*ivar` is not `cmp_value`.",
             types=("short",) + OLD),
-        old("", "void", "long* ivar, long cmp_value", "The same.", full_name="shmem_wait"),
+        old("", "void", "long* ivar, long cmp_value", "Blocks until `*ivar` is not `cmp_value`.",
+            full_name="shmem_wait"),
         old(
             "", "void", "long* ivar, int cmp, long cmp_value",
             "As shmem_long_wait_until; C11 has it for every type.", full_name="shmem_wait_until"),
@@ -503,11 +547,11 @@ def _also():
     also = _plain("also", "also")
     return [
         also(
-            "", "double", "", "Seconds since some moment in the past; never goes back.",
+            "", "double", "", "Returns the seconds since some moment in the past; never goes back.",
             full_name="shmemx_wtime"),
         also(
             "", "void", "shmemx_heap_info_t* info",
-            "How large this PE's symmetric heap is, and what is free of it.",
+            "Stores the size of this PE's symmetric heap, and how much of it is free.",
             full_name="shmemx_heap_info"),
         also(
             "", "void", "",
@@ -548,7 +592,7 @@ def _also():
             full_name="shmemx_space_create"),
         also(
             "", "void", "shmemx_space_t space",
-            "Frees a space, with all that was allocated in it and that nobody uses any more. "
+            "Frees a space, with all blocks allocated in it, which no PE may use any more. "
             "Collective over all PEs. SHMEMX_SPACE_INVALID: nothing happens. shmem_finalize frees "
             "those that are left.",
             full_name="shmemx_space_destroy"),
@@ -566,11 +610,12 @@ def _also():
             full_name="shmemx_space_align"),
         also(
             "", "void", "shmemx_space_t space, shmemx_space_info_t* info",
-            "Where this PE's part of the space is, how large, and what is free of it.",
+            "Stores the address and the size of this PE's part of the space, and how much of it "
+            "is free.",
             full_name="shmemx_space_info"),
         also(
             "", "int", "",
-            "How many devices (GPUs) the GPU backend in use has; 0 without one.",
+            "Returns the number of devices (GPUs) of the GPU backend in use; 0 without one.",
             full_name="shmemx_device_count"),
         also(
             "", "void*", "shmem_team_t team, int device",
@@ -606,7 +651,7 @@ def _on_queue(family):
         parameters=", ".join(filter(None, (family.parameters, found, "ferry_queue queue"))),
         result="int", sizes=tuple(size for size in family.sizes if size == "mem"), generic=False,
         standard="also", more_types=(), more_standard="",
-        doc=f"As {called}, when the queue's stream gets there."
+        doc=f"As {called}, once the queue's stream reaches the call."
             + (" The value is in `*found` then." if found else ""))
 
 

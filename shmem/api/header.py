@@ -28,7 +28,7 @@ def _guard(path):
     return "FERRY_" + "".join(c.upper() if c.isalnum() else "_" for c in path) + "_"
 
 
-# What a declaration promises to the compiler beyond its type.
+# Promises of a declaration to the compiler beyond its type.
 _TAILS = {"shmem_global_exit": " FERRY_SHMEM_NORETURN;"}
 
 
@@ -70,7 +70,7 @@ def _c_complex(families, twins=False):
     if not overloads:
         return ""
     return "\n".join(["#ifdef FERRY_SHMEM_C_COMPLEX", text.comment(
-        "The same for complex numbers of C, which gcc and clang have in C++, too."), *overloads, "#endif"])
+        "The calls above for complex numbers of C, which gcc and clang have in C++, too."), *overloads, "#endif"])
 
 
 def _inline(name, function, called, arguments):
@@ -112,7 +112,7 @@ def _part(part):
 
 
 def _constant(function):
-    """Whether the argument that has the type is read only: then const objects are good, too."""
+    """Returns True if the argument that has the type is read only: then const objects are good, too."""
     pointer = next(p for p in function.parameters if p.name in ("source", "dest", "ivar", "ivars", "fetch"))
     return pointer.type.startswith("const ")
 
@@ -144,7 +144,7 @@ _ARGUMENTS = """
 #define FERRY_SHMEM_SECOND(...) FERRY_SHMEM_SECOND_OF(__VA_ARGS__, 0, 0)
 #define FERRY_SHMEM_SECOND_OF(first, second, ...) (second)
 
-/* What the compiler names when a pointer has a type that the call behind a context does not take. */
+/* Named in errors where a pointer has a type that the call behind a context does not take. */
 struct ferry_shmem_no_such_type;
 void ferry_shmem_no_such_type(struct ferry_shmem_no_such_type*);
 """.strip()
@@ -195,7 +195,7 @@ def headers():
     files["ferry_shmem/generics.h"] = _generics(
         "generics.h - one name for all types, in C11: shmem_put(dest, source, n, pe) is shmem_long_put if `dest` points to long. Those of puts, gets, atomics and signals take a context as an optional first argument. See shmem.h.")
     files["ferry_shmem/overloads.h"] = _overloads(
-        "overloads.h - one name for all types, in C++: what C11 has as macros (generics.h) as functions. See shmem.h.")
+        "overloads.h - one name for all types, in C++: functions in place of C11's macros (generics.h). See shmem.h.")
     includes = "\n".join(f'#include "ferry_shmem/{part.file}"' for part in PARTS)
     generic = """#ifdef __cplusplus
 #include "ferry_shmem/overloads.h"

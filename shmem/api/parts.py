@@ -1,4 +1,4 @@
-"""The parts of shmem.h: which groups of functions each has, and what it says of them."""
+"""The parts of shmem.h: the groups of functions that each has, and its comments on them."""
 
 import dataclasses
 
@@ -36,13 +36,13 @@ SHMEMX_HEAD = """shmemx.h - what Ferry has beyond OpenSHMEM. See shmem.h."""
 SHMEMX_TYPES = """
 /* This PE's symmetric heap, in bytes. */
 typedef struct {
-  size_t reserved_bytes;     /* what it may grow to */
+  size_t reserved_bytes;     /* the size that it may grow to */
   size_t size_bytes;         /* of it, backed by memory so far */
   size_t used_bytes;         /* given out */
-  size_t largest_free_bytes; /* what one shmem_malloc could still get */
+  size_t largest_free_bytes; /* the most that one shmem_malloc could get now */
 } shmemx_heap_info_t;
 
-/* Memory that shmemx_heap_create is given: of Level Zero, CUDA or HIP; or of ferry_alloc or MPI. */
+/* The memory given to shmemx_heap_create: of Level Zero, CUDA or HIP; or of ferry_alloc or MPI. */
 #define SHMEMX_EXTERNAL_HEAP_ZE 0
 #define SHMEMX_EXTERNAL_HEAP_CUDA 1
 #define SHMEMX_EXTERNAL_HEAP_HIP 2
@@ -55,7 +55,7 @@ typedef struct ferry_shmem_space* shmemx_space_t;
 
 /* This PE's part of a space. */
 typedef struct {
-  int device;              /* whose memory it is, as shmemx_space_create was told */
+  int device;              /* in whose memory it lies: the argument of shmemx_space_create */
   int cpu_reach;           /* 1 if loads and stores of CPUs reach it, on all PEs; 0: devices only */
   shmemx_heap_info_t heap; /* in bytes */
 } shmemx_space_info_t;
@@ -107,7 +107,7 @@ On the symmetric object at `dest` (or `source`) of `pe`. They are atomic to each
 PE, thread or context they come from, as long as all use the same type. None waits for the other
 PE. Each has a form on a context, its first argument then (shmem_ctx_long_atomic_add).""",
          ("AMO, fetching", "AMO, not fetching", "AMO, fetching, nbi"),
-         ("They return what was there", "They return nothing", "Nonblocking")),
+         ("They return the old value", "They return nothing", "Nonblocking")),
     Part("signals.h", """signals (OpenSHMEM 1.5: Signaling Operations; 1.6 for those without data).
 See shmem.h.
 
@@ -145,9 +145,9 @@ QUEUES_PART = Part(
     "queues.h", """calls that the stream of a queue makes (beyond OpenSHMEM; after NVSHMEM's
 _on_stream and ishmem's _on_queue). See shmemx.h.
 
-The call enqueues, and returns at once. When the stream gets there, a thread of Ferry's makes the
-call of the name without _on_queue; what is enqueued on the stream afterwards runs once that call
-has returned. Arguments are taken when it is enqueued, memory is used when it is made: `source` of a
+The call enqueues, and returns at once. When the stream reaches it, a thread of Ferry's makes the
+call of the name without _on_queue; work that is enqueued on the stream afterwards runs once that
+call has returned. Arguments are taken when it is enqueued, memory is used when it is made: `source` of a
 put must stay until then, and so must a context (shmemx_ctx_long_put_on_queue; the others use
 SHMEM_CTX_DEFAULT). The memory of puts and gets on this
 PE may be any, memory of devices too. Calls on one queue are made in order, those on different
