@@ -4,9 +4,9 @@
  *
  *   crowd none|ring|all|PARTNERS BYTES ROUNDS
  *
- * none: to nobody. ring: to its neighbours. all: to every other rank. A number: to so many ranks of
- * the other half, the other one of two nodes. Each time one message of so many bytes, there and
- * back. */
+ * none: to no rank. ring: to its neighbours. all: to every other rank. A number: to so many
+ * ranks of the other half, the other one of two nodes. Each time one message of so many bytes,
+ * there and back. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -124,7 +124,7 @@ class BareLevelZero final : public BareGpu {
   void Free(PointerKind /*kind*/, void* pointer) override {
     Must("zeMemFree", api_.mem_free(context_, pointer));
   }
-  // The handle begins with a descriptor, which must travel by itself, or else with something that
+  // The handle begins with a descriptor, which must travel by itself, or else with a value that
   // the importing driver understands.
   gpu::IpcHandle Export(void* base) override {
     ze_ipc_mem_handle_t native{};

@@ -12,8 +12,8 @@ namespace {
 
 using gpu::PointerKind;
 
-constexpr int kQuick = 256;    // calls in a batch: of what asks
-constexpr int kEnqueued = 32;  // of what streams do
+constexpr int kQuick = 256;    // calls in a batch: of queries
+constexpr int kEnqueued = 32;  // of operations of streams
 constexpr int kSlow = 4;
 constexpr uint64_t kCopyBytes = 64;
 constexpr uint64_t kAllocationBytes = 1ULL << 20;
@@ -132,7 +132,7 @@ class Calls {
   }
 
  private:
-  // Lets both streams wait: what is measured is to enqueue, not that a stream begins to run.
+  // Lets both streams wait: the time to enqueue is measured, not that until a stream begins to run.
   void Hold() {
     ++gate_value_;
     for (gpu::Stream* stream : {stream_.get(), other_stream_.get()}) {

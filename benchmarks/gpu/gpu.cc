@@ -66,7 +66,7 @@ void RunKernels(int repetitions) {
   MeasureKernels(*backend, repetitions);
 }
 
-// The child exports what the parent imports.
+// The child exports memory, which the parent imports.
 void RunCalls(int repetitions) {
   PeerProcess peer = PeerProcess::Fork();
   const config::Options options = ReadOptions();

@@ -99,7 +99,7 @@ gpu::IpcHandle PeerProcess::Receive() {
 }
 
 void PeerProcess::Signal(uint64_t value) {
-  // Pairs with Await of the other process: what was copied before is seen.
+  // Pairs with Await of the other process: earlier copies are seen.
   shm::StoreRelease(words_[is_child() ? kWordsApart : 0], value);
 }
 

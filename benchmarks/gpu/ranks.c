@@ -1,10 +1,9 @@
-/* Ping-pong between the device buffers of two ranks, who may share a device.
+/* Ping-pong between the device buffers of two ranks, which may share a device.
  *
  *   ranks BATCH_MICROSECONDS BYTES...
  *
  * Rank 0 prints "ranks BYTES MICROSECONDS" one way, the median of several batches of about the
- * given length, and looks at what came back: it must be what it sent.
- */
+ * given length, and checks that the data it gets back are those that it sent. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +18,7 @@ typedef struct {
   char* received;
 } Pair;
 
-/* Rank 1 sends back what it received. */
+/* Rank 1 sends back the data that it received. */
 static double Repeat(void* context, int rounds) {
   const Pair* pair = context;
   const double start = Now();

@@ -5,7 +5,7 @@
  *   match memory RECEIVES
  *
  * Rank 0 receives windows of 8-byte messages from rank 1, behind DEPTH receives that do not match
- * (posted: with other tags; wildcard: those from any source) or DEPTH messages that nobody has
+ * (posted: with other tags; wildcard: those from any source) or DEPTH messages that no rank has
  * received yet (unexpected). It prints "MODE DEPTH NANOSECONDS" for one message: from posting its
  * window to the end of the last receive. A window's messages are there before its receives in mode
  * unexpected, and are sent once it is posted in the others.

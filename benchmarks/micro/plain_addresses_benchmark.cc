@@ -1,5 +1,5 @@
-// Measures what each buffer of a call costs before anything is known of it: the question whether
-// CPUs surely reach it, without a GPU vendor's library and with one.
+// Measures the time that each buffer of a call costs before its kind is known: the question if CPUs
+// surely reach it, without a GPU vendor's library and with one.
 #include <benchmark/benchmark.h>
 
 #include <memory>

@@ -5,7 +5,7 @@ static const double kLateSeconds = 1e-4;
 
 static size_t Bytes(const Side* side) { return side->size; }
 
-/* Nobody leaves before the last one has come: all ranks live on one machine, whose clock they
+/* No rank leaves before the last one has come: all ranks live on one machine, whose clock they
  * share. Each of them is late once. */
 static void Check(const Side* side) {
   for (int late = 0; late < side->ranks; ++late) {

@@ -38,7 +38,7 @@ typedef struct Collective {
   void (*call)(const Side* side);
   size_t (*out_bytes)(const Side* side); /* what this rank contributes */
   size_t (*in_bytes)(const Side* side);  /* what it gets */
-  int from_in;                           /* its contribution lies in the buffer for what it gets */
+  int from_in;                           /* its contribution lies in the buffer for the result */
   int sums;
   int window; /* of messages, in place of a ping-pong: 1, or 2 for both ways at once */
 } Collective;
@@ -135,7 +135,7 @@ static void Window(const Device* device) {
   EndWindow(side);
 }
 
-/* What has no call is of pairs. */
+/* Patterns without a call are those of pairs. */
 static const Collective kCollectives[] = {
     {"latency", NULL, Own, Own, 0, 0, 0},
     {"bandwidth", NULL, Own, Own, 0, 0, 1},
@@ -193,7 +193,7 @@ static double Repeat(void* context, int rounds) {
   return MeanOverRanks(inside_s, device->side.ranks);
 }
 
-/* What is printed, for the seconds that a round takes. */
+/* Returns the figure to print for the seconds that a round takes. */
 static double FigureOf(const Device* device, double round_s) {
   const Side* side = &device->side;
   if (device->collective->window != 0) {

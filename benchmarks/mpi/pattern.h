@@ -74,7 +74,7 @@ static inline void CompareBytes(const Side* side, const char* buffer, int rank, 
   }
 }
 
-/* Small whole numbers, so that their sum is exact in whatever order a library adds. */
+/* Small whole numbers, so that their sum is exact in any order in which a library adds. */
 static inline float Addend(int rank, size_t at) { return (float)((rank + 1) * (int)(at % 7 + 1)); }
 
 static inline size_t Floats(const Side* side) { return side->size / sizeof(float); }

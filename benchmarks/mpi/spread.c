@@ -1,5 +1,5 @@
-/* What a short run of a program shows: small collectives and messages one after the other, each
- * over a few thousand rounds, as a first measurement often is.
+/* Measures the times that a short run of a program shows: small collectives and messages one after
+ * the other, each over a few thousand rounds, as a first measurement often is.
  *
  *   SPREAD ROUNDS
  *

@@ -23,7 +23,7 @@ static const double kOriginIsLaterSeconds = 0.005; /* so that the target compute
 
 typedef struct {
   const char* name;
-  void (*begin)(const Side* side); /* what comes before the flush */
+  void (*begin)(const Side* side); /* the calls before the flush */
   /* Prepares both sides' memory, and compares what a round has left there. */
   void (*fill)(const Side* side);
   void (*compare)(const Side* side);
@@ -58,7 +58,7 @@ static void Accumulate(const Side* side) {
                              side->win));
 }
 
-/* Both words count: the target's, and what the origin knows of it. */
+/* Both words count: the target's, and the origin's copy of it. */
 static int64_t known;
 static int64_t found;
 static void FetchAndAdd(const Side* side) {

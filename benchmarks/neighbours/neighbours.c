@@ -1,12 +1,12 @@
-/* What a node that stands still, is slow, or loses packets costs the others: ranks 0 and 1 live on
- * node 0, rank 2 on node 1, rank 3 on node 2.
+/* Measures the cost to the others of a node that stands still, is slow, or loses packets: ranks 0
+ * and 1 live on node 0, rank 2 on node 1, rank 3 on node 2.
  *
  *   neighbours busy|idle MICROSECONDS
  *
- * busy: rank 0 receives 100 messages of 2 MiB at a time from rank 3, all the time. At SIGUSR1 rank
- * 1 measures, for so long each, what passes between it and rank 2, seven times, and prints the
- * medians: "bandwidth MB/s" of messages of 2 MiB, eight at a time, and "latency us" of 8 bytes, one
- * way. Then all wait to be ended. */
+ * busy: rank 0 receives 100 messages of 2 MiB at a time from rank 3, all the time. At SIGUSR1
+ * rank 1 measures, for so long each, the traffic between it and rank 2, seven times, and prints
+ * the medians: "bandwidth MB/s" of messages of 2 MiB, eight at a time, and "latency us" of 8
+ * bytes, one way. Then all wait to be ended. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -32,7 +32,7 @@ static const double kWarmUpSeconds = 0.5;
 
 typedef struct {
   char* outgoing;
-  char* incoming; /* as much, for what comes in while `outgoing` goes out */
+  char* incoming; /* as much, for the data that come in while `outgoing` goes out */
   char* staging;  /* host memory for both, or null */
 } Buffers;
 
@@ -197,7 +197,7 @@ static void WarmUp(const Pair* pair) {
   }
 }
 
-/* Whether `names`, with commas between, has this one. */
+/* Returns 1 if `names`, with commas between, has this one. */
 static int Has(const char* names, const char* name) {
   const size_t length = strlen(name);
   for (const char* at = names; at != NULL; at = strchr(at, ',')) {

@@ -1,5 +1,5 @@
 // Kernels of an emulated device that ready partitions as they go, beside kernels whose end the host
-// waits for before it sends; and what the calls cost that prepare this.
+// waits for before it sends; and the cost of the calls that prepare this.
 //
 //   device goodput synchronised|COPY BATCH_MICROSECONDS BYTES...              on two ranks
 //   device granularity synchronised|thread|warp|block BATCH_MICROSECONDS BYTES...   on two ranks
@@ -7,12 +7,12 @@
 //   device allreduce synchronised|partitioned BATCH_MICROSECONDS BYTES...     on any number
 //   device calls                                                              on two ranks
 //
-// The kernel adds two vectors. goodput: rank 0's kernel makes what rank 1 gets. synchronised:
-// launch, wait for the stream, MPI_Send. COPY (auto, kernel, host, daemon: ferry_partitioned_copy):
-// one launch, whose work-groups ready a partition each (MPIX_Pready_work_group), and MPI_Wait.
-// granularity: the same by auto, with a partition for each thread, warp or block of a launch in
-// blocks of 1024 threads, of which each makes a double, and MPIX_Pready_thread, _warp or _block.
-// synchronise: what the host spends on a kernel alone.
+// The kernel adds two vectors. goodput: rank 0's kernel makes the data that rank 1 gets.
+// synchronised: launch, wait for the stream, MPI_Send. COPY (auto, kernel, host, daemon:
+// ferry_partitioned_copy): one launch, whose work-groups ready a partition each
+// (MPIX_Pready_work_group), and MPI_Wait. granularity: the same by auto, with a partition for each
+// thread, warp or block of a launch in blocks of 1024 threads, of which each makes a double, and
+// MPIX_Pready_thread, _warp or _block. synchronise: what the host spends on a kernel alone.
 // allreduce: the sums of all ranks are added up; partitioned: the host readies each part as soon as
 // the kernel has made it. Rank 0 prints "BYTES MICROSECONDS", from the launch to the end of
 // communication at the other ranks; calls prints "CALL MICROSECONDS"; synchronise "BYTES/WHAT

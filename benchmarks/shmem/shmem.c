@@ -1,4 +1,4 @@
-/* What the calls of OpenSHMEM take, between two PEs of one node.
+/* Measures the times of OpenSHMEM's calls between two PEs of one node.
  *
  *   shmem pair|group|wait BATCH_MICROSECONDS BYTES...
  *
@@ -38,7 +38,7 @@ static void Receive(void* word, size_t size, int peer) {
 #include "benchmarks/common/timing.h"
 
 /* ---- The PEs --------------------------------------------------------------------------------- */
-/* Static data: what the other PE writes. */
+/* Static data, which the other PE writes. */
 static uint64_t signal_word;
 static unsigned long counter;
 static double shares[kPes];
@@ -70,7 +70,7 @@ static double MeanOverPes(const Side* side, double value) {
   return mean;
 }
 
-/* The byte that a PE has at a place: what is left of other sizes differs. */
+/* The byte that a PE has at a place: bytes left over from other sizes differ. */
 static char Expected(int pe, size_t size, size_t at) {
   return (char)(pe * 31 + (int)size * 5 + (int)(at * 7 + at / 251) + 1);
 }
@@ -178,7 +178,7 @@ static inline void SumReduceOut(Side* side) {
     return seconds;                                         \
   }
 
-/* A round of both at once; the mean of what they took. */
+/* A round of both at once; the mean of their times. */
 #define TOGETHER(round)                                    \
   static double Repeat##round(void* context, int rounds) { \
     Side* const side = context;                            \

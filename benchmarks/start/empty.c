@@ -1,2 +1,2 @@
-/* A rank that does nothing: what is left of a job's time is its launcher's. */
+/* A rank that does nothing, so that all of a job's time is its launcher's. */
 int main(void) { return 0; }

@@ -1,5 +1,5 @@
-/* Measures what the calls themselves cost the rank: to match requests, to enqueue starts and waits,
- * and to start and wait for matched and unmatched requests directly.
+/* Measures the time that the calls themselves take of the rank: to match requests, to enqueue
+ * starts and waits, and to start and wait for matched and unmatched requests directly.
  *
  *   calls, on two ranks
  *

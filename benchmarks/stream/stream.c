@@ -30,7 +30,7 @@ typedef struct {
   int is_staged;
   size_t size;
   Device device;
-  char* field;      /* device memory: what is packed, and unpacked into */
+  char* field;      /* device memory, from which data are packed and into which they are unpacked */
   char* message[2]; /* device memory: packed; sent, received */
   char* host[2];    /* staged: what travels */
   Kernel pack, unpack, copy_out, copy_in;

@@ -23,7 +23,7 @@ constexpr double kQuickCheckPoints = 1e9;  // computed in about a second
 
 double Seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
 
-// One way to exchange faces, and what it took so far.
+// One way to exchange faces, and the time that it took so far.
 class Way {
  public:
   Way(const ferry::Session& session, const Problem& problem, bool naive)
@@ -31,7 +31,7 @@ class Way {
         part_(problem.MakePart(session.rank())),
         exchange_(naive ? NumbersOf(*part_) : 0),
         traffic_(static_cast<size_t>(ferry_counter_count())) {
-    // Lanes and links are made when they are first used. The halos get what they get again later.
+    // Lanes and links are made when they are first used. The halos get the same values again later.
     exchange_.Start(part_->PackFaces());
     exchange_.Finish();
     warm_up_bytes_ = exchange_.staged_bytes();
@@ -88,8 +88,8 @@ class Way {
   double seconds_ = 0;
 };
 
-// Collective. Empty on rank 0 if every rank's points are those of `serial` to the last bit, else
-// what is not.
+// Collective. Returns an empty text on rank 0 if every rank's points are those of `serial` to the
+// last bit, else one that names the difference.
 std::string Difference(const ferry::Session& session, const Problem& problem, const Part& part,
                        const std::vector<double>& serial) {
   const std::vector<double> mine = part.Values();
@@ -184,7 +184,7 @@ int Run(const ferry::Session& session, const StencilProgram& program,
 }  // namespace
 
 int StencilMain(int argc, char** argv, const StencilProgram& program, const MakeProblem& make) {
-  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // a line said is not lost, whatever happens next
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // a printed line is not lost, whatever happens next
   try {
     const ferry::Session session;
     StencilArguments arguments;

@@ -80,7 +80,7 @@ std::string Share(const ferry::Session& session, std::string text) {
   return text;
 }
 
-// The board at the beginning; false on all ranks, and what is wrong, if there is none.
+// Makes the board at the beginning; false on all ranks, with the reason, if there is none.
 bool MakeBoard(const ferry::Session& session, const Arguments& arguments, Pattern* board,
                std::string* mistake) {
   Pattern pattern;

@@ -132,7 +132,7 @@ int Run(const ferry::Session& session, const Arguments& arguments) {
 }  // namespace heat2d
 
 int main(int argc, char** argv) {
-  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // a line said is not lost, whatever happens next
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // a printed line is not lost, whatever happens next
   try {
     const ferry::Session session;
     heat2d::Arguments arguments;

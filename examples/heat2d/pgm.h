@@ -11,7 +11,7 @@ namespace heat2d {
 
 inline constexpr uint64_t kMaxPixels = uint64_t{64} << 20;
 
-// False with what is wrong in `error`.
+// Parses an image. False, with the reason in *error, if it cannot.
 bool ParsePgm(std::string_view bytes, Image* image, std::string* error);
 
 }  // namespace heat2d

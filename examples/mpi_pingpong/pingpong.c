@@ -3,8 +3,8 @@
  *
  *   ferryrun -n 2 mpi_pingpong [LARGEST_BYTES]
  *
- * Rank 0 prints how long a message takes one way, and compares what came back with what it sent.
- */
+ * Rank 0 prints how long a message takes one way, and compares the data that come back with
+ * those that it sent. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ static void Copy(void* to, const void* from, size_t size) {
   }
 }
 
-/* Rank 1 sends back what it received. Returns microseconds one way. */
+/* Rank 1 sends back the data that it received. Returns microseconds one way. */
 static double PingPong(int rank, char* out, char* in, int size) {
   const double start = MPI_Wtime();
   for (int i = 0; i < kRounds; ++i) {

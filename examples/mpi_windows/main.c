@@ -1,5 +1,5 @@
-/* Two uses of MPI windows (MPI 5.0, chapter 12), which check themselves: no rank takes part in what
- * the others do in its memory.
+/* Two uses of MPI windows (MPI 5.0, chapter 12), which check themselves: no rank takes part in the
+ * others' operations in its memory.
  *
  *   ferryrun -n 4 mpi_windows [KEYS_PER_RANK]
  *
@@ -117,7 +117,7 @@ static void smooth(const double* from, double* to, int count) {
   for (int i = 1; i <= count; ++i) to[i] = (from[i - 1] + from[i] + from[i + 1]) / 3;
 }
 
-/* The same of all ranks' points, by this rank alone: beyond the ends there is 0. */
+/* Smooths all ranks' points by this rank alone: beyond the ends there is 0. */
 static double* smooth_alone(void) {
   const int count = points * size;
   double *line = calloc((size_t)count + 2, sizeof(double)),

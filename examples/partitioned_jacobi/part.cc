@@ -176,7 +176,7 @@ void Part::Begin() {
   steps_taken_ = 0;
 }
 
-// Step n reads what came in step n - 1, and sends by the exchanges of its own parity.
+// Step n reads the edges that came in step n - 1, and sends by the exchanges of its own parity.
 void Part::Launch(int step, bool is_partitioned) {
   Work& work = *steps_[static_cast<size_t>(step)];
   work.arrived = SidesOf((step + 1) % 2, is_partitioned);
@@ -221,7 +221,7 @@ void Part::StepsAfterSynchronising(int steps) {
   }
 }
 
-// All of it is enqueued before anything has to have happened.
+// All steps are enqueued before the first has to have begun.
 void Part::StepsOnQueue(int steps) {
   Prepare(steps);
   MPIX_Queue queue = MPIX_QUEUE_NULL;

@@ -1,5 +1,5 @@
-// Vectors are added by a kernel whose work-groups send what they have added: the smallest program
-// with partitions that a kernel readies.
+// Vectors are added by a kernel whose work-groups send their sums: the smallest program with
+// partitions that a kernel readies.
 //
 //   ferryrun -n 2 partitioned_vector_add [PARTITIONS ELEMENTS]
 //
@@ -24,7 +24,7 @@
 
 namespace {
 
-// Groups of one thread: emulated threads that meet cost more than what they add.
+// Groups of one thread: emulated threads that meet cost more than their additions.
 constexpr ferry::device::Shape kLaunch = {4, 1};
 constexpr int kSteps = 20;
 constexpr int kTag = 0;
@@ -97,7 +97,7 @@ class Ring {
   void StepsWithPartitions(int steps) {
     for (int step = 0; step < steps; ++step) {
       MPI_Startall(2, requests_);
-      MPIX_Pbuf_prepare(requests_[0]);  // so that the kernel can move what is ready itself
+      MPIX_Pbuf_prepare(requests_[0]);  // so that the kernel itself can move ready partitions
       stream_.Launch(Kernel, &with_);
       MPI_Waitall(2, requests_, MPI_STATUSES_IGNORE);
     }

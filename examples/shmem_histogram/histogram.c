@@ -20,7 +20,7 @@ static long claimed;     /* places of this PE's inbox that are some PE's */
 static uint64_t arrived; /* keys that have been put there */
 static long sorted;      /* keys that the inbox holds in the end */
 
-/* Which PE sorts a bucket, and how many keys each PE will sort. The same on all PEs. */
+/* The PE that sorts a bucket, and how many keys each PE will sort. All PEs compute the same. */
 typedef struct {
   int owner[kBuckets];
   long* shares;

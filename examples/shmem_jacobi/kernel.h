@@ -46,9 +46,9 @@ FERRY_DEVICE_FUNCTION void jacobi_update(jacobi_shape shape, FERRY_DEVICE_GLOBAL
   }
 }
 
-/* All steps, by all groups of all PEs. A group puts its outer rows into its neighbours' bands, be
- * they this PE's or another's, and each put's signal says which step it is for. Two buffers are
- * enough: a neighbour that has sent for a step has read what was sent for the one before. Returns
+/* All steps, by all groups of all PEs. A group puts its outer rows into its neighbours' bands,
+ * be they this PE's or another's, and each put's signal is the number of its step. Two buffers
+ * are enough: a neighbour that has sent for a step has read the rows of the step before. Returns
  * 0, or the status of the call that failed. */
 FERRY_DEVICE_FUNCTION int jacobi_run(const FERRY_DEVICE_GLOBAL void* table, jacobi_shape shape,
                                      FERRY_DEVICE_GLOBAL double* cells,

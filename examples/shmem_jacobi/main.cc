@@ -194,7 +194,7 @@ std::vector<double> Serial(const jacobi_shape& shape, uint64_t bands) {
   return from;
 }
 
-// On PE 0: whether all bands are, cell for cell, what a serial run computes.
+// Returns true on PE 0 if all bands are, cell for cell, those that a serial run computes.
 bool IsAsSerial(const Plane& plane, const std::vector<double>& serial) {
   const uint64_t buffer = plane.shape.steps % 2;
   std::vector<double> row(plane.shape.width);
