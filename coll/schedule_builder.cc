@@ -9,7 +9,7 @@ constexpr size_t kScratchAlignment = 64;
 
 }  // namespace
 
-// ---- Who waits for whom -------------------------------------------------------------------------
+// ---- Which steps wait for which -----------------------------------------------------------------
 
 // Makes `at` the first byte of a stretch if it lies within one.
 void ScheduleBuilder::Split(Stretches* stretches, size_t at) {
@@ -104,7 +104,7 @@ void ScheduleBuilder::Add(const Step& step) {
   waits_.clear();
 }
 
-// ---- What algorithms say ------------------------------------------------------------------------
+// ---- The calls of algorithms --------------------------------------------------------------------
 
 void ScheduleBuilder::Send(int peer, const Range& from) {
   if (from.size_bytes == 0) {

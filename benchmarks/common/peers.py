@@ -155,7 +155,7 @@ def describe(names=tuple(PEERS)):
                      for name, there in found.items())
 
 
-# ---- What runs on them ------------------------------------------------------------------------------
+# ---- The libraries that run on the nodes ------------------------------------------------------------
 
 
 class Peer(libraries.Library):

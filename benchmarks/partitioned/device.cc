@@ -333,7 +333,7 @@ void MeasureAllreduce(const char* way, int rank, int ranks, double batch_s,
   }
 }
 
-// ---- What the calls cost -----------------------------------------------------------------------
+// ---- The cost of the calls ---------------------------------------------------------------------
 
 void PrintMedian(const char* call, std::vector<double>* seconds) {
   std::printf("%s %.5f\n", call, Median(seconds->data(), seconds->size()) * 1e6);

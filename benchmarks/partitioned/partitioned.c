@@ -281,7 +281,7 @@ static void MeasureRate(Bench* bench) {
   BENCH_CHECK(MPI_Request_free(bench->side.rank == 0 ? &bench->send : &bench->receive));
 }
 
-/* ---- What inits cost --------------------------------------------------------------------------
+/* ---- The cost of inits ------------------------------------------------------------------------
  */
 
 /* Seconds of an init; the requests are then used once, as the first start may end the setup. */

@@ -20,7 +20,7 @@
 
 enum { kWindow = 64, kAlignment = 4096, kWaitMilliseconds = 500 };
 
-/* ---- What timing.h needs: a word from one PE to the other ------------------------------------ */
+/* ---- For timing.h: a word from one PE to the other ------------------------------------------- */
 static int64_t mailbox;
 
 static void Send(const void* word, size_t size, int peer) {

@@ -332,7 +332,7 @@ StatusOr<UniqueFd> AttachConnection::CounterPages(uint32_t nic) {
   return std::move(answer->descriptors[0]);
 }
 
-// ---- What the daemon says unasked ----
+// ---- Packets that the daemon sends unasked ----
 
 // Returns true if the packet was an order of the daemon, or its rules. The caller holds the lock.
 bool AttachConnection::KeepUnasked(const Packet& packet) {

@@ -50,7 +50,7 @@ class AttachConnection {
   Status Connect(const std::string& run_directory, uint64_t timeout_ms,
                  const std::string& daemon_user = "");
 
-  // ---- What comes before the job ----
+  // ---- Before the job ----
   // The first exchange of a rank: identity and versions.
   StatusOr<attach::AttachReply> Attach(const attach::AttachRequest& request);
   // The first exchange of a launcher: its daemon's address, and the token for the gRPC service

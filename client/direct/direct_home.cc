@@ -169,7 +169,7 @@ progress::CoreHooks DirectHome::Hooks() {
   return hooks;
 }
 
-// ---- What the core asks ------------------------------------------------------------------------
+// ---- Calls of the core -------------------------------------------------------------------------
 
 // The kernel reads and writes there for the transport: an address that is none is an error to it.
 std::byte* DirectHome::Reach(const progress::ServedRank& /*rank*/, uint64_t address,

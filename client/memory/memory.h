@@ -117,7 +117,7 @@ class Memory {
     return ErrorCode::kOk;
   }
 
-  // ---- What a buffer is ------------------------------------------------------------------------
+  // ---- Kinds of buffers ------------------------------------------------------------------------
   // A call first looks at each buffer that it is given: IsPlain or LookAt. It then decides by
   // IsByStream, which does not ask the vendor again.
   //

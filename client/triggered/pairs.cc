@@ -245,7 +245,7 @@ Status Pairs::OfferTogether(std::span<Pair* const> pairs) {
   return parts_.attach->OfferPairs(pairs.front()->is_send, offers);
 }
 
-// ---- What became of it --------------------------------------------------------------------------
+// ---- The outcome of matching --------------------------------------------------------------------
 
 ErrorCode Pairs::Settle(Pair& pair) {
   if (pair.stage != Pair::Stage::kOffered) {

@@ -115,7 +115,7 @@ Status AttachConnection::ExpectSession(const SocketPacket& packet, size_t descri
   return {};
 }
 
-// ---- Who it is ----
+// ---- Identity ----
 
 void AttachConnection::HandleAttach(const attach::AttachRequest& request) {
   StatusOr<std::shared_ptr<Session>> session = AttachAs(request);

@@ -239,7 +239,7 @@ ErrorCode Pairs::StartByRing(progress::ServedRank& rank, const shm::Location& en
   return ErrorCode::kOk;
 }
 
-// ---- What the other daemon says -----------------------------------------------------------------
+// ---- Packets of the other daemon ----------------------------------------------------------------
 
 void Pairs::OnWindow(progress::Job& job, const progress::PacketHeader& header,
                      const progress::WirePairWindow& window) {
@@ -300,7 +300,7 @@ void Pairs::OnNic(progress::Job& job, const progress::PacketHeader& header,
   }
 }
 
-// ---- Who moves ----------------------------------------------------------------------------------
+// ---- The movers ---------------------------------------------------------------------------------
 
 NicMover* Pairs::NicOf(const Pair& pair) {
   return pair.mover != nullptr && pair.mover->is_nic() ? static_cast<NicMover*>(pair.mover.get())

@@ -16,7 +16,7 @@ SoftwareMover::SoftwareMover(Pair& pair, PairKeeper& keeper, PairNetwork& networ
       is_told_(is_agreed && pair.is_short()),
       clear_(pair.has_cells() ? pair.plan.cell_count - 1 : 0) {}
 
-// ---- What the other daemon says -----------------------------------------------------------------
+// ---- Packets of the other daemon ----------------------------------------------------------------
 
 void SoftwareMover::OnWindow(const progress::WirePairWindow& window) {
   to_ = window;

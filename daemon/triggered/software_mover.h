@@ -42,7 +42,7 @@ class SoftwareMover final : public PairMover {
   // `is_agreed`: the sender of this receive already knows that no NIC moves the messages.
   SoftwareMover(Pair& pair, PairKeeper& keeper, PairNetwork& network, bool is_agreed = false);
 
-  // ---- What the other daemon says: of a send,
+  // ---- Packets of the other daemon: about a send,
   void OnWindow(const progress::WirePairWindow& window);
   void OnClear();
   // and of a receive: a message has come, with its data, or it is in the window already.

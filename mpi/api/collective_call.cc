@@ -83,7 +83,7 @@ int BeginCollective(const CollectiveCall& call, Comm& comm,
   return MPI_SUCCESS;
 }
 
-// ---- What other ranks compare it with -----------------------------------------------------------
+// ---- Records for the comparison of calls --------------------------------------------------------
 
 namespace {
 

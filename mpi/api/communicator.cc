@@ -217,7 +217,7 @@ int CompareSides(const Comm& a, const Comm& b) {
 
 }  // namespace
 
-// ---- What a communicator is ---------------------------------------------------------------------
+// ---- Properties ---------------------------------------------------------------------------------
 
 FERRY_MPI_CALL(int, MPI_Comm_size, (MPI_Comm comm, int* size)) {
   Call call(FERRY_MPI_NAME);

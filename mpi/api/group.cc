@@ -72,7 +72,7 @@ int SelectRanges(Call call, Selection selection, MPI_Group group, int n, int (*r
 
 }  // namespace
 
-// ---- What a group is ----------------------------------------------------------------------------
+// ---- Properties ---------------------------------------------------------------------------------
 
 FERRY_MPI_CALL(int, MPI_Group_size, (MPI_Group group, int* size)) {
   Call call(FERRY_MPI_NAME);

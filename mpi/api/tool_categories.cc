@@ -116,7 +116,7 @@ FERRY_MPI_CALL(int, MPI_T_category_get_pvars, (int cat_index, int len, int indic
   return PutIndices(FERRY_MPI_NAME, cat_index, len, indices, &Category::counters);
 }
 
-// ---- What no category has -----------------------------------------------------------------------
+// ---- Contents that no category has --------------------------------------------------------------
 
 namespace {
 

@@ -13,7 +13,7 @@
 
 namespace ferry::mpi {
 
-// ---- What this process has attached -------------------------------------------------------------
+// ---- The memory that this process has attached --------------------------------------------------
 
 Failure AttachedMemory::Attach(const void* base, uint64_t size_bytes) {
   const auto address = reinterpret_cast<uintptr_t>(base);
@@ -76,7 +76,7 @@ Failure AttachedMemory::Publish() {
   return {};
 }
 
-// ---- What others have ---------------------------------------------------------------------------
+// ---- The memory that others have attached -------------------------------------------------------
 
 namespace {
 

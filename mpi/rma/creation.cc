@@ -141,7 +141,7 @@ class WindowMaker {
     return {};
   }
 
-  // ---- What this process exposes ----
+  // ---- The memory that this process exposes ----
 
   Failure OfferOwn() {
     const uint64_t bytes = win_->control().size_bytes();
@@ -189,7 +189,7 @@ class WindowMaker {
     }
   }
 
-  // ---- What the members expose ----
+  // ---- The memory that the members expose ----
 
   Failure Open() {
     for (int rank = 0; rank < win_->size(); ++rank) {

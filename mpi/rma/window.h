@@ -179,7 +179,7 @@ class Win : public Object {
   // Held while this process asks another to carry out a wish in its private memory.
   std::mutex& asking_mutex() { return asking_mutex_; }
 
-  // ---- What the program caches and sets ----
+  // ---- Attributes, names and handlers of the program ----
   // The window's own communicator has its error handler and, for that, the window's handle: so
   // whatever fails for the communicator, requests too, comes to the window's handler.
   Ref<ErrorHandler> error_handler() const { return comm_->error_handler(); }

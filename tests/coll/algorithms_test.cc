@@ -158,7 +158,7 @@ TEST(BarrierTest, NobodyLeavesBeforeAllHaveCome) {
   }
 }
 
-// ---- What the table of algorithms promises ------------------------------------------------------
+// ---- The promises of the table of algorithms ----------------------------------------------------
 
 TEST(AlgorithmTest, TheFirstOfEachCollectiveFitsEverything) {
   for (size_t i = 0; i < kCollectives; ++i) {

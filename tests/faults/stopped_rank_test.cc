@@ -35,7 +35,7 @@ constexpr auto kMoment = std::chrono::milliseconds(50);
 constexpr auto kBetweenAttempts = std::chrono::microseconds(300);
 constexpr int kAttempts = 20'000;
 
-// ---- What ranks hold
+// ---- The memory of ranks
 
 shm::Mapping MapForReading(const std::string& path) {
   const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));

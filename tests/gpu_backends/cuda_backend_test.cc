@@ -66,7 +66,7 @@ TEST(CudaBackendOpeningTest, TellsTheToolkitsStubFromADriver) {
   ExpectFails(OpenStatus(kStub), ErrorCode::kNotFound, "stub");
 }
 
-// ---- What is the application's ----
+// ---- The application's state ----
 
 // A call of the application's: the stand-in exports its functions by name, as programs link them.
 template <typename... Arguments>

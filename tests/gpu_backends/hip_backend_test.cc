@@ -90,7 +90,7 @@ TEST_P(HipBackendTest, StreamsWithoutWordsSaySo) {
   EXPECT_TRUE(backend->Free(pinned).ok());
 }
 
-// ---- What is the application's ----
+// ---- The application's state ----
 
 TEST_P(HipBackendTest, LeavesTheThreadsDeviceAndErrorAlone) {
   ASSERT_EQ(Hip("hipSetDevice", 1), kHipSuccess);

@@ -84,7 +84,7 @@ bool PeerPackets::Face(const daemon::NodeContact& daemon, const PacketKeys& keys
   return true;
 }
 
-// ---- What it says ----
+// ---- Packets that it sends ----
 
 PacketHeader PeerPackets::Header(PacketKind kind) {
   PacketHeader header{};
@@ -325,7 +325,7 @@ void PeerPackets::SayLongGet(uint64_t bytes) {
   Send(header, BytesOfValue(wire));
 }
 
-// ---- What it hears, and answers ----
+// ---- Packets that it receives, and answers ----
 
 void PeerPackets::Listen(int budget) { node_.fabric().Poll(*this, budget, MonotonicNs()); }
 void PeerPackets::Push() { node_.fabric().Flush(MonotonicNs()); }

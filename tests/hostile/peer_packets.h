@@ -37,7 +37,7 @@ class PeerPackets final : public transport::CompletionSink {
   // From now on they go to that daemon. False: it has no address on the fabric.
   bool Face(const daemon::NodeContact& daemon, const PacketKeys& keys);
 
-  // ---- What it says ----
+  // ---- Packets that it sends ----
   // Any kind, with words of which some are as they should be.
   void SayAnything();
   // Something about the oldest, or another, of what the daemon has said. False: it has said nothing
@@ -56,7 +56,7 @@ class PeerPackets final : public transport::CompletionSink {
   bool is_full() const { return is_full_; }
   void ClearFull() { is_full_ = false; }
 
-  // ---- What it hears ----
+  // ---- Packets that it receives ----
   // Reads what has come, and finishes what is under way.
   void Listen(int budget);
   // Writes what waits, and reads nothing.

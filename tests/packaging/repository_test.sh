@@ -61,7 +61,7 @@ version=$("$work/root/usr/bin/ferryctl" --version)
 (cd "$work" && apt download ferry && cmp ferry_*.deb "$OLDPWD/$deb") || fail "download: $(cat "$work/log")"
 echo "installed: $version"
 
-# ---- What apt must not take ----
+# ---- Repositories that apt must refuse ----
 
 gpg --batch --export --output "$work/others.gpg" others@ferry.invalid
 know "$work/others.gpg"

@@ -35,7 +35,7 @@ TrialResult Times(Collective collective, const Candidate& candidate,
   return result;
 }
 
-// ---- What to measure ----------------------------------------------------------------------------
+// ---- Candidates ---------------------------------------------------------------------------------
 
 TEST(CandidatesTest, PiecesAreTriedWhereTheyMakeADifference) {
   const std::vector<Candidate> bcast = CandidatesOf(Collective::kBcast);
@@ -68,7 +68,7 @@ TEST(TrialsTest, EachCandidateHasItsTurn) {
       "bcast=chain:5,scan=linear");
 }
 
-// ---- What follows -------------------------------------------------------------------------------
+// ---- The choice ---------------------------------------------------------------------------------
 
 TEST(CompareTest, TheFastestCountsIfItIsWorthIt) {
   // On so few ranks of several nodes the built-in choice is linear.

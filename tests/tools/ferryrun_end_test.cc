@@ -119,7 +119,7 @@ TEST(FerryrunEndTest, SaysWhatEndedAtASignal) {
                                        "2 of 2 ranks that still ran; 1 had to be killed\n"));
 }
 
-// ---- What it is started with ----
+// ---- Signals ignored at its start ----
 
 // As nohup does, and shells that start commands in the background. Signals come in the order of
 // their numbers.

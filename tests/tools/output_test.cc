@@ -162,7 +162,7 @@ TEST(OutputSinkTest, ReportsAClosedPipeAndDropsTheText) {
   close(ends[1]);
 }
 
-// ---- The same words
+// ---- Equal lines
 
 constexpr uint64_t kNow = 1'000'000'000;
 constexpr uint64_t kAll = UINT64_MAX;

@@ -167,7 +167,7 @@ void Measure(const char* what, size_t size, const Shape& shape, bool all, const 
   }
 }
 
-// ---- What is measured ---------------------------------------------------------------------------
+// ---- The measurements ---------------------------------------------------------------------------
 
 // The byte that a PE has at a place: what is left of other sizes differs.
 unsigned char ByteOf(int pe, size_t size, size_t at) {

@@ -80,7 +80,7 @@ INSTANTIATE_TEST_SUITE_P(All, LinkSizesTest,
                                                                                     : "SendFirst");
                          });
 
-// ---- What their daemons see ---------------------------------------------------------------------
+// ---- The daemons' view of the ranks -------------------------------------------------------------
 
 // A rank as its daemon knows it.
 class SeenRank {

@@ -65,7 +65,7 @@ TEST_F(LinkKeeperBreaksTest, ALeaseThatIsNotToBeHadHoldsNobodyUp) {
   EXPECT_EQ(Path(), PeerPath::kToDaemon);
 }
 
-// ---- What breaks ----
+// ---- Breaks ----
 
 TEST_F(LinkKeeperBreaksTest, ALostLinkThatMessagesTakeIsTold) {
   Make();

@@ -110,7 +110,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Layout{"no_boards", {0, 0, 1, 1, 1}, {{0, false}, {1, false}}}),
     [](const auto& layout) { return layout.param.name; });
 
-// ---- What goes wrong ----------------------------------------------------------------------------
+// ---- Failures -----------------------------------------------------------------------------------
 
 // Ranks 0 to 2 are on one node, 3 and 4 on another; 0 and 3 are leaders.
 class TwoLevelsFailureTest : public ::testing::Test {

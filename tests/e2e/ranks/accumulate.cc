@@ -201,7 +201,7 @@ void AtomicOperationsAgree() {
   CHECK_EQ(value, int64_t{2} * kRounds * ranks);  // flipped an even number of times
 }
 
-// ---- What cannot be -----------------------------------------------------------------------------
+// ---- Invalid operations -------------------------------------------------------------------------
 
 // By the call or by the quiet.
 ErrorCode Outcome(const RemoteAddress& place, const Accumulation& what, uint64_t count,

@@ -101,7 +101,7 @@ void Release(void* pointer) {
   }
 }
 
-// ---- What is sent -------------------------------------------------------------------------------
+// ---- The data -----------------------------------------------------------------------------------
 
 void FillAt(void* to, size_t size, uint64_t message) {
   std::vector<uint8_t> bytes(size + 8);

@@ -128,7 +128,7 @@ bool IsForgiven(const Attempt& attempt) {
   return false;
 }
 
-// ---- What a call does ---------------------------------------------------------------------------
+// ---- The effect of a call -----------------------------------------------------------------------
 
 std::string& running = *new std::string();
 

@@ -337,7 +337,7 @@ constexpr Rule kRules[] = {
     {"*", "*_function*", "*", Kind::kFunction},
     {"*", "MPI_User_function_c*", "*", Kind::kFunction},
 
-    // ---- What remains is written by the call ----
+    // ---- All others are written by the call ----
     {"*", "int*", "*", Kind::kOutput},
     {"*", "int[]", "*", Kind::kOutput},
     {"*", "MPI_Aint*", "*", Kind::kOutput},

@@ -235,7 +235,7 @@ static void beside_messages(int rounds) {
   OK(MPIX_Queue_wait(queue));
 }
 
-/* ---- What the daemons do ---- */
+/* ---- Work of the daemons ---- */
 
 static unsigned long long additions(const char* ferryctl) {
   char command[4096], text[65536];

@@ -139,7 +139,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Mistake{"differ", "memory", "is in shmem_(free|barrier_all), this one in"}),
     NameOf);
 
-// ---- What is left at the end --------------------------------------------------------------------
+// ---- Memory and teams left at the end -----------------------------------------------------------
 
 TEST(LeftoversTest, AreNamedOnce) {
   const e2e::CommandResult result = RunJob({.variables = Checked()}, {"mistakes", "leave", "one"});

@@ -108,7 +108,7 @@ TEST(NoDeviceTableTest, WhereCutoversAreNone) {
                         "form put=BYTES"));
 }
 
-// ---- What rings are asked for fails -------------------------------------------------------------
+// ---- Failing requests of rings ------------------------------------------------------------------
 
 // The number of PEs, on two nodes; what fails, and in which call.
 using Failure = std::tuple<int, const char*, const char*>;

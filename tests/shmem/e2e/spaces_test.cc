@@ -24,7 +24,7 @@ std::vector<std::string> BehindALink(bool is_guarded) {
                is_guarded ? "FERRY_HOST_LINK_GUARD=1" : "FERRY_HOST_LINK_GUARD=0"});
 }
 
-// ---- What there is ------------------------------------------------------------------------------
+// ---- The jobs -----------------------------------------------------------------------------------
 
 struct Place {
   const char* name;

@@ -20,7 +20,7 @@ struct Arena {
   long* words = Symmetric<long>(64);  // of strided calls
 };
 
-// ---- What goes wrong ----------------------------------------------------------------------------
+// ---- Mistakes -----------------------------------------------------------------------------------
 
 enum class Mistake { kRank, kRegion, kSegment };
 
@@ -48,7 +48,7 @@ void Spoil(const Table& table) {
   const_cast<ferry_shmem_way*>(table.Open().ways)[partner].segments[0] = kNoSegment;
 }
 
-// ---- What is called -----------------------------------------------------------------------------
+// ---- Calls --------------------------------------------------------------------------------------
 
 int Call(std::string_view what, const shmemx_device_t& d, const Arena& arena) {
   long* const dest = arena.dest;

@@ -149,7 +149,7 @@ void Sizes(const Table& table) {
   }
 }
 
-// ---- What is refused ----------------------------------------------------------------------------
+// ---- Refused calls ------------------------------------------------------------------------------
 
 void Mistakes(const Table& table, const Arena& arena) {
   const shmemx_device_t d = table.Open();

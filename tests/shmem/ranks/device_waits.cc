@@ -208,7 +208,7 @@ void GroupsWaitAtOnce(const Table& table) {
   device.join();
 }
 
-// ---- What is refused ----------------------------------------------------------------------------
+// ---- Refused calls ------------------------------------------------------------------------------
 
 void Mistakes() {
   auto* const words = Symmetric<long>(kWords);

@@ -152,7 +152,7 @@ static void differ(const char* how) {
   }
 }
 
-/* ---- What is left -------------------------------------------------------------------------------
+/* ---- Memory left at the end ---------------------------------------------------------------------
  */
 
 static void leave(const char* how) {
