@@ -41,7 +41,8 @@ T Largest() {
   }
 }
 
-// What C makes of one number; nothing: there is no such operation on such numbers. `target` first.
+// The result of C for one number; nothing: there is no such operation on such numbers. `target`
+// first.
 template <typename T>
 std::optional<T> Expected(OpKind operation, T target, T operand) {
   using Wide = unsigned __int128;
@@ -272,7 +273,7 @@ void ExpectPairs(NumberKind value, NumberKind index) {
       std::byte operand[sizeof(Pair)];
       const auto fill = [](std::byte* bytes, int gap, Value its_value, Index its_index) {
         std::memset(bytes, gap, sizeof(Pair));
-        // What a number has of gaps is copied with it.
+        // Gaps inside a number are copied with it.
         std::memset(bytes, 0, sizeof(Value));
         std::memset(bytes + offsetof(Pair, index), 0, sizeof(Index));
         const size_t bytes_of_value = sizeof(Value) == 16 ? 10 : sizeof(Value);

@@ -1,4 +1,5 @@
-// The lock of elements: who has it is alone, in whatever process, and nobody waits for the dead.
+// The lock of elements: its holder is alone, in whatever process, and no process waits for a dead
+// holder.
 #include "shm/element_lock.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +31,7 @@ class ElementLockTest : public testing::Test {
   }
   ~ElementLockTest() override { munmap(shared_, sizeof(Shared)); }
 
-  // What a child process does; it ends without giving anything back.
+  // The action of a child process, which ends without releasing its locks.
   template <typename Action>
   static pid_t Start(Action&& action) {
     const pid_t child = fork();

@@ -333,7 +333,7 @@ TEST(LeaseTest, GuardsPlainWordsAmongThreads) {
   EXPECT_EQ(layout->word, kLeaseFree);
 }
 
-// Each thread holds the lease until another wants it: without hand-over nobody would get on.
+// Each thread holds the lease until another wants it: without hand-over no thread would get on.
 TEST(LeaseTest, PollingHoldersHandOver) {
   constexpr uint32_t kThreads = 3;
   constexpr uint32_t kRounds = 200;

@@ -1,4 +1,4 @@
-// What the match table finds, how it treats damage, and how many entries it looks at. Random
+// The match table's results, how it treats damage, and how many entries it looks at. Random
 // operations: match_table_property_test.cc; killed holders: match_table_kill_test.cc.
 #include "shm/match_table.h"
 

@@ -192,7 +192,7 @@ TEST_F(PairMoveTest, AClosedPairMovesNothing) {
   EXPECT_FALSE(IsInside(*send_) || IsInside(*receive_));
 }
 
-// An end that closes a pair knows afterwards that nobody writes to its memory.
+// An end that closes a pair knows afterwards that the other end does not write to its memory.
 TEST_F(PairMoveTest, ClosingWaitsForThePartThatIsCopied) {
   for (const bool helper_is_late : {false, true}) {
     *send_ = *NewEnd();
@@ -252,7 +252,7 @@ TEST_F(PairMoveTest, ClosingDoesNotWaitForTheDead) {
 TEST_F(PairMoveTest, ClosingLeavesOtherLivesAlone) {
   const PairEnds stale = Receiver();
   const uint64_t next_life = (uint64_t{LifeOf(*send_)} + 1) << kGateLifeShift;
-  StoreRelease(send_->gate, next_life + 1);  // somebody is inside
+  StoreRelease(send_->gate, next_life + 1);  // one operation is inside
   ClosePair(stale);
   EXPECT_EQ(LoadAcquire(send_->gate), next_life + 1);
 }

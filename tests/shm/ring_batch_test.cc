@@ -147,8 +147,8 @@ TEST(RingBatchTest, RefusesMoreThanHalfTheRingAndNothing) {
   EXPECT_EQ(ferry_device_ring_post_many(ring, requests.data(), 8), 1u);
 }
 
-// Who waits for room, or would take what is left for others, has no ticket: it leaves no hole when
-// the ring ends meanwhile.
+// A producer that waits for room, or would take the slots left for others, has no ticket: it leaves
+// no hole when the ring ends meanwhile.
 TEST(RingBatchTest, WhoWaitsForRoomHasNoTicket) {
   TestRing made(16);
   const ferry_device_ring ring = made.Open();
@@ -364,7 +364,7 @@ TEST(RingGroupTest, TheEndOfTheRingEndsItsGroups) {
                                               &words[ferry_device_group()]));
     });
   });
-  while (made.tickets() < 8) {  // nobody takes them
+  while (made.tickets() < 8) {  // no consumer takes them
     std::this_thread::yield();
   }
   made.consumer().End(ErrorCode::kCancelled);

@@ -132,7 +132,7 @@ TEST_F(RingConsumerTest, ProducersLookAtTheHeadOnlyWhenTheirTicketCouldPassIt) {
   for (uint32_t i = 0; i < kCapacity; ++i) {
     ferry_device_ring_nop(ring, i, FERRY_DEVICE_RING_SILENT);
   }
-  EXPECT_EQ(layout()->head_seen, 0U);  // nobody has seen another one
+  EXPECT_EQ(layout()->head_seen, 0U);  // no producer has seen another one
   while (Serve()) {
   }
   ferry_device_ring_nop(ring, 0, FERRY_DEVICE_RING_SILENT);

@@ -1,5 +1,5 @@
-// What a copy stores, and how often: it is run instruction by instruction, and each word is taken
-// away as soon as it has come, as a program does that polls it.
+// Records the stores of a copy, and how often each comes: the copy is run instruction by
+// instruction, and each word is taken away as soon as it has come, as a program does that polls it.
 //
 // Linux ptrace: see step_kill.h.
 #pragma once
@@ -24,11 +24,11 @@ struct CopyPlaces {
   size_t overlap = 0;
 };
 
-// What is wrong with the copy; empty if each naturally aligned word of 1, 2, 4 or 8 bytes of the
-// destination is stored once and whole.
+// Describes the fault of the copy; empty if each naturally aligned word of 1, 2, 4 or 8 bytes of
+// the destination is stored once and whole.
 std::string FaultOf(const SteppedCopy& copy, const CopyPlaces& places);
 
-// What such a row has at place i, never 0.
+// The byte of such a row at place i, never 0.
 inline std::byte ByteAt(size_t i) { return static_cast<std::byte>(1 + i % 200); }
 // A row of so many bytes behind `offset` others.
 std::vector<std::byte> RowOf(size_t offset, size_t bytes);

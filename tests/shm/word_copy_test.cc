@@ -100,7 +100,8 @@ TEST(WordCopyTest, StoresEachWordOnceWhereTheSourceReachesIntoTheDestination) {
   }
 }
 
-// Whoever copies by the ends, as memcpy does, is found out: the test above sees what it should.
+// A copy that begins at both ends, as memcpy's does, is found out: the test above sees the faults
+// that it should.
 TEST(WordCopyTest, CopiesOfBothEndsAreNone) {
   FERRY_REQUIRE_STEPPING();
   const auto copy = [](std::byte* to, const std::byte* from, size_t bytes) {

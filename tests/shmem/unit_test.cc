@@ -174,7 +174,7 @@ TEST(PiecesTest, ThatWereFreedAreNamedUntilTheirMemoryIsGivenOutAgain) {
   EXPECT_EQ(FindPieceFault(0, 256, 100), "");
 }
 
-// The same offset of two heaps is not one place.
+// One offset in two heaps is not one place.
 TEST(PiecesTest, BelongToTheirHeap) {
   ForgetPieces(0);
   ForgetPieces(2);

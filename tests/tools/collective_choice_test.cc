@@ -169,7 +169,7 @@ TEST(RulesTest, TheTableSaysWhatWasBest) {
   EXPECT_STREQ(table.Choose(problem).algorithm->name, "reduce_bcast");
   problem.size = 3;
   EXPECT_STREQ(table.Choose(problem).algorithm->name, "reduce_bcast");
-  problem.size = 5;  // nobody knows
+  problem.size = 5;  // was not measured
   EXPECT_STREQ(table.Choose(problem).algorithm->name,
                collective::SelectionTable().Choose(problem).algorithm->name);
 }

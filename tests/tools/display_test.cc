@@ -1,4 +1,4 @@
-// What the tools print: tables, views of a daemon's answers, plots.
+// The output of the tools: tables, views of a daemon's answers, plots.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

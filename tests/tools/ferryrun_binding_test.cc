@@ -34,7 +34,7 @@ class BindingTest : public TwoCoresTest {
     EXPECT_EQ(result.exit_code, 0) << result.err;
     return result;
   }
-  // What two ranks, or three, say that may run on any of both cores.
+  // The output of `ranks` ranks that may run on any of both cores.
   Words Unbound(int ranks) const {
     Words lines;
     for (int rank = 0; rank < ranks; ++rank) {
@@ -77,7 +77,7 @@ TEST_F(BindingTest, AFlagAVariableAndAnOptionTurnItOff) {
       ElementsAre("[0] " + first_.Text(), "[1] " + second_.Text()));
 }
 
-// What keeps hwloc from loading plugins is for ferryrun alone.
+// The variable that keeps hwloc from loading plugins is for ferryrun alone.
 TEST_F(BindingTest, RanksSeeNothingOfHowTheMachineWasRead) {
   EXPECT_EQ(Run(both_, {}, "echo ${HWLOC_PLUGINS_BLACKLIST-none}").out, "[0] none\n");
   EXPECT_EQ(Run(both_, {}, "echo $HWLOC_PLUGINS_BLACKLIST", {"HWLOC_PLUGINS_BLACKLIST=x"}).out,

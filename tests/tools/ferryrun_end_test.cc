@@ -1,5 +1,5 @@
-// What is left when ferryrun ends, however it ends, and what it makes of what it was started with:
-// ignored signals, closed streams, other people's libraries.
+// The processes and files left when ferryrun ends, however it ends, and its behaviour with the
+// state in which it was started: ignored signals, closed streams, other people's libraries.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -170,7 +170,7 @@ TEST(RemoteHostTest, SendingTakesNothingFromThoseWhoPollForWords) {
   }
   host->Send(FrameKind::kEnded, 4, EndPayload({.exit_code = 8}));
   ASSERT_TRUE(HasWords(*host, tests::kPatienceMs));
-  // Somebody else has words for the host meanwhile.
+  // The launcher has words for the host meanwhile.
   host->Send(FrameKind::kSignal, 0, NumberPayload(15));
   EXPECT_TRUE(HasWords(*host, 0));
   const Frame ended = NextFrame(host.get());

@@ -1,4 +1,4 @@
-// What ferry-kernel-meter says, and the cutovers that follow from it.
+// The output of ferry-kernel-meter, and the cutovers that follow from it.
 #include "tools/tune/kernel_times.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// What ferryrun makes of its ranks' notices and ends.
+// How ferryrun judges its ranks' notices and ends.
 #include "tools/ferryrun/rank_lives.h"
 
 #include <gmock/gmock.h>
@@ -44,7 +44,7 @@ TEST_F(RankLivesTest, AProgramOfItsOwnMayEndAsItLikes) {
   EXPECT_TRUE(lives_.HasFailed(1));
   EXPECT_EQ(lives_.Describe(1), "exited with code 3");
   EXPECT_EQ(lives_.ExitCode(1), 3);
-  EXPECT_THAT(lives_.TakeSilent(), IsEmpty());  // nobody waits for them
+  EXPECT_THAT(lives_.TakeSilent(), IsEmpty());  // no rank waits for them
 }
 
 TEST_F(RankLivesTest, ARankThatHasLeftMayToo) {
@@ -96,7 +96,7 @@ TEST_F(RankLivesTest, TheCauseIsOneThatHasNotHeardOfAnother) {
   EXPECT_EQ(lives_.WeightOf(3), Weight::kConsequence);
 }
 
-// Nobody need look for another cause, nor call that daemon.
+// ferryrun need not look for another cause, nor call that daemon.
 TEST_F(RankLivesTest, TheDaemonThatHangsIsTheCause) {
   Notice(Kind::kHeardOfEnd, 1, ErrorCode::kPeerDied);
   EXPECT_FALSE(lives_.has_lost_daemon());

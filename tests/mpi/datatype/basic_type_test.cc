@@ -1,4 +1,4 @@
-// The datatypes that nobody makes: those with names, and those that only their properties name.
+// The datatypes that no call makes: those with names, and those that only their properties name.
 #include "mpi/datatype/basic_type.h"
 
 #include <gmock/gmock.h>

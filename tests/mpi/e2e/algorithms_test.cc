@@ -64,7 +64,7 @@ TEST_F(AlgorithmsTest, RulesOfAFileCount) {
   EXPECT_EQ(result.out, SentBy(Collective::kAllreduce, "ring")) << result.err;
 }
 
-// The same if rank 0 is sent to another directory.
+// The file is found even if rank 0 runs in another directory.
 TEST_F(AlgorithmsTest, AFileIsFoundWhereFerryrunIs) {
   const std::string path = Table("[[rule]]\ncollective = \"bcast\"\nalgorithm = \"chain\"\n");
   const std::string program = fs::absolute("tests/mpi/ranks/algorithms").string();

@@ -50,7 +50,7 @@ TEST(ChainTest, DaemonsDoWhatNicsDoNot) {
 }
 
 // A round is one addition of each node's daemon; an allreduce first takes its element, which makes
-// two. So nobody's CPU takes part between the start and the end.
+// two. So no rank's CPU takes part between the start and the end.
 TEST(ChainTest, ARoundIsOneAdditionOfEachDaemon) {
   constexpr int kRounds = 20;
   const e2e::CommandResult result =
@@ -69,7 +69,7 @@ TEST(ChainTest, ARoundIsOneAdditionOfEachDaemon) {
   EXPECT_EQ(lines, 4 * 9) << result.out;
 }
 
-// All others hear of it, and nobody waits for ever.
+// All other ranks learn of the death, and none waits for ever.
 TEST(ChainTest, ADeathEndsItForAll) {
   for (const char* round : {"0", "5"}) {
     Placement placement = kFourNodes;

@@ -1,4 +1,4 @@
-// How MPI programs begin and end, well or not: exit codes, sentences, and that nobody waits for
+// How MPI programs begin and end, well or not: exit codes, sentences, and that no rank waits for
 // ever.
 #include <gmock/gmock.h>
 

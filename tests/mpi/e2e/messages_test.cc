@@ -65,7 +65,7 @@ TEST_P(MessagesTest, OfDevicesAreReducedThereWithoutRoomForMore) {
 
 INSTANTIATE_TEST_SUITE_P(Placements, MessagesTest, testing::ValuesIn(PlacementsOfPairs()), NameOf);
 
-// The same by direct links, all the time, and by paths that change now and then: of four ranks in a
+// Messages by direct links, all the time, and by paths that change now and then: of four ranks in a
 // ring, two pairs live on different nodes.
 class MessagesByLinksTest : public testing::TestWithParam<std::vector<std::string>> {
  protected:

@@ -22,10 +22,10 @@ inline std::string NameOf(const testing::TestParamInfo<Placement>& info) { retur
 // One rank alone, ranks of one node, of several nodes, and more ranks than cores on both: a slice
 // (tests/support/slice.h).
 std::vector<Placement> AllPlacements();
-// The same for what passes between two ranks, whoever else there is: three ranks on two nodes have
-// both kinds of pairs.
+// Placements for traffic between pairs of ranks, whatever other ranks there are: three ranks on two
+// nodes have both kinds of pairs.
 std::vector<Placement> PlacementsOfPairs();
-// Those with two ranks, and with more than one.
+// The placements with two ranks, and with more than one.
 std::vector<Placement> Pairs();
 std::vector<Placement> SeveralRanks();
 
@@ -40,7 +40,7 @@ e2e::CommandResult RunJob(const Placement& placement, const std::vector<std::str
 // nothing behind.
 void ExpectJob(const Placement& placement, const std::vector<std::string>& program,
                const std::string& line, const std::vector<std::string>& variables = {});
-// The same of ranks of one node that print "rank 0: ok" and so on.
+// As ExpectJob, of ranks of one node that print "rank 0: ok" and so on.
 void ExpectAllOk(int ranks, const std::string& program);
 
 }  // namespace ferry::mpi_tests

@@ -22,10 +22,10 @@ class PartitionedTest : public testing::TestWithParam<Placement> {
 };
 
 // One init meets one other, in their order, by communicator, rank and tag, and no message; inits
-// are local; requests that were freed are in nobody's way.
+// are local; requests that were freed do not disturb the matching.
 TEST_P(PartitionedTest, InitsMeetInTheirOrder) { Run("matching", "all pairs were right"); }
 
-// What is readied arrives, before others are and partition by partition; nothing ends too soon.
+// A readied partition arrives before others are readied, one by one; no request ends too soon.
 TEST_P(PartitionedTest, PartitionsArriveOneByOne) { Run("rounds", "all rounds were right"); }
 
 // Unequal numbers of partitions, datatypes with gaps, hints, sizes.
@@ -81,7 +81,7 @@ TEST_P(PartitionedProgressTest, NeedsNoCallOfTheOtherSide) {
 INSTANTIATE_TEST_SUITE_P(Placements, PartitionedProgressTest, testing::ValuesIn(SeveralRanks()),
                          NameOf);
 
-// The same where the library serves threads.
+// Partitioned communication where the library serves threads.
 class PartitionedMultipleTest : public testing::TestWithParam<Placement> {};
 
 TEST_P(PartitionedMultipleTest, InitsMeetInTheirOrder) {
@@ -105,7 +105,8 @@ TEST_P(PartitionedMultipleTest, ProgressNeedsNoCallOfTheOtherSide) {
 
 INSTANTIATE_TEST_SUITE_P(Placements, PartitionedMultipleTest, testing::ValuesIn(Pairs()), NameOf);
 
-// The same by direct links, which take the puts of partitions: all the time, and now and then.
+// Partitioned communication by direct links, which take the puts of partitions: all the time, and
+// now and then.
 class PartitionedLinksTest : public testing::TestWithParam<std::vector<std::string>> {
  protected:
   static void Run(const std::string& program, const std::string& line) {
@@ -135,7 +136,7 @@ INSTANTIATE_TEST_SUITE_P(, PartitionedLinksTest,
                            return std::string(info.index == 0 ? "Kept" : "Restless");
                          });
 
-// What rank 0 has asked its daemon for, in so many rounds of 64 small partitions to another node.
+// Rank 0's requests to its daemon, in so many rounds of 64 small partitions to another node.
 constexpr int kUnitRounds = 50;
 
 int OneSidedOperations(const std::vector<std::string>& hints) {

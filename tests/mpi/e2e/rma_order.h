@@ -1,5 +1,5 @@
-// What a rank does in another one's window is there when it says so: inside a node, and between
-// two, by the daemons and by direct links.
+// The operations of a rank in another one's window are complete when its calls promise so: inside a
+// node, and between two, by the daemons and by direct links.
 #pragma once
 
 #include <ostream>

@@ -45,7 +45,7 @@ TEST_P(RmaTest, MemoryOfDevicesBehindALinkIsAttached) {
 
 INSTANTIATE_TEST_SUITE_P(Placements, RmaTest, testing::ValuesIn(PlacementsOfPairs()), NameOf);
 
-// The same of two nodes, without direct links, and by them from the first message on.
+// Windows between two nodes, without direct links, and by them from the first message on.
 class RmaLinksTest : public testing::TestWithParam<std::vector<std::string>> {
  protected:
   static void Run(const std::string& program, const std::string& line) {
@@ -67,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(, RmaLinksTest, testing::Values(kWithoutLinks, kAlwaysB
                            return std::string(info.index == 0 ? "Off" : "Always");
                          });
 
-// The same where the library serves threads.
+// Windows where the library serves threads.
 TEST(RmaMultipleTest, MovesAndEpochsAreRight) {
   ExpectJob({"", {"-n", "2", "--nodes", "2"}}, {"tests/mpi/ranks/rma_moves", "multiple"},
             "all moves were right");

@@ -1,4 +1,4 @@
-// What tests/mpi/ranks/algorithms prints: the number of messages that each rank sends.
+// The output of tests/mpi/ranks/algorithms: the number of messages that each rank sends.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// What MPI tells programs about their start: which of the job's programs they are, for how many
-// there is room, and what errors do at first.
+// MPI's facts for programs about their start: which of the job's programs they are, for how many
+// there is room, and the effect of errors at first.
 #include <gmock/gmock.h>
 
 #include "tests/mpi/e2e/mpi_job.h"
@@ -32,7 +32,7 @@ TEST(StartTest, TheUniverseHasTheSlotsOfTheHosts) {
               HasSubstr("universe 3,"));
 }
 
-// A program that nobody started has no number in a job.
+// A program that no launcher started has no number in a job.
 TEST(StartTest, AloneThereIsNoNumber) {
   e2e::Command command({kProgram}, {"PATH=tools/ferryrun:/usr/bin:/bin"});
   EXPECT_EQ(command.Wait().out, "0: app -1 of 1 ranks, universe 1, fatal fatal\n");

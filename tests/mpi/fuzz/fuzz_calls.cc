@@ -195,8 +195,8 @@ std::string JudgeNext(int size) {
   return std::string("after it, another collective: ") + text;
 }
 
-// Whether the other ranks find out one rank's mistake in this call: blocking collectives without
-// arrays of counts (docs/mpi.md, where all ranks share a node).
+// Returns true if the other ranks find out one rank's mistake in this call: blocking collectives
+// without arrays of counts (docs/mpi.md, where all ranks share a node).
 bool IsFoundOut(const CallSignature& signature) {
   return std::any_of(kNames.begin(), kNames.end(), [&](const char* name) {
     const std::string call = std::string("MPI_") + name;

@@ -72,7 +72,7 @@ constexpr Forgiven kForgiven[] = {
     {"MPIX_Enqueue_pready", "request", "inactive"},
     // The round that is under way has one, too.
     {"MPIX_Prequest_get", "request", "active"},
-    // What MPI_PROC_NULL has in its status.
+    // MPI_ANY_TAG is the tag in the status of MPI_PROC_NULL.
     {"MPI_Precv_init", "tag", "MPI_ANY_TAG", "MPI_PROC_NULL"},
 };
 
@@ -90,7 +90,7 @@ bool ReturnsAnError(const std::string& call) {
   return !Fits("*_toint", call) && !Fits("*_fromint", call) && !Fits("MPI_Aint_*", call);
 }
 
-// Whether a job of one rank can make it at all, and any number of times.
+// Returns true if a job of one rank can make the call at all, and any number of times.
 bool CanSucceed(const std::string& call) {
   // There is no other group, a Fortran binding's values count once, and no buffer is attached.
   return !Fits("MPI_Intercomm_*", call) && !Fits("MPI_Comm_remote_*", call) &&
@@ -235,7 +235,7 @@ std::string JudgeFailure(const Attempt& attempt, int code) {
   return IsSurelyRight(attempt) ? "it fails though all is right: " + what : "";
 }
 
-// Whether the call has written the handle where the caller can see it.
+// Returns true if the call has written the handle where the caller can see it.
 bool IsInASlot(uint64_t handle, size_t parameters, World& world) {
   for (size_t i = 0; i < parameters; ++i) {
     const char* const slot = static_cast<const char*>(world.Slot(i));

@@ -34,7 +34,7 @@ std::string TextOf(const Attempt& attempt);
 // caller. Ends the process, with a message, if the call does not return.
 std::string Judge(const Attempt& attempt, World& world);
 
-// The same for a call in which other ranks take part, perhaps with other arguments: it may fail
+// As Judge, for a call in which other ranks take part, perhaps with other arguments: it may fail
 // because of theirs, and succeed although arguments are wrong that do not count on this rank.
 std::string JudgeAmongOthers(const Attempt& attempt, World& world);
 

@@ -323,7 +323,7 @@ const WorldQueues& World::queues() {
   return *queues_;
 }
 
-// What the call has done already fails here, and does no harm.
+// Steps that the call has taken already fail here, and do no harm.
 void World::EndPartitioned() {
   PartitionedPairs its = partitioned_.value_or(PartitionedPairs());
   MPI_Request* const idle[] = {&its.idle_receive, &its.idle_send};

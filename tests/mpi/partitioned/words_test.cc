@@ -1,6 +1,6 @@
-// Who takes what is ready: a sender and a receiver, as threads over one pair of blocks, race for
-// the partitions of many rounds. Each partition is moved once in each round, after it was readied
-// and the round was cleared. For ThreadSanitizer, too.
+// The race for ready partitions: a sender and a receiver, as threads over one pair of blocks,
+// compete for the partitions of many rounds. Each partition is moved once in each round, after it
+// was readied and the round was cleared. For ThreadSanitizer, too.
 #include "mpi/partitioned/words.h"
 
 #include <gtest/gtest.h>

@@ -23,7 +23,7 @@ class SourcePackageTest : public testing::Test {
   // Takes seconds; blocks.
   bool Fetch(const std::string& package);
   const std::string& why_not() const { return why_not_; }
-  // Whether a program can be linked with -lNAME.
+  // Returns true if a program can be linked with -lNAME.
   bool HasLibrary(const std::string& name) const;
 
   std::string source() const { return folder_ + "/source"; }

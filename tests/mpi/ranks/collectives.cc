@@ -53,8 +53,8 @@ void Launch(const std::function<void()>& kernel) {
         "a kernel was refused");
 }
 
-// The same by a queue: round by round, and several rounds at once. Kernels of the stream set the
-// buffers and check them, with another kernel between start and wait.
+// Runs the request on a queue: round by round, and several rounds at once. Kernels of the stream
+// set the buffers and check them, with another kernel between start and wait.
 void RunOnQueue(MPI_Request* request, const std::function<void()>& prepare,
                 const std::function<void()>& check) {
   form = "enqueued";

@@ -1,4 +1,4 @@
-// What can go wrong with Prequests: mistakes of kernels, of hosts, and a rank that dies.
+// Failures of Prequests: mistakes of kernels, of hosts, and a rank that dies.
 // partitioned_kernel_mistakes [die]
 
 #include <unistd.h>
@@ -121,8 +121,8 @@ void MistakesOfHosts(bool is_near) {
   OK(MPIX_Prequest_free(&prequest));
 }
 
-// What kernels cannot see arrive is refused; what they cannot move themselves is moved all the
-// same.
+// Memory whose arrivals kernels cannot see is refused; memory that they cannot move themselves is
+// moved all the same.
 void PrivateMemory() {
   step = "private memory";
   std::vector<unsigned char> from(400);
@@ -153,8 +153,8 @@ void PrivateMemory() {
   OK(MPIX_Prequest_free(&prequest));
 }
 
-// What a kernel asks ferryd for fails, of one partition of several: kernels and hosts of both sides
-// hear of it.
+// A kernel's request to ferryd fails, for one partition of several: kernels and hosts of both sides
+// learn of it.
 void FerrydRefuses() {
   step = "what ferryd refuses";
   const Half::Shape shape{.partitions = 4, .bytes = 8, .min_bytes = "1"};
@@ -172,7 +172,7 @@ void FerrydRefuses() {
   CHECK(MPI_Wait(&receive.request(), MPI_STATUS_IGNORE) == MPI_ERR_BUFFER);
 }
 
-// The same ring of the same device goes on with the same rank.
+// After the refusal, the device's ring goes on with the same rank.
 void FerrydGoesOn() {
   step = "what comes after what ferryd has refused";
   const Half::Shape shape{.partitions = 4, .bytes = 3000, .min_bytes = "1", .tag = 2};

@@ -357,7 +357,7 @@ void AsThePaperWrites(const char* min_bytes, int hosts) {
   OK(MPI_Request_free(&none));
 }
 
-// What a kernel does while its host goes on: it readies once `may_ready` says so.
+// A kernel that runs while its host goes on: it readies once `may_ready` is set.
 struct Later {
   Half* send;
   int round;
@@ -379,9 +379,9 @@ void ReadyLater(void* argument) {
   }
 }
 
-// Of two nodes: who waits for a send moves what its kernels ready, past ferryd if there is a link.
-// What they ready while nobody waits ferryd moves; and what they mark for somebody who has just
-// ceased to wait, the library's thread.
+// Of two nodes: a thread that waits for a send moves the partitions that its kernels ready, past
+// ferryd if there is a link. ferryd moves the partitions that they ready while no thread waits; the
+// library's thread moves those that they mark for a thread that has just ceased to wait.
 void WhoWaitsMoves(int bytes) {
   const Half::Shape shape{.partitions = 4, .bytes = bytes, .min_bytes = "1"};
   constexpr int kRounds = 9;
@@ -431,7 +431,7 @@ void WhoWaitsMoves(int bytes) {
   CHECK(ferry_stream_destroy(&stream) == FERRY_SUCCESS);
 }
 
-// Nobody is there: what is readied goes nowhere, and all has arrived.
+// The peer is MPI_PROC_NULL: readied partitions go nowhere, and all have arrived.
 void Nobody() {
   step = "MPI_PROC_NULL";
   int value = 0;

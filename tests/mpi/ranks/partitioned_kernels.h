@@ -40,7 +40,7 @@ class Buffer {
   unsigned char* bytes_ = nullptr;
 };
 
-// What one side sends or receives, with its Prequest.
+// One side of a partitioned message, with its Prequest.
 class Half {
  public:
   struct Shape {

@@ -1,4 +1,4 @@
-// How OpenSHMEM programs begin and end, well or not: exit codes, sentences, and that nobody waits
+// How OpenSHMEM programs begin and end, well or not: exit codes, sentences, and that no PE waits
 // for ever.
 #include <gmock/gmock.h>
 
@@ -44,7 +44,7 @@ TEST(LifeTest, APeThatHasFinalizedIsNotWaitedFor) {
                                     "shmem_finalize"));
 }
 
-// In a node, and between nodes: nobody is told while it only puts and gets.
+// In a node, and between nodes: a PE is not told while it only puts and gets.
 class DeathsTest : public testing::TestWithParam<std::tuple<int, const char*, const char*>> {};
 
 TEST_P(DeathsTest, OrderingCallsSayThatAPeHasDied) {
@@ -98,7 +98,7 @@ class BothTest : public testing::TestWithParam<const char*> {};
 
 TEST_P(BothTest, InOneProgram) { ExpectAllOk({.pes = 2}, {"both", GetParam()}); }
 
-// Who begins first, and who ends last: MPI or OpenSHMEM.
+// The library that begins first, and the one that ends last: MPI or OpenSHMEM.
 INSTANTIATE_TEST_SUITE_P(, BothTest, testing::Values("mm", "ms", "sm", "ss"),
                          [](const auto& info) { return std::string(info.param); });
 

@@ -1,5 +1,5 @@
-// What OpenSHMEM does inside a node, by one PE, by two, and by more than there are cores; and
-// between nodes, with one and with two PEs on each: a slice (tests/support/slice.h).
+// OpenSHMEM inside a node, by one PE, by two, and by more than there are cores; and between nodes,
+// with one and with two PEs on each: a slice (tests/support/slice.h).
 #include "tests/shmem/e2e/shmem_job.h"
 #include "tests/support/slice.h"
 
@@ -61,7 +61,7 @@ INSTANTIATE_TEST_SUITE_P(
                         "\"$0\" \"$@\""}),
     [](const auto& info) { return std::string(info.index == 0 ? "ByAll" : "ByEveryOther"); });
 
-// What takes direct links, where there are some: all the time, and now and then.
+// Traffic that takes direct links, where there are some: all the time, and now and then.
 class ProgramsByLinksTest : public testing::TestWithParam<std::vector<std::string>> {
  protected:
   static void Expect(const std::string& program) {

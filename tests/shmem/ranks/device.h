@@ -25,7 +25,8 @@ class Table {
   void* const address_;
 };
 
-// Whether this thread leads its crew: it calls for a crew of one thread.
+// Returns true if this thread calls for its crew: for a crew of one thread, only the first of the
+// group.
 inline bool Takes(ferry_device_u32 kind) {
   return kind != FERRY_DEVICE_CREW_THREAD || ferry_device_group_thread() == 0;
 }

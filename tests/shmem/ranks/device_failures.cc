@@ -1,6 +1,6 @@
-// What becomes of collectives and strided calls of kernels between nodes when something that a
-// table's ring was asked for fails: before the call, in it, or so that rounds get lost. The first
-// argument says what, the second in which call.
+// Collectives and strided calls of kernels between nodes when a request to a table's ring fails:
+// before the call, in it, or so that rounds get lost. The first argument names the failure, the
+// second the call.
 #include <algorithm>
 #include <string_view>
 
@@ -24,7 +24,7 @@ struct Arena {
 
 enum class Mistake { kRank, kRegion, kSegment };
 
-// A put that nobody hears of but the ring.
+// Makes a put whose failure only the ring learns of.
 void PutToNowhere(const shmemx_device_t& d, const Arena& arena, Mistake mistake) {
   const ferry_shmem_place place =
       ferry_shmem_find(d, reinterpret_cast<uintptr_t>(arena.words), 8, partner);
@@ -80,7 +80,7 @@ int Call(std::string_view what, const shmemx_device_t& d, const Arena& arena) {
 
 long ValueOf(int pe, int i) { return pe * 1000L + i; }
 
-// What the call leaves at `dest[i]` of this PE.
+// Returns the value that the call leaves at `dest[i]` of this PE.
 long Expected(std::string_view what, int i) {
   const int all = pes * (pes - 1) / 2;
   if (what == "fcollect") {
@@ -126,7 +126,7 @@ void Fill(const Arena& arena) {
   shmem_barrier_all();
 }
 
-// The failure of a call that nobody has asked about does no harm to this one.
+// The failure of an earlier call that no kernel has asked about does no harm to this call.
 void Remembered(std::string_view what, const Arena& arena) {
   for (const Mistake mistake : {Mistake::kRank, Mistake::kRegion, Mistake::kSegment}) {
     const Table table;
@@ -178,7 +178,8 @@ void RememberedByStridedCalls(const Arena& arena) {
   }
 }
 
-// What PE 0 cannot do fails at all PEs, and so does what follows on that table; the next one works.
+// An operation that PE 0 cannot carry out fails at all PEs, and so do later ones on that table; the
+// next table works.
 void Inside(std::string_view what, const Arena& arena) {
   {
     const Table table;

@@ -1,4 +1,4 @@
-// What kernels ask ferryd for: long blocks and signals between nodes, memory that ferryd does not
+// Requests of kernels to ferryd: long blocks and signals between nodes, memory that ferryd does not
 // know, order, and more threads than may wait at a time.
 #include <algorithm>
 #include <vector>

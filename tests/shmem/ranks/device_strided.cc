@@ -30,7 +30,7 @@ struct Moves {
   Blocks ibput, ibget;
 };
 
-// Whether `dest` has what PE `pe` has in its source, and nothing between.
+// Returns true if `dest` has the elements of PE `pe`'s source, and nothing between.
 template <typename T>
 bool HasBlocks(const T* dest, int pe, int dest_stride, int source_stride, int block, int blocks) {
   T expected[kPart] = {};

@@ -33,7 +33,8 @@ struct Calls {
   SomeVector some_vector;
 };
 
-// What waits and tests return alike; what a test returns that has found nothing.
+// Checks the results that waits and tests return alike, and the result of a test that has found
+// nothing.
 template <typename T>
 void TestForm(const Table& table, uint64_t* room, ferry_device_u32 kind, const Calls<T>& wait,
               const Calls<T>& test) {
@@ -53,7 +54,7 @@ void TestForm(const Table& table, uint64_t* room, ferry_device_u32 kind, const C
     ferry_device_crew_barrier(ferry_device_crew_of(kind));  // before the next call changes them
     return is_so;
   };
-  // Whether many calls find all of these, each of them one, and no others.
+  // Returns true if many calls find all of these, each of them one, and no others.
   const auto all_come = [](auto&& any, const std::set<size_t>& expected) {
     std::set<size_t> found;
     for (size_t i = 0; i < 10 * kWords; ++i) {

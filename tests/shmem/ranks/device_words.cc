@@ -21,7 +21,7 @@ struct Atomics {
   Fetching swap, fetch_add, fetch_and, fetch_or, fetch_xor;
 };
 
-// What the next PE has there, as this host sees it.
+// Returns the next PE's value there, as this host sees it.
 template <typename T>
 T There(const T* word) {
   T found{};
@@ -29,8 +29,8 @@ T There(const T* word) {
   return found;
 }
 
-// On a word of the next PE, which nobody else touches meanwhile. The fetch comes after what the
-// thread has done before, so the host sees that, too.
+// Tests atomics on a word of the next PE, which no other PE touches meanwhile. The fetch comes
+// after the thread's earlier operations, so the host sees those, too.
 template <typename T>
 void TestAtomics(shmemx_device_t d, void* memory, const Atomics<T>& call) {
   auto* const word = static_cast<T*>(memory);

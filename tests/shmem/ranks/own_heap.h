@@ -11,7 +11,7 @@ int TypeOf(const char* kind);
 void BeginMemory();
 void* Take(const char* kind, size_t bytes);
 void Give(const char* kind, void* memory, size_t bytes);
-// Whether loads and stores of CPUs reach the memory.
+// Returns true if loads and stores of CPUs reach the memory.
 bool IsForCpus(const char* kind);
 
 }  // namespace ferry::own_heap

@@ -43,7 +43,7 @@ T* Symmetric(size_t count) {
 
 #define ENQUEUE(call) CHECK((call) == 0)
 
-// What has failed is `error`, in these words.
+// Checks that the queue's failure is `error`, and that its message contains `sentence`.
 inline void CheckFailed(const Line& line, int error, const char* sentence) {
   const int found = ferry_queue_wait(line.queue);
   if (found != error || strstr(ferry_last_error(), sentence) == nullptr) {

@@ -143,7 +143,7 @@ int Moves() {
   shmem_barrier_all();
   CHECK(*word == 0);  // no data, no signal
 
-  // What lies inside it still moves.
+  // Data that lie inside the memory still move.
   shmem_barrier_all();
   const long value = 7 + me;
   shmem_putmem(there, &value, sizeof(value), me);

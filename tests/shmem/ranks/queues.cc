@@ -289,9 +289,9 @@ int LosesDaemon() {
   _exit(1);
 }
 
-// The same while collectives are under way between nodes and inside them, to which PE 0 does not
-// come. On a PE without a daemon all later ones fail at once, and the memory that the first ones
-// were to fill stays as it is.
+// The daemon of PE 1 dies while collectives are under way between nodes and inside them, to which
+// PE 0 does not come. On a PE without a daemon all later ones fail at once, and the memory that the
+// first ones were to fill stays as it is.
 int LosesDaemonInCollectives() {
   begin();
   Line line;
@@ -336,7 +336,7 @@ int Ends() {
   std::atomic<bool> is_there{false};
   const std::function<void()> come = [&] { is_there = true; };
   gone.Launch(&come);
-  ENQUEUE(shmemx_signal_wait_until_on_queue(word, SHMEM_CMP_EQ, 2, gone.queue));  // nobody sets it
+  ENQUEUE(shmemx_signal_wait_until_on_queue(word, SHMEM_CMP_EQ, 2, gone.queue));  // no PE sets it
   ENQUEUE(shmemx_uint64_p_on_queue(word + 1, 9, me, gone.queue));
   while (!is_there) {
     std::this_thread::yield();

@@ -35,7 +35,7 @@ class Space {
   const shmemx_space_t handle_;
 };
 
-// What this PE has there, and puts there.
+// Read and write this PE's memory in a space.
 template <typename T>
 std::vector<T> Read(const T* there, size_t count) {
   std::vector<T> found(count);

@@ -21,7 +21,8 @@ Bytes Filled(size_t size, unsigned seed) {
 
 // ---- Allocation ---------------------------------------------------------------------------------
 
-// What the memory of all PEs has, wherever it is mapped, all get; more is null on all of them.
+// All PEs get an alignment that the memory of all has, wherever it is mapped; a larger one gives
+// null on all of them.
 void CheckAlignments(const Space& space) {
   for (size_t alignment = sizeof(void*), refused = 0; alignment <= size_t{1} << 40;
        alignment *= 2) {
@@ -61,7 +62,7 @@ void CheckBlocks(const Space& space, size_t size) {
   CHECK(Read(clean, 20000) == Bytes(20000));
   CheckAlignments(space);
 
-  // What does not fit is null on all PEs, and takes nothing.
+  // A block that does not fit is null on all PEs, and takes no memory.
   CHECK(shmemx_space_malloc(space.handle(), size + 1) == nullptr);
   CHECK(shmem_realloc(clean, size) == nullptr && Read(clean, 20000) == Bytes(20000));
   shmem_free(clean);

@@ -71,7 +71,7 @@ TEST_F(OperationTableTest, PeersThatTakeNothingLeaveTheOthersTheirPart) {
     return count;
   };
   std::vector<Peer> silent(8);
-  EXPECT_EQ(accepted(&silent[0]), 12U);  // nobody else wants any
+  EXPECT_EQ(accepted(&silent[0]), 12U);  // no other peer wants any
   EXPECT_EQ(accepted(&silent[1]), 8U);   // the other 4, and up to its half
   for (size_t i = 2; i < silent.size(); ++i) {
     EXPECT_GE(accepted(&silent[i]), kLeastOfPeer) << i;

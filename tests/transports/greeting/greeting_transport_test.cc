@@ -121,7 +121,7 @@ class Peer final : private CompletionSink {
   PeerId peer_{};
 };
 
-// Who can send what he likes to the transport below.
+// A stranger that can send any message to the transport below.
 class Stranger final : private CompletionSink {
  public:
   explicit Stranger(Transport& below) : below_(OpenBelow()) {
@@ -453,7 +453,7 @@ TEST_F(GreetingTransportTest, WhoTakesTheAddressOfAPeerIsNotSpokenTo) {
   EXPECT_TRUE(Meanwhile([&] { return one_.Connection() == ErrorCode::kOk; }));
 }
 
-// What was said in an earlier connection of the two is nothing in this one.
+// Messages of an earlier connection of the two do not count in this one.
 TEST_F(GreetingTransportTest, OldMessagesAreNotHeard) {
   ASSERT_NO_FATAL_FAILURE(Connect());
   Carry(one_, other_, "old");

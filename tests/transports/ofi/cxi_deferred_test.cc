@@ -41,7 +41,7 @@ class CxiDeferredTest : public testing::Test, private DeferredPeers {
     deferred_ = std::move(*created);
     return Status();
   }
-  // The same, with the word to which operations add.
+  // As Create, with the word to which operations add.
   void CreateWithWord(uint32_t entries = 0) {
     ASSERT_TRUE(Create(entries).ok());
     word_ = Region(words_);

@@ -58,7 +58,7 @@ class FakeCxi {
   // Additions and resets by a CPU's calls, and those by stores to pages.
   uint64_t calls() const { return calls_; }
   uint64_t stores() const { return stores_; }
-  // Whether some counter has the page at that place of the file.
+  // Returns true if some counter has the page at that place of the file.
   bool HasPage(uint64_t offset) const;
   // A lost operation fires and never ends, and nothing reports it.
   bool loses = false;

@@ -163,7 +163,7 @@ TEST_F(RailsTransportTest, AsksWhatAKeyMeansOnceAndUsesTheKeyOfEachRail) {
   }
   EXPECT_EQ(a->results.codes[1], ErrorCode::kOk);
   EXPECT_EQ(a->results.codes[2], ErrorCode::kOk);
-  EXPECT_THAT(b->results.messages, IsEmpty());  // nobody else sees the questions
+  EXPECT_THAT(b->results.messages, IsEmpty());  // only the transport sees the questions
 
   Read(8, 3);
   EXPECT_THAT(a->nics[0]->sent, IsEmpty());

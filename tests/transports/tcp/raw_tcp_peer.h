@@ -46,7 +46,7 @@ class RawTcpPeer {
     return Send(&value, sizeof(value));
   }
 
-  // What a peer says that listens at such a port, where nobody does.
+  // Returns the hello of a peer that listens at `port`, where in truth no process does.
   TcpHello Hello(uint16_t port = 9) const {
     TcpHello hello;
     hello.guest = to_.guest;
@@ -81,7 +81,7 @@ class RawTcpPeer {
     }
     ended_ = count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR);
   }
-  // Whether the other side has closed the connection, as far as Drain has seen.
+  // Returns true if the other side has closed the connection, as far as Drain has seen.
   bool ended() const { return ended_; }
   size_t received_bytes() const { return received_.size(); }
   // Takes the next T out of what Drain has read.
@@ -95,7 +95,7 @@ class RawTcpPeer {
     received_.erase(received_.begin(), received_.begin() + sizeof(value));
     return value;
   }
-  // The same for a frame, of which the header is returned.
+  // Takes the next frame, and returns its header.
   std::optional<FrameHeader> TakeFrame() {
     FrameHeader frame;
     if (received_.size() < sizeof(frame)) {

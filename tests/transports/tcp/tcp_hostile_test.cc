@@ -1,5 +1,5 @@
-// Who may connect to a TcpTransport, and what a peer gets that says what no peer says: strangers
-// get nowhere, and whoever has proved itself spoils its own connection only.
+// The peers that may connect to a TcpTransport, and its answer to messages that no correct peer
+// sends: strangers get nowhere, and a peer that has proved itself spoils its own connection only.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -142,7 +142,7 @@ TEST_F(TcpHostileTest, ManyStrangersTakeNoPlaceFromPeers) {
   ExpectOthersAreServed();
 }
 
-// The last ones wait in the backlog until a place is free, or somebody is old.
+// The last ones wait in the backlog until a place is free, or a caller is old.
 TEST_F(TcpHostileTest, CallersThatComeTogetherKeepTheirPlaces) {
   constexpr uint16_t kPlaces = TcpAcceptor::kMostStrangers;
   std::vector<std::unique_ptr<RawTcpPeer>> callers;

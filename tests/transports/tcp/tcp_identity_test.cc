@@ -1,5 +1,5 @@
-// Who is who among the peers of a TcpTransport, each of which was told an address of its own: a
-// peer that turns bad, and whoever takes the port of one that has ended, is nobody else.
+// The identity of the peers of a TcpTransport, each of which was told an address of its own: a peer
+// that turns bad, or that takes the port of one that has ended, is never taken for another.
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -31,7 +31,7 @@ class TcpIdentityTest : public TcpTransportTest {
   static TcpAddress Parsed(const std::vector<std::byte>& address) {
     return *ParseTcpAddress(address);
   }
-  // Who was told this address, and says this.
+  // Makes a peer that was told this address, and sends this hello.
   std::unique_ptr<RawTcpPeer> Call(const std::vector<std::byte>& address, const TcpHello& hello) {
     auto peer = std::make_unique<RawTcpPeer>(address);
     EXPECT_TRUE(peer->Send(hello));
@@ -220,7 +220,8 @@ TEST_F(TcpIdentityTest, WhoTakesThePortOfAPeerGetsNoMessageAndNothingOfUse) {
   std::byte more;
   EXPECT_FALSE(thief->Hear(&more, 1)) << "no byte of a message";
 
-  // What it was shown opens no other door: not the caller's, nor that of the next one at the port.
+  // The proofs that it was shown open no other door: not the caller's, nor that of the next one at
+  // the port.
   thief.reset();
   TransportOptions same_port;
   same_port.port = at.port;

@@ -21,7 +21,7 @@ TEST_F(TcpTransportTest, ASourceThatIsUnmappedCostsItsMessageOnly) {
             ErrorCode::kInvalidBuffer);
   a_->Poll();
   EXPECT_FALSE(Ended(1));
-  // The same behind another message.
+  // A source that is unmapped, behind another message.
   ASSERT_EQ(a_->Send(b_of_a_, Numbered(2), 2), ErrorCode::kOk);
   ASSERT_EQ(a_->Send(b_of_a_, Numbered(3), 3), ErrorCode::kOk);
   ASSERT_EQ(a_->SendFrom(b_of_a_, nothing.base, 60'000, region.handle, 4), ErrorCode::kOk);

@@ -1,5 +1,5 @@
-// Tests of transports/tcp alone; the rest is in tests/conformance. Who may connect, and what peers
-// may do, is in tcp_hostile_test.cc.
+// Tests of transports/tcp alone; the rest is in tests/conformance. tcp_hostile_test.cc tests the
+// peers that may connect, and their rights.
 #include "transports/tcp/tcp_transport.h"
 
 #include <poll.h>
@@ -37,7 +37,7 @@ using Losses = std::vector<std::pair<PeerId, bool>>;
 
 // ---- Connections
 
-// Whoever is first, and whatever has been posted meanwhile.
+// Whichever peer is first, and whatever has been posted meanwhile.
 TEST_F(TcpTransportTest, BothConnectAtOnceAndKeepOneConnection) {
   for (const bool a_polls_first : {true, false}) {
     Connect();
@@ -456,7 +456,7 @@ TEST_F(TcpTransportTest, WhoConnectsAnewHasNoOtherConnectionButAWhileLater) {
   RawTcpPeer again(a_->transport->Address());
   EXPECT_EQ(call(again), TcpAnswer::kWelcome);
   ASSERT_TRUE(PollUntil(alone, [&] { return !a_->recorder.lost.empty(); }));
-  EXPECT_EQ(a_->recorder.lost, (Losses{{b_of_a_, false}}));  // nobody knows what it had taken
+  EXPECT_EQ(a_->recorder.lost, (Losses{{b_of_a_, false}}));  // it is not known what b had taken
   ASSERT_EQ(a_->Send(b_of_a_, Numbered(1), 1), ErrorCode::kOk);
   ASSERT_TRUE(PollUntil(alone, [&] {
     again.Drain();
@@ -684,7 +684,7 @@ TEST_F(TcpTransportTest, SleepsUntilTheSocketTakesMore) {
   EXPECT_LE(a_->transport->NextPollNs(5), UINT64_MAX);
 }
 
-// Who waits for the rest had better not go to sleep.
+// A thread that waits for the rest had better not go to sleep.
 TEST_F(TcpTransportTest, PartsOfSomethingLongCountAsWork) {
   constexpr size_t kBytes = 8 << 20;
   TransportOptions options;
