@@ -1,4 +1,4 @@
-// What services and their callers include most, precompiled (prelude.bzl).
+// The headers that services and their callers include most, precompiled (prelude.bzl).
 #include <grpcpp/grpcpp.h>
 
 #include <boost/asio/io_context.hpp>

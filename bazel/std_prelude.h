@@ -1,4 +1,4 @@
-// What most files include of the standard library, precompiled (prelude.bzl).
+// The headers of the standard library that most files include, precompiled (prelude.bzl).
 #include <algorithm>
 #include <array>
 #include <atomic>

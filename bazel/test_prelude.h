@@ -1,4 +1,4 @@
-// What tests include most, precompiled (prelude.bzl).
+// The headers that tests include most, precompiled (prelude.bzl).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// What the sanitizers must not say about libraries that are not ours. Bazel links this into every
+// Suppresses the sanitizers' reports about libraries that are not ours. Bazel links this into every
 // program that is built with one (.bazelrc: build:san).
 
 // gRPC's library, and the locks in it, are not instrumented, but its headers are compiled with us.

@@ -25,8 +25,8 @@ struct CaseSpec {
   std::string Text() const;
 };
 
-// Whether it reduces, and whether it has forms with MPI_IN_PLACE, or with blocks of their own
-// sizes.
+// Return true if the collective reduces, has a form with MPI_IN_PLACE, or one with blocks of their
+// own sizes.
 bool IsReduction(Collective collective);
 bool HasInPlace(Collective collective);
 bool HasBlocks(Collective collective);

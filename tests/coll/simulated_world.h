@@ -40,7 +40,7 @@ class SimulatedWorld {
   bool Play(const std::function<void(int rank)>& start,
             const std::function<bool(int rank)>& is_done,
             const std::function<void()>& look = nullptr);
-  // The number of messages that nobody received, and of receives that nobody sent to.
+  // The number of messages that were not received, and of receives without a message.
   size_t left_over() const;
   size_t scratch_blocks() const { return scratch_.size(); }
   // The devices for which scratch memory was requested, one after the other.

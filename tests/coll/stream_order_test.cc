@@ -66,7 +66,7 @@ TEST(StreamOrderTest, ASendFollowsWhatItPassesOn) {
   ScheduleBuilder builder;
   builder.Receive(1, Output(0, 8));
   builder.Send(2, Output(0, 8));
-  builder.Send(9, Output(0, 8));  // by nobody's chain
+  builder.Send(9, Output(0, 8));  // by no rank's chain
   std::vector<StepId> follows;
   using enum StreamAction;
   EXPECT_THAT(ChainedOrderOf(builder.Finish(), &follows),
@@ -75,7 +75,7 @@ TEST(StreamOrderTest, ASendFollowsWhatItPassesOn) {
   EXPECT_THAT(follows, testing::ElementsAre(0));
 }
 
-// What the stream reads, writes or reduces, it waits for itself, and for all that came before.
+// The stream itself waits for data that it reads, writes or reduces, and for all earlier steps.
 TEST(StreamOrderTest, AComputationWaitsForTheWholeChain) {
   ScheduleBuilder builder;
   builder.Receive(1, Output(0, 8));
@@ -126,7 +126,7 @@ TEST(StreamOrderTest, OfNothingIsNothing) {
   EXPECT_THAT(OrderForStream(ScheduleBuilder().Finish()), testing::IsEmpty());
 }
 
-// A rank that nobody can serve waits for ever, and the world says so: the tests could not pass
+// A rank that no other can serve waits for ever, and the world says so: the tests could not pass
 // otherwise.
 TEST(StreamWorldTest, FindsWhoWaitsForEver) {
   std::vector<CaseRank> ranks(2);

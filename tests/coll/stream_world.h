@@ -53,7 +53,7 @@ class StreamWorld {
   };
   uint8_t* Address(size_t rank, const Range& range);
   static Key KeyOf(size_t rank, const Step& step);
-  // Whether the stream moved on.
+  // Returns true if the stream moved on.
   bool Advance(size_t rank);
   bool Move(const Key& key, Message* message);
   void Start(size_t rank, const OrderedStep& ordered);

@@ -12,8 +12,8 @@
 
 namespace ferry::gpu {
 
-// What the child does with the handle that it receives. It answers with an empty text, or with what
-// went wrong.
+// The child's use of the handle that it receives. It answers with an empty text, or with its
+// failure.
 enum class ChildRole : char {
   kReadThenOverwrite = 'r',  // expects Pattern(n, 1), writes Pattern(n, 2)
   kCheckImportRules = 'c',   // identification, and the errors of CloseIpc and Free

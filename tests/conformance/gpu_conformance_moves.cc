@@ -111,7 +111,7 @@ TEST_P(MatchedMoves, MeetRanks) {
       FERRY_EXPECT_OK(stream.Synchronize());
       EXPECT_EQ(shm::Counter(&of_rank.own->done).Value(), round);
       ExpectHolds(to_->data(), sent);
-      // Nobody is inside.
+      // No end is inside.
       EXPECT_EQ(shm::LoadAcquire(of_rank.own->gate) & shm::kGateInside, 0u);
       EXPECT_EQ(shm::LoadAcquire(of_rank.other->gate) & shm::kGateInside, 0u);
     }

@@ -49,7 +49,7 @@ TEST_P(GpuBackendConformance, RejectsADeviceThatDoesNotExist) {
   }
 }
 
-// Whether devices reach each other is the machine's; the answer stays.
+// It depends on the machine if devices reach each other; the answer stays.
 TEST_P(GpuBackendConformance, KernelsReachTheMemoryOfTheirDeviceAndOfOthers) {
   for (int owner = 0; owner < backend().device_count(); ++owner) {
     StatusOr<void*> data = backend().AllocateDevice(owner, kSize);

@@ -143,7 +143,7 @@ TEST_P(GpuBackendConformance, WordsMayLieInRegisteredMemory) {
   FERRY_EXPECT_OK(backend().UnregisterHostMemory(words));
 }
 
-// A page as a NIC's driver maps it: of a file, which somebody else has mapped, too.
+// A page as a NIC's driver maps it: of a file, which another process has mapped, too.
 TEST_P(GpuBackendConformance, StreamsStoreToRegistersOfOtherDevices) {
   constexpr uint64_t kPageBytes = 4096;
   const UniqueFd file(memfd_create("registers", MFD_CLOEXEC));

@@ -62,7 +62,7 @@ class Command {
   std::string Output();
   void Signal(int signal) const;
   CommandResult Wait();
-  // The same, and fails the test if anything of this command is left then (see Leftovers).
+  // As Wait, and fails the test if anything of this command is left then (see Leftovers).
   CommandResult WaitCleanly();
 
   // Where this command's ferryrun makes its directories (XDG_RUNTIME_DIR).
@@ -93,10 +93,10 @@ class Command {
 
 // Runs it to its end.
 CommandResult RunCommand(Words arguments, Words variables = {}, std::string input = "");
-// The same, and fails the test if anything of it is left then.
+// As RunCommand, and fails the test if anything of the command is left then.
 CommandResult RunCleanly(Words arguments, Words variables = {}, std::string input = "",
                          unsigned limit_s = tests::kPatienceS);
-// The same, and fails the test unless the exit code is 0. Returns standard output.
+// As RunCleanly, and fails the test unless the exit code is 0. Returns standard output.
 std::string RunWell(Words arguments, Words variables = {}, unsigned limit_s = tests::kPatienceS);
 
 // Starts `program`, which is ferryd and its flags, with that run directory; waits until it serves.

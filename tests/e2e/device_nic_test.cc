@@ -22,7 +22,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// What the card noted.
+// The card's notes.
 struct Notes {
   std::vector<std::string> bad;
   std::map<std::string, int> lines;  // by their first words
@@ -43,7 +43,7 @@ class DeviceNic {
                       Joined({"tests/e2e/ranks/own_memory", vendor.name}, what), vendor, provider,
                       more);
   }
-  // What ferryctl says there.
+  // Returns ferryctl's answer there.
   std::string Ask(const std::string& question, const Vendor& vendor,
                   const std::string& provider) const {
     return RunProgram(

@@ -1,4 +1,4 @@
-// Two nodes whose ranks a firewall keeps apart, though not their daemons: nobody notices. In a
+// Two nodes whose ranks a firewall keeps apart, though not their daemons: no rank notices. In a
 // network namespace of the test's own; skipped where the machine lets us make none.
 //
 // The ranks' sockets have ports of a range that the namespace gives out only once the daemons have

@@ -45,8 +45,9 @@ TEST_P(EndAtExitTest, LeavesFerry) { ExpectLeft({"tests/e2e/ranks/end_at_exit", 
 INSTANTIATE_TEST_SUITE_P(Ways, EndAtExitTest, testing::Values("handler", "object", "library"),
                          [](const auto& info) { return info.param; });
 
-// What compilers register the destructors of static and thread_local objects with. (libferry_malloc
-// has none, but jemalloc, which is part of it, may print its statistics at exit.)
+// None uses the functions by which compilers register destructors of static and thread_local
+// objects. (libferry_malloc has none, but jemalloc, which is part of it, may print its statistics
+// at exit.)
 TEST(StaticObjectsTest, OursAreNeverDestroyed) {
   for (const std::string library : {"client/libferry.so.0", "client/direct/libferry_direct.so",
                                     "client/direct/libferry_direct_ofi.so", "mpi/libmpi_abi.so.1",

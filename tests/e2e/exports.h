@@ -1,4 +1,4 @@
-// What a shared library exports, as nm tells it.
+// The exports of a shared library, as nm lists them.
 #pragma once
 
 #include <map>

@@ -1,5 +1,5 @@
-// The same jobs on every vendor's backend, over its stand-in in software (tests/fixtures): messages
-// from and to device memory, pipelines between nodes, matched pairs by streams, MPI.
+// One set of jobs on every vendor's backend, over its stand-in in software (tests/fixtures):
+// messages from and to device memory, pipelines between nodes, matched pairs by streams, MPI.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -329,7 +329,7 @@ TEST(GpuBackendsMistakesTest, BadBuffersAreNamed) {
 }
 
 // Only streams reach device memory: the tests above could not pass otherwise. A failure in a
-// vendor's library is reported, and nobody waits for ever or crashes; a job whose messages can go
+// vendor's library is reported, and no rank waits for ever or crashes; a job whose messages can go
 // another way goes on.
 struct Fault {
   std::string backend;
@@ -398,7 +398,7 @@ TEST(GpuFaultsMessageTest, SmallMessagesArriveWhereNobodyMayImport) {
 TEST(GpuFaultsMessageTest, TheDriversWordsAreOfTheMessageThatFailed) {
   Words variables = VariablesOf(Vendors().front(), {});
   variables.emplace_back("FIXTURE_FAULTS=cuMemcpyAsync:2:2");  // the first is ferry_alloc's
-  variables.emplace_back("FERRY_PIPELINE_STAGING_BLOCKS=0");   // so ferryd copies for nobody
+  variables.emplace_back("FERRY_PIPELINE_STAGING_BLOCKS=0");   // so ferryd copies for no rank
   RunWell(PrivateJob({"-n", "2"}, {"tests/e2e/ranks/device", "words"}), variables);
 }
 

@@ -1,5 +1,5 @@
 // Ranks wait for one another at the start of a job and at its end for as long as that takes, and
-// say for whom; and nobody waits for a rank that has ended.
+// say for whom; and no rank waits for one that has ended.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -110,7 +110,7 @@ TEST_P(MeetingTest, ARankThatIsKilledBeforeItStartsEndsTheOthers) {
   EXPECT_THAT(result.err, HasSubstr(") was killed by SIGKILL"));
 }
 
-// Nobody but the daemons ends the others then.
+// Only the daemons end the others then.
 TEST_P(MeetingTest, SoItDoesWhereOthersAreToGoOn) {
   Command job(Job({"--keep-going"}, {"start", "2", MakeFifo()}));
   const pid_t late = PidOf(&job, 2);
@@ -135,7 +135,7 @@ TEST_P(MeetingTest, AProgramThatEndsWithoutStartingEndsTheOthers) {
                               ", in which other ranks wait for it")));
 }
 
-// Such a program is no mistake where nobody waits for it.
+// Such a program is no mistake where no rank waits for it.
 TEST_P(MeetingTest, ProgramsThatNeverStartAreTheirOwnAffair) {
   const CommandResult result = RunCleanly(
       PrivateJob({"-n", "3", "--nodes", std::get<1>(GetParam())}, {"sh", "-c", "exit 0"}));

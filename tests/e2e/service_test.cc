@@ -58,7 +58,7 @@ TEST_F(ServiceTest, TellsReadyReloadingAndStopping) {
   EXPECT_THAT(manager_.Next(kPatienceMs).value_or(""), HasSubstr("READY=1\n"));
 
   ferryd.Signal(SIGTERM);
-  // No sign of life came in between: nobody watches.
+  // No sign of life came in between: no watchdog is set.
   EXPECT_THAT(manager_.Next(kPatienceMs).value_or(""), HasSubstr("STOPPING=1\n"));
   EXPECT_EQ(ferryd.WaitCleanly().exit_code, 0);
 }
@@ -155,7 +155,7 @@ std::set<std::string> CallsOf(const std::string& name) {
   return calls;
 }
 
-// What the unit's lines of SystemCallFilter allow, one after the other.
+// The system calls that the unit's lines of SystemCallFilter allow, one after the other.
 const std::set<std::string>& AllowedCalls() {
   static std::set<std::string> allowed;
   if (!allowed.empty()) {

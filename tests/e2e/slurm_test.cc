@@ -214,7 +214,7 @@ class Cluster {
         Environment());
   }
 
-  // Whether the node serves; if not, `why` has the daemons' words.
+  // Returns true once the node serves; if it does not, `why` has the daemons' words.
   bool WaitUntilIdle(std::string* why) const {
     const bool idle = Eventually([this] {
       return Ask({"sinfo", "-h", "-o", "%T"}).out == "idle\n";

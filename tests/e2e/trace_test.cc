@@ -389,7 +389,7 @@ class TunedDaemonsTest : public TuneTest {
   void SetUp() override {
     sizes_ = "4K,64K,256K,1M,4M";
     link_["host_link_latency_us"] = kSlowStartUs;
-    // What is measured while others use the machine may be far off, in either direction.
+    // Times measured while others use the machine may be far off, in either direction.
     constexpr int kAttempts = 5;
     const auto is_usable = [this] {
       const uint64_t threshold = Option("pipeline_threshold_bytes");

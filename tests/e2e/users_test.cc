@@ -262,7 +262,7 @@ TEST_F(TwoUsersTest, EachLooksAtHisOwnJobs) {
   EXPECT_FALSE(json::parse(nics.out)["nics"].empty());
 }
 
-// The same if she asks for them by name.
+// Ann learns nothing of Bob's jobs even if she asks for them by name.
 TEST_F(TwoUsersTest, AnothersJobIsAsIfItWereNotThere) {
   for (const std::string& question :
        {"why " + bob_.job, "why " + bob_.job + ".0", "counters " + bob_.job + ".0"}) {

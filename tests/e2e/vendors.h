@@ -34,7 +34,7 @@ inline std::vector<Vendor> Vendors() {
   };
 }
 
-// The same with stand-ins that launch kernels: CUDA 11's has none.
+// The vendors with stand-ins that launch kernels: CUDA 11's has none.
 inline std::vector<Vendor> VendorsWithKernels() {
   std::vector<Vendor> vendors = Vendors();
   vendors[0].library = {FileVariable("FERRY_CUDA_LIBRARY", "tests/fixtures/cuda/libcuda_13.so")};

@@ -96,7 +96,7 @@ TEST_F(WhyTest, AReceiveThatNobodySendsFor) {
   EXPECT_THAT(why["verdict"].get<std::string>(),
               HasSubstr("rank 1 waits for rank 0, which is outside Ferry"));
   EXPECT_EQ(why["deadlock"], false);
-  // The age counts from the start of the receive, whenever somebody asks.
+  // The age counts from the start of the receive, whenever ferryctl asks.
   EXPECT_TRUE(Eventually([&] { return Why(0, 1, "posted")["reasons"][0]["age_ms"] > 100; }));
   EXPECT_THAT(Ferryctl(0, {"why", id_ + ".1"}).out,
               AllOf(HasSubstr("rank 1 waits for rank 0, which is outside Ferry"),

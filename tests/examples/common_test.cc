@@ -1,4 +1,4 @@
-// What the examples share.
+// Tests of the code that the examples share.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

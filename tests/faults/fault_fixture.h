@@ -56,7 +56,8 @@ class DaemonForTest {
 
 // The command line of ferryrun for `ranks` ranks of `program` on a daemon that runs already.
 e2e::Words JobOn(const DaemonForTest& daemon, int ranks, const e2e::Words& program);
-// The same on private daemons, one for each of `nodes`.
+// The command line of ferryrun for `ranks` ranks of `program` on private daemons, one for each of
+// `nodes`.
 e2e::Words PrivateJob(int ranks, int nodes, const e2e::Words& flags, const e2e::Words& program);
 
 // The exit code of a job in which a rank was killed.

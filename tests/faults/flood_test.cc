@@ -1,4 +1,5 @@
-// A receiver that does not receive: memory stays bounded, nobody else waits, nothing is lost.
+// A receiver that does not receive: memory stays bounded, no other rank waits, and no message is
+// lost.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -64,7 +64,7 @@ TEST(HostileRankTest, ItsPeersAreToldAndGoOnWithEachOther) {
   daemon.Stop();
 }
 
-// What it says of a barrier is believed only if it is an error that there is.
+// Its word on a barrier is believed only if it is an error that exists.
 TEST(HostileRankTest, WrongWordsInABarrierAreNamed) {
   for (const int nodes : {1, 2}) {
     const e2e::CommandResult result = e2e::RunCleanly(

@@ -1,5 +1,5 @@
 // A daemon that dies at each step of a message between nodes: its ranks and their peers get an
-// error, and nothing stays behind. The same for a step that stops until it is released.
+// error, and nothing stays behind. Also a daemon that stops at each step until it is released.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>

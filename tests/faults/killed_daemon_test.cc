@@ -1,5 +1,5 @@
 // kill -9 of a daemon: its ranks, sleeping ones too, and their peers get an error, ferryrun ends
-// soon, and nothing stays behind. The same for ferryrun itself.
+// soon, and nothing stays behind. Also kill -9 of ferryrun itself.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -45,7 +45,7 @@ TEST(SendByLinkTest, MoreThanTheReceiverTakesWaitsInTheSendersHeap) {
   ExpectAllRight(Leave(3, 3, "staged", {"--direct_links=always"}), 2);
 }
 
-// What waits before a blocking send takes the room that the receiver has, and leaves none.
+// Messages that wait before a blocking send take the room that the receiver has, and leave none.
 TEST(SendByLinkTest, WaitsForNoReceiveBehindWhatIsStarted) {
   ExpectAllRight(Leave(2, 2, "stopped", {"--direct_links=always"}), 1);
 }

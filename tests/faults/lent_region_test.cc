@@ -1,5 +1,5 @@
-// A rank names memory that another has lent (ferryrun --malloc) as the destination of messages:
-// nobody writes there, who tries gets an error, and the others go on.
+// A rank names memory that another has lent (ferryrun --malloc) as the destination of messages: no
+// rank writes there, a rank that tries gets an error, and the others go on.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

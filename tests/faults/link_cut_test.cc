@@ -1,6 +1,6 @@
 // The link between two nodes is cut for a while, in a network namespace of the test's own: briefly,
-// and nobody notices, not even in the middle of a long message; for longer, and the ranks are told,
-// then go on over the link that is back. Skipped where the machine lets us make no namespace.
+// and no rank notices, not even in the middle of a long message; for longer, and the ranks are
+// told, then go on over the link that is back. Skipped where the machine lets us make no namespace.
 //
 // The ranks print "rank R: cut at NS" and "rank R: back at NS", and end by SIGUSR1 with "rank R:
 // all right".

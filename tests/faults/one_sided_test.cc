@@ -26,7 +26,7 @@ constexpr char kProgram[] = "tests/faults/ranks/one_sided";
 constexpr double kPromisedMs = 1000;
 constexpr double kAllowed = 10;  // times the promised time
 
-// What the ranks do.
+// The parameter names the operation of the ranks.
 class OneSidedFaultTest : public testing::TestWithParam<std::string> {
  protected:
   // A moment of its own for each case.
@@ -49,7 +49,7 @@ class OneSidedFaultTest : public testing::TestWithParam<std::string> {
     const std::vector<RankError> errors =
         ExpectErrors(result.out, static_cast<size_t>(ranks - 1), {kPeerDied});
     EXPECT_LT(LatestMs(errors, killed_ns), kAllowed * kPromisedMs);
-    // Whoever finds that one out first ends, too, so a third may hear of another.
+    // The rank that finds out first ends, too, so a third rank may learn of another death.
     EXPECT_THAT(result.out, ContainsRegex("ferry_[a-z_]+: rank 1 has died"));
   }
 };

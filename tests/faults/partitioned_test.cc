@@ -27,7 +27,7 @@ constexpr int kOther = 16;        // MPI_ERR_OTHER: the rank's own daemon, or th
 constexpr double kPromisedMs = 1000;
 constexpr double kAllowed = 10;  // times the promised time
 
-// What the ranks do.
+// The parameter names the operation of the ranks.
 class PartitionedFaultTest : public testing::TestWithParam<std::string> {
  protected:
   // Ranks that go on are met at a moment of their own; the others stand still.

@@ -25,7 +25,7 @@ constexpr int kOther = 16;        // MPI_ERR_OTHER: the rank's own daemon, or th
 constexpr double kPromisedMs = 1000;
 constexpr double kAllowed = 10;  // times the promised time
 
-// What the ranks do.
+// The parameter names the operation of the ranks.
 class RmaFaultTest : public testing::TestWithParam<std::string> {
  protected:
   static void KillTheLastRank(int nodes) {

@@ -61,8 +61,8 @@ class SegmentPeek {
 
   // The thread that holds the rank's progress lease; 0 if none, or not a thread of the rank.
   pid_t LeaseHolder() const;
-  // Whether a transfer of the rank has chunks that were claimed and are not done, and none left to
-  // claim: its claimant is copying.
+  // Returns true if a transfer of the rank has chunks that were claimed and are not done, and none
+  // left to claim: its claimant is copying.
   bool HasClaimedChunk() const;
 
  private:

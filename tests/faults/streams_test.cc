@@ -42,7 +42,7 @@ std::vector<RankError> KillRank(Command* job, const char* program, int ranks, in
   return errors;
 }
 
-// The same for the last daemon. Returns the ranks' output.
+// Kills the last daemon. Returns the ranks' output.
 std::string KillDaemon(Command* job, int nodes) {
   std::vector<pid_t> daemons = DaemonPids(*job, static_cast<size_t>(nodes));
   kill(*std::max_element(daemons.begin(), daemons.end()), SIGKILL);

@@ -41,7 +41,7 @@ class CheckedJob {
   long rounds_ = 0;
 };
 
-// What such a job takes, in a folder of its own.
+// The daemons and files of such a job, in a folder of its own.
 struct CheckedNodes {
   explicit CheckedNodes(const std::string& job)
       : here(WithWorker(directory), "here"),

@@ -2,7 +2,8 @@
 // order, while strangers greet both, and say what they like. Neither hears what the other did not
 // say, nor anything twice, out of order or behind a gap, nor a stranger; every post ends once.
 //
-// A third, who knows a secret, says what no peer says: nobody hears wrong memory.
+// A third, which knows a secret, sends messages that no correct peer sends: no receiver gets wrong
+// memory.
 #include <array>
 #include <cstdint>
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// Marks all lanes of an inbox as open, so that nobody prefaults them: a fuzzer's input touches few
-// of their pages.
+// Marks all lanes of an inbox as open, so that no producer prefaults them: a fuzzer's input touches
+// few of their pages.
 #pragma once
 
 #include "engine/session_view.h"

@@ -75,7 +75,7 @@ void Ask(FuzzInput& input, CoreHarness& core, uint32_t which) {
   shm::StoreRelease(slot.number, ticket + 1 - (input.Below(16) == 1 ? 1 : 0));
 }
 
-// What the other node says to the operations that were passed on to it.
+// Sends the other node's answers to the operations that were passed on to it.
 void AnswerFromFar(FuzzInput& input, CoreHarness& core) {
   progress::PacketHeader header{};
   header.magic = progress::kPacketMagic;

@@ -21,7 +21,7 @@ constexpr NodeOptions kNode{
     .local_ranks = 2, .remote_ranks = 1, .request_limit = 16, .unexpected_limit = 16};
 constexpr uint32_t kMaxSteps = 48;
 
-// The memory that a process may touch: an arena. Beyond it there is memory that nobody, or only
+// The memory that a process may touch: an arena. Beyond it there is memory that no process, or only
 // others, may touch.
 class ArenaMemory final : public MemoryAccess {
  public:

@@ -198,7 +198,7 @@ class Target {
     }
     SendPart(all.data() + first, all.size() - first);
   }
-  // What the socket does not take is left out: it is noise all the same.
+  // Bytes that the socket does not take are left out: the rest is noise all the same.
   void SendPart(const std::byte* data, size_t bytes) {
     if (bytes != 0) {
       (void)send(raw_->fd(), data, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);

@@ -85,7 +85,7 @@ void Run(FuzzInput input) {
   peer.Close();
   listener.Poll();
 
-  // Whoever has the secret is welcome after that.
+  // A peer that has the secret is welcome after that.
   RawTcpPeer honest(listener.address());
   Check(!is_spoilt || honest.Send(honest.Hello(9)));
   if (is_spoilt) {

@@ -34,7 +34,7 @@ TEST(LaunchTest, NumbersThreadsGroupsAndSubGroups) {
 TEST(LaunchTest, AThreadByItselfIsAGroup) {
   EXPECT_EQ(ferry_device_group_size(), 1u);
   EXPECT_EQ(ferry_device_sub_group_size(), 1u);
-  ferry_device_group_barrier();  // nobody to wait for
+  ferry_device_group_barrier();  // no thread to wait for
   ferry_device_sub_group_barrier();
 }
 

@@ -58,7 +58,7 @@ void ExpectRounds(const Sizes& shape, const Shape& launch, uint32_t kind, Ready 
     });
     EXPECT_EQ(failures, 0);
     pair.ExpectRoundOver(round);
-    EXPECT_EQ(pair.send()->moved, round * pair.units());  // nobody else has
+    EXPECT_EQ(pair.send()->moved, round * pair.units());  // only the kernel has moved them
   }
 }
 
@@ -506,7 +506,8 @@ TEST(WrongCallTest, DoesNotDisturbOthers) {
   }
 }
 
-// A send to nobody ends its rounds without its kernels: they count nothing, in whichever they run.
+// A send to MPI_PROC_NULL ends its rounds without its kernels: they count nothing, in whichever
+// they run.
 TEST(NowhereTest, NothingIsCounted) {
   Pair pair({8, 4, 24}, FERRY_PARTITIONED_NOWHERE);
   EXPECT_EQ(MPIX_Pready(1, pair.send()), MPIX_DEVICE_ERR_REQUEST);  // not started

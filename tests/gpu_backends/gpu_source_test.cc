@@ -46,7 +46,7 @@ TEST_F(GpuSourceTest, StaysOpenWhileSomebodyHasIt) {
   EXPECT_FALSE(source.ReleaseIdle(10 * kIdleNs));
   EXPECT_TRUE(source.is_open());
   held->reset();
-  EXPECT_TRUE(source.ReleaseIdle(20 * kIdleNs));  // from now on nobody has it
+  EXPECT_TRUE(source.ReleaseIdle(20 * kIdleNs));  // from now on no user has it
   EXPECT_TRUE(source.ReleaseIdle(21 * kIdleNs - 1));
   EXPECT_FALSE(source.ReleaseIdle(21 * kIdleNs));
   EXPECT_FALSE(source.is_open());

@@ -280,7 +280,7 @@ TEST_F(LevelZeroBackendTest, AnAdoptedListKeepsTheOrder) {
   EXPECT_TRUE(backend_->Free(device).ok());
 }
 
-// What a stream does besides copies takes it off the copy engine, behind its copies.
+// Operations other than copies take a stream off the copy engine, behind its copies.
 TEST_F(LevelZeroBackendTest, CopiesByACopyEngineWhileItOnlyCopies) {
   void* const device = Device();
   uint64_t* const word = Word();

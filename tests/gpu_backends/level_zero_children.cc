@@ -94,8 +94,8 @@ std::string UseTwoDrivers(GpuBackend& backend) {
   return !failure.empty() ? failure : freed.empty() ? "ok" : freed;
 }
 
-// Two streams wait for something that never comes: one still lives when the backend ends, which
-// nobody does on purpose.
+// Two streams wait for something that never comes: one still lives when the backend ends, which no
+// program does on purpose.
 std::string EndWhileWaiting(std::unique_ptr<GpuBackend> backend) {
   StatusOr<void*> word = backend->AllocatePinned(8);
   StatusOr<std::unique_ptr<Stream>> stream = backend->CreateStream(0);

@@ -1,4 +1,4 @@
-// What tests expect of a status.
+// Expectations of tests on a status.
 #pragma once
 
 #include <gmock/gmock.h>

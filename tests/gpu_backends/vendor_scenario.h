@@ -20,12 +20,12 @@ namespace ferry::gpu {
 // frees, on the first device. Returns what did not work, and frees the rest.
 std::vector<Status> UseEverything(GpuBackend& backend);
 
-// Whether the stream calls a function of the host's, and ends.
+// Returns true if the stream calls a function of the host's, and ends.
 bool CallsHost(Stream& stream);
 
 // Each failure on one line, for messages.
 std::string Text(const std::vector<Status>& failures);
-// Whether one of them contains the words.
+// Returns true if one of the failures contains the words.
 bool Mentions(const std::vector<Status>& failures, std::string_view words);
 
 // A function of the library at `path`, which is opened if it is not yet; ends the program if there

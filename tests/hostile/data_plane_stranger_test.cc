@@ -30,7 +30,7 @@ class DataPlaneStrangerTest : public testing::Test {
  protected:
   void SetUp() override { ASSERT_EQ(nodes_.victim.Exchange(), ""); }
 
-  // What the daemon answers somebody who says that he is that one.
+  // Returns the daemon's answer to a stranger that claims that identity.
   static control::HelloReply Greet(const fuzz::WholeDaemon& daemon, const control::NodeIdentity& as,
                                    const std::string& token) {
     const auto stub = control::Peer::NewStub(
@@ -125,7 +125,7 @@ TEST_F(DataPlaneStrangerTest, ANodeOfJobsOfItsOwnIsNobodyElse) {
     (void)stranger.Take<TcpWelcome>();
     stranger.Drain();
     EXPECT_EQ(stranger.received_bytes(), 0U) << "what is for another";
-    // What is no packet, and what is no frame.
+    // Messages that are no packets, and a frame of no kind.
     for (int i = 0; i < 64 && attempt.is_itself; i++) {
       ASSERT_TRUE(stranger.SendFrame(transport::FrameKind::kMessage, 0, 0, 0,
                                      std::vector<std::byte>(200, std::byte{9})));

@@ -41,7 +41,7 @@ constexpr size_t kConnections = 16;
 constexpr char kWatchdog[] = "WATCHDOG_USEC=1000000";  // a sign of life every 500 ms
 constexpr std::chrono::seconds kWatchdogOfTheUnit(30);
 constexpr int kSigns = 4;
-// What a flood may cost. Without a guard it was gigabytes, and thousands of threads.
+// The most that a flood may cost. Without a guard it was gigabytes, and thousands of threads.
 constexpr uint64_t kMostMemoryKb = 192 << 10;
 // And requests of which protobuf makes fifty times as much: a MiB of one caller, and as much again
 // of one connection.

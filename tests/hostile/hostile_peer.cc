@@ -8,9 +8,9 @@
 //
 // Attacks by name: `impersonate`: greets in another daemon's name; `lies`: its answers to daemons'
 // calls; `why`; `gets`: asks for gigabytes of answers and reads nothing; `lent`: has long gets
-// offered, and takes none; `standing`: offers long puts, and lets nobody read them; `slow`: reads
-// little. Ends with 0 when its time is over, and says what it did; with 3 when the daemon no longer
-// answers, with 4 when it never took a packet.
+// offered, and takes none; `standing`: offers long puts, and lets no daemon read them; `slow`:
+// reads little. Ends with 0 when its time is over, and says what it did; with 3 when the daemon no
+// longer answers, with 4 when it never took a packet.
 #include <grpcpp/grpcpp.h>
 
 #include <array>

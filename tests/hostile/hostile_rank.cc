@@ -336,12 +336,12 @@ class HostileUser {
     (void)daemon::SendPacket(to.socket(), packet, fds).ok();
     ReadAnswer(to);
   }
-  // Answers that nobody reads would end the connection.
+  // Unread answers would end the connection.
   static void ReadAnswer(const TestRank& from) {
     daemon::SocketPacket answer;
     (void)daemon::ReceivePacket(from.socket(), &answer).ok();
   }
-  // Somebody who has not attached; some stay for a while.
+  // Connects without attaching; some of these strangers stay for a while.
   void ComeAsAStranger() {
     if (strangers_.size() >= 16) {
       strangers_.clear();

@@ -115,7 +115,7 @@ void HostileSession::ReadOrders() {
 }
 
 attach::LinkReply HostileSession::ReplyTo(const attach::LinkOrder& order, Dice& dice) {
-  // What a correct rank says to an order of each kind.
+  // The answer of a correct rank to an order of each kind.
   constexpr attach::LinkEvent kRight[] = {
       attach::LinkEvent::kReturned, attach::LinkEvent::kOpened, attach::LinkEvent::kUsed,
       attach::LinkEvent::kReturned, attach::LinkEvent::kEnded,  attach::LinkEvent::kLost};

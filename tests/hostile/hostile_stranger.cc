@@ -193,7 +193,7 @@ class Stranger {
       if (!client.connected()) {
         continue;
       }
-      // All right but for what nobody has told him.
+      // All right but for the secrets that no daemon has told the stranger.
       transport::TcpHello hello;
       const std::string guess = dice_.Text(sizeof(hello));
       const size_t known = sizeof(hello.magic) + sizeof(hello.version);
@@ -239,7 +239,7 @@ class Stranger {
 
   // -- Another daemon's place on the fabric --
 
-  // What the daemon there says of itself to anybody who asks.
+  // Returns the daemon's own description there, which it gives to any caller.
   std::optional<control::NodeIdentity> AskIdentity(const std::string& address) {
     const auto peer =
         control::Peer::NewStub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
@@ -268,7 +268,7 @@ class Stranger {
     }
     const auto to = AddressOf(*victim);
     if (!to) {
-      return;  // as it should be: nobody is told who has proved nothing
+      return;  // as it should be: a caller that has proved nothing is not told
     }
     const Http2Client client = Http2Client::ToPort(to->port);
     transport::TcpHello hello;
@@ -364,7 +364,7 @@ class Stranger {
       }
     }
   }
-  // What other users' processes have in their memory and descriptors.
+  // Looks at the memory and descriptors of other users' processes.
   void Look() {
     std::error_code error;
     for (const auto& entry : fs::directory_iterator("/proc", error)) {

@@ -69,8 +69,8 @@ std::string Variable(const char* name, const std::string& otherwise) {
 
 std::string Without() { return Variable("HOSTILE_WITHOUT", ""); }
 
-// A network with nothing but loopback, and places for names that nobody else uses. Before any other
-// thread is there.
+// A network with nothing but loopback, and places for names that no other process uses. Before any
+// other thread is there.
 bool EnterOwnMachine() {
   if (unshare(CLONE_NEWNET | CLONE_NEWNS) != 0 ||
       mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
@@ -143,7 +143,7 @@ class HostileTest : public testing::Test {
     }
     return programs;
   }
-  // What they have used so far, all together; they may have ended.
+  // The CPU time that the programs have used so far, all together; they may have ended.
   static uint64_t CpuNsOf(const std::vector<std::unique_ptr<Command>>& programs) {
     uint64_t ticks = 0;
     for (const auto& program : programs) {

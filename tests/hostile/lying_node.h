@@ -1,6 +1,6 @@
 // A node that daemons take for one of theirs: it is made of the parts of a daemon by which nodes
 // know each other (PeerLinks), has keys and proofs as a daemon has, and is called back at an
-// address of its own. What it says else is up to the caller, and its answers to the calls of
+// address of its own. Its other messages are up to the caller, and its answers to the calls of
 // daemons are right, wrong, late or none.
 //
 // One thread, but for the node's own: the control thread and gRPC's, which answer daemons.

@@ -19,7 +19,7 @@
 
 namespace ferry::hostile {
 
-// What makes a packet genuine.
+// The keys that make a packet genuine.
 struct PacketKeys {
   uint64_t send_key = 0;
   uint64_t job_key = 0;
@@ -50,9 +50,9 @@ class PeerPackets final : public transport::CompletionSink {
   void SayLongPut(uint64_t bytes);
   // Wants so many bytes of the rank's region 1: the daemon offers them, and keeps the offer.
   void SayLongGet(uint64_t bytes);
-  // Reads a word of the rank's region 1. Whether it was sent.
+  // Reads a word of the rank's region 1. Returns true if the packet was sent.
   bool SayGet();
-  // Whether the transport took the last one only later, if at all: too many are under way.
+  // True if the transport took the last packet only later, if at all: too many are under way.
   bool is_full() const { return is_full_; }
   void ClearFull() { is_full_ = false; }
 

@@ -79,7 +79,7 @@ uint64_t Lead(int peer, size_t size_bytes, uint64_t period_ns) {
     }
     PrintSamples(begin_ns, NowNs(), period_ns);
     if (exchange == 0) {
-      std::fflush(stdout);  // somebody waits for the first one
+      std::fflush(stdout);  // the test waits for the first one
     }
     CHECK_EQ(status.size_bytes, size_bytes);
     CHECK_BYTES(buffers.in.data(), size_bytes, NameOf(peer, exchange));

@@ -99,7 +99,7 @@ std::string TextOf(cl_device_id device, cl_device_info what) {
   return text;
 }
 
-// What groups.h needs of OpenCL C 2.0, where it is an option of 3.0 that the run time has not: a
+// The function of OpenCL C 2.0 that groups.h needs, an option of 3.0 that the run time lacks: a
 // word of each group that runs, in memory of the kernel's library. For one launch at a time.
 constexpr char kBroadcast[] = R"(
 #if __OPENCL_C_VERSION__ >= 300 && !defined(__opencl_c_work_group_collective_functions)

@@ -168,7 +168,7 @@ std::multimap<std::string, std::string> LinksOf(const nlohmann::json& bill) {
   return links;
 }
 
-// What a program of a build that takes gRPC from archives shows by itself: symbols of members.
+// A program of a build that takes gRPC from archives shows symbols of their members.
 TEST_F(DebTest, NamesWhatIsLinkedStaticallyAndWhere) {
   const nlohmann::json bill = BillOf(root_);
   ASSERT_TRUE(bill.is_object());

@@ -54,7 +54,7 @@ class Http2Client {
  public:
   // Takes a socket that is connected already.
   explicit Http2Client(UniqueFd socket) : socket_(std::move(socket)) {}
-  // Both are not connected if nobody listens there, or the listener's queue is full.
+  // Both are not connected if no process listens there, or the listener's queue is full.
   static Http2Client ToSocket(const std::string& path) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
@@ -115,7 +115,8 @@ class Http2Client {
     }
     return false;
   }
-  // Whether the server, after all that was sent before, answers a ping. False: it has hung up.
+  // Returns true if the server, after all that was sent before, answers a ping. False: it has hung
+  // up.
   bool Ask() {
     return Send(http2::Frame(http2::FrameType::kPing, 0, 0, "question")) && WaitForPing("question");
   }

@@ -1,4 +1,4 @@
-// What a stranger may write to a gRPC server to use up its memory, its threads or its time: frames
+// The floods by which a stranger may try to use up a gRPC server's memory, threads or time: frames
 // by hand, over as many connections as wanted, again and again.
 //
 // Any thread; each object belongs to one.

@@ -8,7 +8,7 @@
 
 namespace ferry::tests {
 
-// Whether all combinations are wanted.
+// Returns true if all combinations are wanted.
 inline bool RunsAll() { return std::getenv("FERRY_TEST_ALL") != nullptr; }
 
 // The `few`, and the `others` where all are wanted.

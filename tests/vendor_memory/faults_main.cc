@@ -98,7 +98,7 @@ void NameAnothersMemory() {
 void ComeAndGo() {
   constexpr size_t kBytes = 70'000;
   constexpr int kRounds = 120;
-  constexpr size_t kFew = 40;  // those that nobody has looked at yet
+  constexpr size_t kFew = 40;  // those that were not looked at yet
   const Kind& kind = *FindKind("device");
   const size_t before = DeviceMappings();
   size_t most = 0;
@@ -120,7 +120,7 @@ void ComeAndGo() {
   }
 }
 
-// The same with threads that put and get while others' memory goes.
+// As ComeAndGo, with threads that put and get while others' memory goes.
 void ComeAndGoBesideThreads() {
   constexpr size_t kBytes = 3000;
   const Kind& kind = *FindKind("device");

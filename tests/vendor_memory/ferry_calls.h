@@ -1,4 +1,5 @@
-// What programs that use ferry.h share: calls whose failure ends the program, and two ranks' talk.
+// The code that programs that use ferry.h share: calls whose failure ends the program, and two
+// ranks' talk.
 //
 // Calling thread: any.
 #pragma once

@@ -1,4 +1,5 @@
-// What processes of the job hold: a test looks before and after, and sees what was not given back.
+// The memory and descriptors that processes of the job hold: a test looks before and after, and
+// finds those that were not given back.
 //
 // Calling thread: any.
 #pragma once
@@ -11,8 +12,8 @@ namespace ferry::vendor_memory {
 
 using Holdings = std::map<std::string, size_t>;
 
-// What this process and the job's daemons have mapped and open. Daemons are children of ferryrun,
-// which is the ranks' grandparent, and daemons' workers are theirs.
+// Returns the mappings and descriptors of this process and the job's daemons. Daemons are children
+// of ferryrun, which is the ranks' grandparent, and daemons' workers are theirs.
 Holdings FindHoldings();
 
 // Pieces of the stand-ins' device memory that are mapped here: allocations, and what has been

@@ -1,5 +1,5 @@
-// What ranks do with memory that they have allocated by the vendor's calls. Each takes the kind of
-// memory that this rank uses; ranks may use different ones.
+// The operations of ranks on memory that they have allocated by the vendor's calls. Each takes the
+// kind of memory that this rank uses; ranks may use different ones.
 #pragma once
 
 #include <mpi.h>

@@ -10,7 +10,7 @@ namespace {
 
 using Values = std::vector<int64_t>;
 
-// What rank `of` gives as its element i.
+// The value of rank `of` at its element i.
 int64_t Value(int of, size_t i) {
   return static_cast<int64_t>(of) * 100'000 + static_cast<int64_t>(i) * 3 + 1;
 }

@@ -47,7 +47,7 @@ struct Torus {
   Torus(const Torus&) = delete;
   Torus& operator=(const Torus&) = delete;
 
-  // What belongs to the cell of this block, wherever on the torus it lies.
+  // The value that belongs to the cell of this block, wherever on the torus it lies.
   int64_t ValueAt(int row, int column, int step) const {
     const auto wrapped = [&](int axis, int cell) {
       const int all = ranks[axis] * kCells;

@@ -262,7 +262,7 @@ void SendStructs(const Kind& kind, const Ring& ring) {
   VENDOR_OK(MPI_Unpack(packed.data(), at, &begin, in.data(), kCount, type, MPI_COMM_WORLD));
   VENDOR_CHECK(in.Read<unsigned char>(bytes) == expected);
 
-  // The same from ordinary memory into the vendor's and back, and for machines of another kind.
+  // Packs from ordinary memory into the vendor's and back, and for machines of another kind.
   std::vector<unsigned char> plain(bytes, 0xCC);
   packed.Clear();
   at = begin = 0;

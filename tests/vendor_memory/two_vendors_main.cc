@@ -46,7 +46,7 @@ void StartHip() {
 
 constexpr size_t kBytes = 30'000;
 
-// Whether the memory was sent: to the other rank, which receives into ordinary memory.
+// Returns true if the memory was sent: to the other rank, which receives into ordinary memory.
 bool Sends(void* memory, const std::vector<char>& content) {
   const int peer = 1 - ferry_rank();
   std::vector<char> in(kBytes);

@@ -1,4 +1,4 @@
-// Boards on which something goes wrong: nobody waits for ever, and the next calls work.
+// Failures on boards: no member waits for ever, and the next calls work.
 #include <gtest/gtest.h>
 
 #include <vector>

@@ -52,7 +52,7 @@ class BoardRunTest : public ::testing::TestWithParam<RunSpec> {
     int count = 0;
     for (size_t i = 0; i < ranks.size(); ++i) {
       if (ran[i] != 0) {
-        ranks[i].output.resize(ranks[i].expected.size());  // in place, the rest belongs to nobody
+        ranks[i].output.resize(ranks[i].expected.size());  // in place, the rest belongs to no rank
         EXPECT_EQ(ranks[i].output, ranks[i].expected) << spec.Text() << " rank " << i;
         count++;
       }
@@ -163,7 +163,7 @@ TEST(BoardRun, RefusesWhatItCannotDo) {
 
 class StreamMemoryTest : public ::testing::Test {
  protected:
-  // The same for a collective in which rank 0's own data is such memory.
+  // Runs a collective in which rank 0's own data are memory that only streams reach.
   bool RunFrom(Collective collective, size_t count, const BoardLimits& limits) {
     ranks_ = MakeCase({.collective = collective, .size = 2, .count = count});
     std::vector<uint8_t>& own =

@@ -1,5 +1,5 @@
 // Broadcasts and allgathers of memory that only streams reach, in part or as a whole: how many
-// copies they take, and what happens where it cannot be imported, or somebody dies.
+// copies they take, and how they end where the memory cannot be imported, or a rank dies.
 #include <gtest/gtest.h>
 
 #include <vector>

@@ -49,7 +49,7 @@ class ThreadNode {
   uint64_t moves() const { return moves_; }
   // Blocks until the member sleeps, or has slept.
   void AwaitSleep(int member);
-  // How often somebody woke it.
+  // How often the member was woken.
   uint64_t Wakes(int member);
 
  private:
@@ -59,7 +59,7 @@ class ThreadNode {
   };
 
   bool IsByStream(const void* pointer) const;
-  // What a member's thread does until the node ends.
+  // Runs a member's parts on its thread, until the node ends.
   void RunParts(int member);
 
   std::unique_ptr<std::byte, Free> memory_;

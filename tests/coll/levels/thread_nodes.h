@@ -43,7 +43,7 @@ class ThreadNodes {
   // The rank dies when its next part by messages begins, or has ended.
   enum class Moment { kNever, kBeforeMessages, kAfterMessages };
   void KillAt(int rank, Moment moment) { moments_[static_cast<size_t>(rank)] = moment; }
-  // How many messages there were that nobody has received.
+  // How many messages were never received.
   size_t left_over() const;
 
  private:

@@ -96,7 +96,7 @@ void CheckRow(int to, NumberKind kind, uint64_t count) {
   accumulate(OpKind::kReplace, operands.data(), nullptr, WhenDone::kAtReturn);
   accumulate(OpKind::kSum, operands.data(), found.data(), WhenDone::kAtReturn);
   all_are([](int i) { return i; });
-  // Nobody waits for these, and they keep their order.
+  // The rank does not wait for these, and they keep their order.
   accumulate(OpKind::kSum, operands.data(), nullptr, WhenDone::kAtQuiet);
   std::vector<T> later(count);
   accumulate(OpKind::kNoOp, nullptr, later.data(), WhenDone::kAtQuiet);

@@ -1,7 +1,7 @@
 // bursts FILE ROUNDS: rank 0 sends rank 1, of another node, bursts of short messages and then
-// computes, without a call, until all of a burst have come: rank 1 says so in the file. What the
-// library holds back of a burst must not wait for rank 0's next call. Rank 0 prints its counters of
-// direct links.
+// computes, without a call, until all of a burst have come: rank 1 says so in the file. Messages of
+// a burst that the library holds back must not wait for rank 0's next call. Rank 0 prints its
+// counters of direct links.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>

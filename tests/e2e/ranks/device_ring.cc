@@ -202,7 +202,7 @@ void Mistakes() {
   }
 }
 
-// A kernel's mistakes are reported to it, or to the host, and nobody is harmed.
+// A kernel's mistakes are reported to it, or to the host, and harm no other rank.
 void BadRequests() {
   const ferry::DeviceRing made(0, 16, 1);
   const ferry_device_ring ring = ferry_device_ring_open(made.address());

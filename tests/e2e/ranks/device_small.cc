@@ -2,10 +2,10 @@
 // only streams reach, between two ranks of a node.
 //
 // one_copy: where the receive is there, the receiver copies straight from the sender's memory.
-// late: a sender goes on although nobody has come for its message, and may use its buffer again.
-// unreached: the same data arrive where no rank can import another's memory (a stand-in for CUDA
-// that was told so). threads: with several threads a nonblocking send waits for nobody either.
-// hold: rank 1 receives, and is killed before it can; vanish: rank 1 sends, and is.
+// late: a sender goes on although no receiver has come for its message, and may use its buffer
+// again. unreached: the same data arrive where no rank can import another's memory (a stand-in for
+// CUDA that was told so). threads: with several threads a nonblocking send waits for no receiver
+// either. hold: rank 1 receives, and is killed before it can; vanish: rank 1 sends, and is.
 #include <unistd.h>
 
 #include <csignal>
@@ -48,8 +48,8 @@ void ReceiveOne(Buffer& coming, int round, size_t size) {
   coming.Check(0, size, NumberOf(Right(), round, size));
 }
 
-// Rank 0 sends once it knows that the receive is posted. Whether all messages have taken one copy:
-// one whose receiver has no CPU just then may be sent on in two.
+// Rank 0 sends once it knows that the receive is posted. Returns true if all messages have taken
+// one copy: one whose receiver has no CPU just then may be sent on in two.
 bool TakesOneCopy(Buffer& going, Buffer& coming) {
   constexpr int kRounds = 10;
   const uint64_t before = CounterNamed("path_heap_copy_messages");

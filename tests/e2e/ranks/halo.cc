@@ -206,7 +206,7 @@ void RunNeighbourOfLate(const ferry::HaloBlock& block, Sends sends) {
   ferry::Request::Send(nullptr, 0, late.rank, LateDevice::kSentTag).Wait();
 }
 
-// What a ghost cell holds when the stream comes by.
+// The value of a ghost cell when the stream comes by.
 struct GhostSeen {
   const uint8_t* cell;
   size_t size_bytes;

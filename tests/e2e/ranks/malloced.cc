@@ -46,7 +46,7 @@ void ForbidProcessVm() {
   CHECK_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
 }
 
-// Whether this process has memory of that name mapped.
+// Returns true if this process has memory of that name mapped.
 bool Maps(const std::string& name) {
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {

@@ -152,7 +152,7 @@ void Offloading() {
   CHECK_OK(ferry_isend(memory, kLarge, Other(), kTag, &request));
   Tell("synchronise in flight", ferry_offload_sync(offload, 4096, 1));
   Tell("deregister an offloaded buffer in flight", ferry_offload_deregister(&offload));
-  // Nobody asks for the message until both have said so.
+  // Neither rank receives the message until both have reported their errors.
   CHECK_OK(ferry_send(nullptr, 0, Other(), kTag + 1));
   CHECK_OK(ferry_recv(nullptr, 0, Other(), kTag + 1, nullptr));
   std::vector<uint8_t> received(kLarge);

@@ -310,8 +310,8 @@ void Automatic(Stager by) {
 // ---- gives_up -----------------------------------------------------------------------------------
 
 // The match table of rank 1 has 64 entries, and the receives that are posted take them all. Those
-// that follow take heap blocks in place of their buffers, and nobody needs the blocks any more.
-// Meanwhile nobody may send it anything.
+// that follow take heap blocks in place of their buffers, and the rank needs the blocks no more.
+// Meanwhile no rank may send it a message.
 void GivesUp() {
   constexpr int kPosted = 64;
   constexpr size_t kSize = kMiB;

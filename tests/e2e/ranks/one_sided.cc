@@ -109,7 +109,7 @@ void EverySizeIsPutAndGot() {
                size_bytes == kLargest
                    ? ferry::ranks::ByteOf(NameOf(from, self, size_bytes), kLargest - 1)
                    : 0);
-      // What this rank has put there, and what a third one has.
+      // The data that this rank has put there, and those of a third one.
       for (const int by : {self, (from + 1) % ranks}) {
         std::fill(own.begin(), own.end(), uint8_t{0});
         CHECK_OK(ferry_get(FERRY_CONTEXT_DEFAULT, own.data(), FieldOf(from, by), size_bytes));

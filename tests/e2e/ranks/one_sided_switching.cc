@@ -1,8 +1,8 @@
 // one_sided_switching ROUNDS SEED PAUSE_MS: each rank works in the memory of all ranks of other
 // nodes, in rounds of all kinds: puts and a flag behind a fence, puts with a signal, puts and a
 // message behind a quiet, gets, atomic operations; with a pause now and then that is long enough
-// for paths to change. Who waits calls Ferry, or only looks at its memory. Every byte is checked,
-// and every sum. Rank 0 prints its counters of direct links.
+// for paths to change. A rank that waits calls Ferry, or only looks at its memory. Every byte is
+// checked, and every sum. Rank 0 prints its counters of direct links.
 #include <sched.h>
 #include <unistd.h>
 
@@ -27,7 +27,7 @@ uint64_t seed = 0;
 
 uint64_t Mixed(uint64_t a, uint64_t b) { return ferry::ranks::EightBytesOf(a ^ seed << 40, b); }
 
-// What one rank puts to another in a round.
+// The data that one rank puts to another in a round.
 struct Delivery {
   Delivery(int from, int to, int round)
       : name(static_cast<uint64_t>(from) << 48 | static_cast<uint64_t>(to) << 32 |

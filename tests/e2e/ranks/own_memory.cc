@@ -161,7 +161,7 @@ void MovesAllSizes() {
   Release(second);
 }
 
-// What lies at an old address is never taken for what was there before.
+// New memory at an old address is never taken for the memory that was there before.
 void FreesAndAllocatesAnew() {
   for (int round = 0; round < repeats; ++round) {
     const size_t size = round % 3 == 0 ? 300'000 : 70'000 + static_cast<size_t>(round);
@@ -264,7 +264,8 @@ void KnowsManyAllocations() {
   }
 }
 
-// What a program must not do: the data may be anything, but each end has its end, and all goes on.
+// A mistake that a program must not make: the data may be anything, but each end completes, and all
+// goes on.
 void FreesWhatIsUnderWay() {
   constexpr size_t kSize = 8 << 20;
   for (int round = 0; round < 4; ++round) {
@@ -292,7 +293,7 @@ void FreesWhatIsUnderWay() {
   }
 }
 
-// Memory that nobody can send from, or receive into, is refused in words.
+// Memory that no rank can send from, or receive into, is refused in words.
 void RefusesWhatIsNotThere() {
   constexpr size_t kSize = 10'000;
   uint8_t* const memory = Allocate(kSize);

@@ -243,7 +243,7 @@ void PrivateBuffersGoThroughHeapBlocks() {
     return;
   }
   constexpr size_t kSize = 64 << 10;
-  constexpr int kAtOnce = 60;  // blocking sends for which nobody has a receive
+  constexpr int kAtOnce = 60;  // blocking sends without a receive
   constexpr int kCount = 200;
   std::vector<uint8_t> sent(kSize);
   std::vector<uint8_t> later((kCount - kAtOnce) * kSize);
@@ -324,7 +324,7 @@ void ThreadsTalkAtTheSameTime() {
 int main(int argc, char** argv) {
   const bool hidden = argc > 1 && std::string_view(argv[1]) == "--hidden";
   if (hidden) {
-    prctl(PR_SET_DUMPABLE, 0);  // nobody may read or write this process's memory
+    prctl(PR_SET_DUMPABLE, 0);  // no other process may read or write this one's memory
   }
   int provided = -1;
   CHECK_OK(ferry_init(FERRY_THREAD_MULTIPLE, &provided));

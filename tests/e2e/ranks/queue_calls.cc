@@ -25,7 +25,7 @@ using ferry::ranks::Stream;
 constexpr size_t kBytes = 20'000;  // more than a message between nodes carries at once
 constexpr int kRounds = 20;
 
-// What each rank offers: bytes, then words.
+// The memory of each rank: bytes, then words.
 struct Memory {
   char bytes[kBytes];
   uint64_t words[4];
@@ -98,7 +98,7 @@ void OrderOnTheStream(ferry_place right) {
   stream.End();
 }
 
-// What is wrong with a call is told once, by the queue's wait, and the stream has gone on.
+// The failure of a call is reported once, by the queue's wait, and the stream has gone on.
 void FailuresAreToldOnce(ferry_place right) {
   Stream stream;
   ferry_place nobody = right;
@@ -157,7 +157,7 @@ void NothingEndsBefore() {
   CHECK_OK(ferry_free(memory));
 }
 
-// Whether this address lies in a heap of Ferry's.
+// Returns true if this address lies in a heap of Ferry's.
 bool IsInHeap(uintptr_t address) {
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {

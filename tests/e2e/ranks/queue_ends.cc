@@ -89,7 +89,7 @@ void StreamsThatGo() {
     stream.End();
   } else {
     CHECK_OK(ferry_enqueue_start(stream.queue, blocker));
-    CHECK_OK(ferry_enqueue_wait(stream.queue, blocker));  // nobody ever starts the send for it
+    CHECK_OK(ferry_enqueue_wait(stream.queue, blocker));  // the send for it is never started
     CHECK_OK(ferry_enqueue_start(stream.queue, request));
     CHECK_OK(ferry_enqueue_wait(stream.queue, request));
     ferry_stream gone = stream.stream;
@@ -105,7 +105,7 @@ void StreamsThatGo() {
   CHECK_OK(ferry_barrier());
 }
 
-// Whether that thread of this process sleeps.
+// Returns true if that thread of this process sleeps.
 bool Sleeps(pid_t thread) {
   std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
   std::string text;
@@ -158,7 +158,7 @@ void LetThreadsFail(bool fail) { do_threads_fail = fail; }
 
 // A stream that takes no work ends the pairs whose starts it was given, and leaves nothing to wait
 // for. Between nodes the first of a call is refused already: the second pair lives on, and its
-// sender would wait for a receive that nobody starts, so its receiver frees it.
+// sender would wait for a receive that is never started, so its receiver frees it.
 void StreamsThatRefuse() {
   long words[3] = {};
   ferry_request requests[3];
@@ -207,7 +207,7 @@ void StreamsThatRefuse() {
 }
 
 // A stream goes in the middle of long messages, which both streams move: when its rank learns that
-// it has gone, and the other rank that they have failed, nobody writes to their memory any more.
+// it has gone, and the other rank that they have failed, no stream writes to their memory any more.
 void LongMessagesThatEnd(bool sender_goes) {
   constexpr size_t kBytes = 4 << 20;
   void* memory = nullptr;

@@ -112,8 +112,8 @@ class Traffic {
  private:
   size_t Count() const { return peers_.size() * kWindow; }
   int PeerOf(size_t index) const { return peers_[index % peers_.size()]; }
-  // What a receive of this round takes that names its source, and the room for it if that is too
-  // little.
+  // The message that a receive of this round takes if it names its source, and the room for it
+  // where that is too little.
   uint64_t ComingTo(size_t index) const {
     const int from = PeerOf(index);
     return NameOf(from, ferry_rank(), received_[static_cast<size_t>(from)] + index / peers_.size());

@@ -1,15 +1,15 @@
 // Ranks that get stuck in a known way, for `ferryctl why`. Each prints "rank R: under way" first
 // and is ended from outside. A rank that has nothing to do sleeps outside Ferry.
 //
-//   waits unmatched    rank 1 receives what nobody sends
+//   waits unmatched    rank 1 receives a message that no rank sends
 //   waits wrong_tag    rank 0 sends tag 5 three times; rank 1 receives tag 7
-//   waits any          rank 1 receives from anybody
+//   waits any          rank 1 receives from any source
 //   waits send         rank 0 sends 1 MiB; rank 1 never receives
 //   waits crossed      rank 0 sends 1 MiB with tag 3; rank 1 receives tag 4 from it
 //   waits circle       each receives from the next
 //   waits chain        each receives from the next, but the last
-//   waits flood        rank 0 sends 1000 messages of 8000 bytes after SIGUSR1; rank 1 never
-//   receives waits fetch        rank 0 sends 1 MiB; rank 1 receives it after SIGUSR1
+//   waits flood        rank 0 sends 1000 messages of 8000 bytes after SIGUSR1; rank 1 takes none
+//   waits fetch        rank 0 sends 1 MiB; rank 1 receives it after SIGUSR1
 #include <signal.h>
 #include <unistd.h>
 

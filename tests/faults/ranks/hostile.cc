@@ -147,7 +147,7 @@ class Scribbler {
                                ~uint32_t{0}, static_cast<uint32_t>(Next(uint64_t{1} << 31))};
     std::memcpy(area.base + offset, &values[Next(std::size(values))], sizeof(uint32_t));
   }
-  // Wakes everybody that sleeps.
+  // Wakes all sleepers.
   void WakeAll() {
     daemon_.Ring();
     for (shm::WakeLayout* wake : peers_) {

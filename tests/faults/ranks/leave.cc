@@ -2,7 +2,7 @@
 // dies.
 //
 //   leave early     rank 0 hears of the death, and leaves; the others wait for more than it has
-//                   sent. They learn that it has left, and so on, though nobody that they wait for
+//                   sent. They learn that it has left, and so on, though no rank that they wait for
 //                   has died
 //   leave unused    dies before any other has talked to it. A rank maps nothing of the others of
 //                   its node before that
@@ -205,7 +205,7 @@ int main(int, char** argv) {
   if (how == "unused") {
     ExpectMapped(1);  // its own inbox
   } else {
-    CHECK_OK(ferry_barrier());  // nobody may die while others still join
+    CHECK_OK(ferry_barrier());  // no rank may die while others still join
   }
   if (ferry_rank() == Last()) {
     if (int word = 0; how == "staged") {

@@ -1,7 +1,7 @@
 // Ranks send blocks of malloc, which libferry_malloc.so has them lend to the others of their node
 // to be read. Rank 0 means harm: it names such memory as the destination of messages of rank 1, in
 // the slots where these are described, and of a receive of its own. In the end all exchange
-// messages as they should, and check that nobody has written into their memory.
+// messages as they should, and check that no other rank has written into their memory.
 //
 // Prints "rank 1: sends refused N", "rank 0: receives refused N", and "rank R: all right".
 #include <unistd.h>
@@ -62,7 +62,7 @@ struct Offer {
   shm::WakeLayout* sender;
 };
 
-// A message to `destination` in this inbox that nobody has taken; null: there is none.
+// Finds a message to `destination` in this inbox that has not been taken; null: there is none.
 shm::TransferLayout* FindRts(const ferry::ranks::Area& inbox, int destination) {
   const auto& header = reinterpret_cast<const shm::InboxLayout*>(inbox.base)->header;
   auto* transfers = reinterpret_cast<shm::TransferLayout*>(

@@ -6,7 +6,7 @@
 //   neighbours host|private MESSAGES
 //
 // of which memory the messages are, and how many come from rank 1. All checks are of errors: a node
-// that was only stopped for a while costs nobody anything.
+// that was only stopped for a while causes no error.
 #include <unistd.h>
 
 #include <atomic>

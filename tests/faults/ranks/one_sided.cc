@@ -92,7 +92,7 @@ int Work(std::string_view what, const ferry_place& place, uint8_t* buffer, long 
 
 bool was_cut = false;
 
-// The same, through cuts: the first error, but for those of a cut.
+// Works through cuts: reports the first error that is not of a cut.
 void Endure(std::string_view what, const ferry_place& place, uint8_t* buffer, long round) {
   static bool is_cut = false;
   const int error = Work(what, place, buffer, round);

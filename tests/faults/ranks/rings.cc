@@ -1,9 +1,9 @@
 // Threads that play a GPU ask ferryd through a ring.
 //
 //   rings loop TIMES    four threads make so many round trips each, 0: until one fails
-//   rings wait          the same for ever, and a fifth waits for a counter that nobody adds to
-//   rings quiet         likewise, but the fifth puts for ever, without answers, and waits for the
-//   end rings stall         the same for ever, beside a ring with a ticket that is never published
+//   rings wait          the same for ever, and a fifth waits for a counter that never grows
+//   rings quiet         likewise, but the fifth puts for ever, without answers, and awaits the end
+//   rings stall         the same for ever, beside a ring with a ticket that is never published
 //   rings again         makes and destroys a ring until one of both times out, and then works again
 //
 // Prints "under way" after the first round trip of each thread. An error of the ring ends the rank

@@ -1,6 +1,6 @@
 // Rank 0 kills itself; each of the others first hears of that from a receive, and then meets the
-// rest in ferry_barrier. None ends before all have come back from there. What it has returned is
-// printed as "rank R: error CODE at NS: text".
+// rest in ferry_barrier. None ends before all have come back from there. Each prints the barrier's
+// result as "rank R: error CODE at NS: text".
 #include <signal.h>
 
 #include <cstdio>
