@@ -29,7 +29,7 @@ class FerrydProcess {
   pid_t pid() const { return pid_; }
   // host:port from ferryd.json.
   std::string ControlAddress() const;
-  // What it wrote to standard error; after Wait.
+  // Returns its standard error. Only after Wait.
   std::string Errors() const;
 
  private:

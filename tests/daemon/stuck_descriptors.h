@@ -41,7 +41,7 @@ class StuckFiles {
   StatusOr<int> Open();
   // The number of close() that wait for the server.
   int waiting() const { return waiting_.load(); }
-  // Whether somebody has asked the server about the file itself, which it does not answer either.
+  // True if a process has asked the server about the file itself, which it does not answer either.
   bool was_asked() const { return was_asked_.load(); }
 
  private:

@@ -72,7 +72,7 @@ class DaemonClient {
     }
     return FromGrpc((stub.*method)(&context, request, reply));
   }
-  // The same at this daemon.
+  // Makes one call at this daemon, as Call does.
   template <typename Stub, typename Request, typename Reply>
   Status Ask(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
              const std::type_identity_t<Request>& request, Reply* reply,
@@ -133,7 +133,7 @@ class DaemonClient {
     EXPECT_TRUE(CreateJob("job", size).ok());
     return AttachRank(rank, size);
   }
-  // The same with two ranks, both of them attached.
+  // Creates the job with two ranks, and attaches both.
   std::pair<TestRank, TestRank> StartTwoRanks() {
     EXPECT_TRUE(CreateJob("job", 2).ok());
     return {AttachRank(0, 2), AttachRank(1, 2)};
@@ -148,8 +148,8 @@ class DaemonClient {
     EXPECT_TRUE(Ask(&AdminStub::Status, {}, &reply).ok());
     return reply;
   }
-  // Whether the daemon at `address` is up, and answers so many heartbeats more: each time the time
-  // since it was heard of begins anew.
+  // Returns true if the daemon at `address` is up, and answers so many heartbeats more: each time
+  // the time since it was heard of begins anew.
   bool HearsFrom(const std::string& address, int times = 1) {
     uint64_t before_ms = 0;
     int news = 0;

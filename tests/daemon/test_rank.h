@@ -325,7 +325,8 @@ class TestLauncher {
   std::string control_address_;
 };
 
-// Whether this process can become another user: it is root, in a namespace that knows other users.
+// Returns true if this process can become another user: it is root, in a namespace that knows other
+// users.
 inline bool CanBecomeOthers() {
   const bool can = geteuid() == 0 && seteuid(12345) == 0;
   return can && seteuid(0) == 0;
@@ -346,7 +347,7 @@ inline size_t OpenDescriptors() {
   using Iterator = std::filesystem::directory_iterator;
   return static_cast<size_t>(std::distance(Iterator("/proc/self/fd"), Iterator()));
 }
-// The same, once there are at most `most`, or kPatience is over: threads that nobody waits for
+// Returns OpenDescriptors() once they are at most `most`, or kPatience is over: detached threads
 // close ferryd's sockets, and the descriptors that were passed to it.
 inline size_t SettledDescriptors(size_t most) {
   const auto end = std::chrono::steady_clock::now() + tests::kPatience;

@@ -113,7 +113,8 @@ class DaemonLifeTest : public testing::Test {
     waitpid(child_, nullptr, 0);
   }
 
-  // What is said once the limit is over. `read`: the number that the control thread has read.
+  // Returns the message once the limit is over. `read`: the number that the control thread has
+  // read.
   std::string Words(const std::function<uint32_t(uint32_t asked)>& read) {
     const StatusOr<UniqueFd> process = OpenProcessHandle(child_);
     uint32_t read_number = 0;

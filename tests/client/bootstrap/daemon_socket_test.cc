@@ -44,7 +44,7 @@ class DaemonSocketTest : public testing::Test {
   }
   void TearDown() override { fs::remove_all(base_); }
 
-  // A run directory of that user, with somebody who listens there.
+  // Makes a run directory of that user, in which a process listens.
   void Make(uid_t owner, fs::perms mode = fs::perms(0755)) const {
     fs::create_directory(directory_);
     fs::permissions(directory_, mode);
@@ -159,7 +159,7 @@ TEST_F(ForeignServerTest, ADirectoryOfSomebodyElseIsNotUsed) {
   ExpectNobodyCame();
 }
 
-// As where somebody has got hold of the socket's name: he is told nothing.
+// As where a stranger has got hold of the socket's name: he is told nothing.
 TEST_F(ForeignServerTest, SomebodyElseWhoListensHearsNothing) {
   Make(kBob);
   ListenAs(kBob);

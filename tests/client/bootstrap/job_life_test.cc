@@ -1,4 +1,4 @@
-// What a rank tells ferryrun of its life, and the user of long waits at its ends.
+// The notices of a rank's life to ferryrun, and those of long waits at its ends to the user.
 #include "client/bootstrap/job_life.h"
 
 #include <gmock/gmock.h>
@@ -27,7 +27,7 @@ class JobLifeTest : public testing::Test {
     EXPECT_EQ(pipe(ends_), 0);
     life_.SetPipe(static_cast<uint64_t>(ends_[1]), 7);
   }
-  // The notices so far. Nobody writes any more.
+  // The notices so far. No thread writes any more.
   std::vector<RankNotice> Notices() {
     close(ends_[1]);
     std::vector<RankNotice> notices;

@@ -175,7 +175,7 @@ TEST(PmiWireTest, SpeaksPmi1) {
                           "cmd=get kvsname=kvs_1 key=name.0", "cmd=finalize"));
 }
 
-// What the launcher says about a request, and what becomes of that.
+// The launcher's answer to a request, and the error that follows.
 struct Fault {
   const char* name;
   const char* request;

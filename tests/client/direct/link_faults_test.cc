@@ -1,4 +1,4 @@
-// What breaks a direct link, and what does not.
+// Faults that break a direct link, and faults that do not.
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <fcntl.h>
@@ -57,7 +57,7 @@ TEST_F(LinkFaultsTest, LostConnectionFailsWhatWasUnderWayAndThePairBeginsAnew) {
     const std::vector<std::byte> sent = Pattern(kLong, 1);
     std::vector<std::byte> got(kLong);
     Carry(0, 1);  // so there is a connection
-    // One that is fetched, one that nobody receives, and a receive that nobody sends for.
+    // A message that is fetched, one without a receive, and a receive without a message.
     std::vector<Passage> passages(3, Passage{0, 1});
     passages[0].send = rank(0).SendFrom(1, 7, Private(sent.data()), kLong);
     passages[0].receive = rank(1).Receive(0, 7, Private(got.data()), kLong);
@@ -170,7 +170,7 @@ TEST_P(KilledProcessTest, PeerIsLostAndNothingElse) {
   }));
   EXPECT_EQ(rank.losses().front().peer, 1U);
   rank.MarkDead(1, ErrorCode::kPeerDied);  // the daemon's word for it
-  // What had come before the end counts.
+  // Messages that had come before the end count.
   for (const uint32_t request : {send, receive}) {
     const ErrorCode error = WaitFor(rank, request);
     EXPECT_TRUE(error == ErrorCode::kOk || error == ErrorCode::kPeerDied ||

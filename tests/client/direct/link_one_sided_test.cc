@@ -120,7 +120,7 @@ TEST_F(LinkOneSidedTest, PutsOfAllSmallSizesAndASignal) {
   ExpectIdle(0, 1);
 }
 
-// Whoever rests until its memory changes.
+// A rank that rests until its memory changes is woken.
 TEST_F(LinkOneSidedTest, TheRankIsToldThatItsMemoryHasChanged) {
   const uint32_t changes = rank(1).view().inbox.wake()->changes;
   Say(InlinePut(64, 1));
@@ -371,7 +371,7 @@ TEST_F(LinkOneSidedTest, WhileSomeAreUnderWayTheLinkIsWanted) {
   EXPECT_FALSE(rank(1).links().WantsOf(0)) << "they were not its own";
 }
 
-// What is under way, and what comes after, ends at once.
+// Operations under way, and later ones, end at once.
 TEST_F(LinkOneSidedTest, ALostLinkEndsThem) {
   Carry(0, 1);  // so there is a connection
   std::vector<std::byte> got(100'000);

@@ -27,7 +27,7 @@ namespace {
 using transport::Access;
 using transport::Registration;
 
-// What is pinned of addresses that tests ask about, by any rank.
+// The pins that ranks have made, by address: tests ask how many cover a byte.
 class Pins {
  public:
   void Add(const void* base, uint64_t bytes) {
@@ -220,7 +220,7 @@ TEST_F(LinkPinningTest, OtherMemoryAtTheSameAddressIsPinnedAnew) {
     ASSERT_EQ(Map(kLong, changed), changed);
     CarryLong(to, from);
     EXPECT_EQ(pins.made(), made + (watches_ ? 1 : 0));
-    // What was pinned before has gone before more was pinned.
+    // The earlier pins had gone before more memory was pinned.
     EXPECT_EQ(pins.Covering(from), watches_ ? 1U : 0U);
     EXPECT_EQ(pins.Covering(to), watches_ ? 1U : 0U);
   }

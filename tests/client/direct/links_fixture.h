@@ -35,7 +35,7 @@ class LinksTest : public testing::Test {
   void Connect(uint32_t one, uint32_t other, uint64_t life = 1);
   // All that one sends to the other takes the link, when this returns.
   void Use(uint32_t from, uint32_t to);
-  // The same by the daemons.
+  // All that one sends to the other goes by the daemons, when this returns.
   void Leave(uint32_t from, uint32_t to);
   // Start of two, with a link that both directions take.
   void StartLinked(const RankOptions& options = {});

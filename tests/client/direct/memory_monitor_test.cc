@@ -1,4 +1,4 @@
-// What the program does with memory that is watched.
+// Changes by the program of memory that is watched.
 #include "client/direct/memory_monitor.h"
 
 #include <gtest/gtest.h>
@@ -53,7 +53,7 @@ class MemoryMonitorTest : public testing::Test {
     EXPECT_TRUE(status.ok()) << status.ToString();
     return base;
   }
-  // Whether some of these pages have gone, by what is known now.
+  // Returns true if some of these pages have gone, as far as is known now.
   bool HasGone(const void* base, size_t bytes = kBytes) {
     std::vector<MemoryRange> gone;
     monitor_->TakeGone(&gone);

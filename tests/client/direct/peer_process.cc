@@ -31,7 +31,7 @@ void Hear(int control, void* words, size_t bytes) {
   EXPECT_EQ(recv(control, words, bytes, 0), static_cast<ssize_t>(bytes));
 }
 
-// What the daemons would do. Both have routes before either uses the link.
+// Sets up the link as the daemons would. Both have routes before either uses the link.
 void SetUp(LinkedRank& rank, int control) {
   const uint32_t own = rank.rank();
   const uint32_t peer = 1 - own;

@@ -1,5 +1,5 @@
-// What a rank does when something is wrong with its direct links: the lease is not to be had, links
-// break, peers die, memory goes; and what its link thread leaves to it.
+// A rank's handling of trouble with its direct links: the lease is not to be had, links break,
+// peers die, memory goes; and of the work that its link thread leaves to it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
@@ -96,7 +96,7 @@ TEST_F(LinkKeeperBreaksTest, ALostLinkThatOneSidedOperationsTakeIsABreak) {
   EXPECT_THAT(Events(), ElementsAre("lost 1 7"));
 }
 
-// The same, but the other rank has noticed first.
+// A lost link that one-sided operations take ends, where the other rank has noticed the loss first.
 TEST_F(LinkKeeperBreaksTest, TheDaemonMayEndWhatOneSidedOperationsTake) {
   Make();
   FakeLinks& links = Use();
@@ -108,8 +108,8 @@ TEST_F(LinkKeeperBreaksTest, TheDaemonMayEndWhatOneSidedOperationsTake) {
   EXPECT_EQ(Path(), PeerPath::kBroken);
 }
 
-// The cut has told of what they have lost. Nobody parts the two once more, so nobody may wait for
-// that.
+// The cut has reported the operations' losses. The daemon does not part the two once more, so the
+// rank must not wait for that.
 TEST_F(LinkKeeperBreaksTest, ACutThatWasToldOfIsNoBreakOnceMore) {
   Make();
   FakeLinks& links = Use();
@@ -147,7 +147,7 @@ TEST_F(LinkKeeperBreaksTest, ALostLinkThatNothingTakesFailsNothing) {
   EXPECT_THAT(Events(), ElementsAre("ended 1 7"));
 }
 
-// What ends because the link ends is no loss.
+// A connection that ends because the link ends is no loss.
 TEST_F(LinkKeeperBreaksTest, AConnectionThatGoesWhileTheLinkEndsIsNotTold) {
   Make();
   Order(LinkOp::kOpen, kPeer, 7, "peer");
@@ -200,7 +200,7 @@ TEST_F(LinkKeeperBreaksTest, ANewLinkTakesThePlaceOfOneThatTheDaemonForgot) {
 TEST_F(LinkKeeperBreaksTest, OrdersThatMakeNoSenseDoNothing) {
   Make();
   Order(LinkOp::kOpen, 0, 7);   // the rank itself
-  Order(LinkOp::kOpen, 17, 7);  // nobody
+  Order(LinkOp::kOpen, 17, 7);  // no rank
   Order(static_cast<LinkOp>(99), kPeer, 7);
   Order(LinkOp::kReturn, kPeer, 7);
   Order(LinkOp::kRefuse, kPeer, 7);
@@ -284,7 +284,7 @@ TEST_F(LinkKeeperBreaksTest, CopiesThatTheLinkThreadHasFoundAreTheRanksToo) {
   engine::Effects effects;
   effects.transfers[effects.transfer_count++] = 7;
   progress_.PerformElsewhere(effects);
-  progress_.wake().Sleep(sequence, 0);  // for ever, had nobody been woken
+  progress_.wake().Sleep(sequence, 0);  // for ever, had no thread been woken
   EXPECT_TRUE(progress_.has_copies_elsewhere());
   EXPECT_TRUE(progress_.TakeCopiesElsewhere());
   EXPECT_FALSE(progress_.TakeCopiesElsewhere());

@@ -121,7 +121,8 @@ TEST(LinkThreadTest, ItSleepsWhileTheRankPollsUntilItIsArmedAgain) {
   EXPECT_TRUE(work.AwaitTaken(2));
 }
 
-// Threads that test their requests wait nowhere, so nobody arms it when they stop to.
+// Threads that test their requests wait nowhere, so none arms the link thread when they stop
+// testing.
 TEST(LinkThreadTest, WhenTurnsOfTheRankEndItGoesOn) {
   FakeWork work;
   LinkThread thread(&work);
@@ -139,7 +140,8 @@ TEST(LinkThreadTest, WhenTurnsOfTheRankEndItGoesOn) {
   EXPECT_TRUE(work.AwaitTaken(arrived));
 }
 
-// While it dozes it is armed, and comes without a call. Who sleeps calls it at once.
+// While the link thread dozes it is armed, and comes without a call. A thread that sleeps calls it
+// at once.
 TEST(LinkThreadTest, NoCallIsLost) {
   FakeWork work;
   LinkThread thread(&work);

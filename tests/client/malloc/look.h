@@ -1,4 +1,4 @@
-// What the allocator of this process says of its heap.
+// The allocator's own figures of this process' heap.
 #pragma once
 
 #include <dlfcn.h>

@@ -131,7 +131,8 @@ TEST(ForkTest, ChildrenOfChildren) {
             0);
 }
 
-// What an open FILE holds lies in the heap, and the C library touches it before any handler runs.
+// The buffer of an open FILE lies in the heap, and the C library touches it before any handler
+// runs.
 TEST(ForkTest, OpenStreamsAreFlushedOnce) {
   char name[] = "/tmp/ferry_fork_test.XXXXXX";
   const int fd = mkstemp(name);
@@ -185,7 +186,7 @@ TEST(ForkTest, AStoppedChildDoesNotKeepItsParentForEver) {
   ASSERT_EQ(ptrace(PTRACE_CONT, parent, nullptr, nullptr), 0);
   ASSERT_EQ(waitpid(parent, &status, 0), parent);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 42) << status;
-  // What it would copy now may be of different moments.
+  // The memory that it would copy now may be of different moments.
   ASSERT_EQ(ptrace(PTRACE_CONT, static_cast<pid_t>(child), nullptr, nullptr), 0);
   ASSERT_EQ(waitpid(static_cast<pid_t>(child), &status, __WALL), static_cast<pid_t>(child));
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 127) << status;

@@ -1,5 +1,5 @@
 // Random calls of malloc and its kin, each block filled with a pattern of its own and checked when
-// it is resized or freed. What is known of the blocks lies in memory that is not malloc's.
+// it is resized or freed. The records of the blocks lie in memory that is not malloc's.
 #pragma once
 
 #include <sys/mman.h>
@@ -45,7 +45,7 @@ class RandomBlocks {
     return CheckAll();
   }
 
-  // Whether every block is what it has to be.
+  // Returns true if every block is intact.
   bool CheckAll() const {
     for (size_t i = 0; i < kBlocks; ++i) {
       if (blocks_[i].address != nullptr && !IsIntact(blocks_[i], blocks_[i].size_bytes)) {

@@ -1,5 +1,5 @@
-// What client/api keeps books of: ranges, pieces of the heap, regions, offloaded buffers, bounce
-// buffers, requests, and why they failed.
+// The books of client/memory and client/p2p: ranges, pieces of the heap, regions, offloaded
+// buffers, bounce buffers, requests, and why they failed.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -569,7 +569,7 @@ TEST_F(FailureWordsTest, AreSaidOnce) {
   EXPECT_EQ(FailureWords::Take(kSystem), "");
 }
 
-// A call's own error after a request's, which nobody has asked about, or before it.
+// A call's own error after a request's, about which the program has not asked, or before it.
 TEST_F(FailureWordsTest, AreOfNeitherOfTwoErrors) {
   words_.Note(1, 5, {kSystem, "the driver says"});
   words_.Tell(1, 5, kSystem);

@@ -104,7 +104,7 @@ TEST_F(CoreSharingTest, StaysWhereNoCoreIsFree) {
   EXPECT_EQ(*topology::AffinityOf(0), both_);
 }
 
-// What a rank does while it waits, until it has moved or the kernel has moved it.
+// A rank that waits looks for a free core, until it has moved or the kernel has moved it.
 TEST_F(CoreSharingTest, AWaitNoticesByItself) {
   const OtherRank other(first_);
   const CoreSharing sharing({other.pid()});

@@ -85,7 +85,7 @@ TEST(LinkTurnsTest, MessagesToOneEachOfManyPeersGoAtOnce) {
   }
 }
 
-// Whoever looks whether turns are due sees that there is something.
+// A thread that asks if turns are due sees that messages are gathered.
 TEST(LinkTurnsTest, WhatIsGatheredIsWork) {
   FakeTurns turns;
   while (!turns.Send(1, 8, kAtOnceNs)) {

@@ -107,7 +107,7 @@ TEST_F(RemoteAccumulateTest, FailuresAreToldByTheCallOrTheQuiet) {
   EXPECT_EQ(Quiet(), ErrorCode::kOk);
 }
 
-// What ferryd alone can do in memory of its own node: here, of the rank itself.
+// Operations that ferryd alone can carry out in memory of its own node: here, of the rank itself.
 TEST_F(RemoteAccumulateTest, OfTheOwnNodeGoToTheDaemon) {
   rank_.view().layout->link_after_messages = 1;
   const std::vector<long double> operands(4, 2.5L);

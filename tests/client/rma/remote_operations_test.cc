@@ -176,7 +176,7 @@ TEST_F(RemoteOperationsTest, AFailureBetweenAContextsOperationsIsNotBlamedOnIt) 
   EXPECT_EQ(Quiet(), ErrorCode::kOk);
 }
 
-// What was over before a cut has not failed with it, nor has what was begun after.
+// Operations that were over before a cut have not failed with it, nor have those begun after it.
 TEST_F(RemoteOperationsTest, ACutIsBlamedOnWhatWasUnderWay) {
   OneSidedContext before_and_after;
   OneSidedContext under_way;
@@ -274,7 +274,7 @@ TEST_F(RemoteOperationsTest, AFailureAfterItsContextHasGoneIsNobodys) {
   EXPECT_EQ(Quiet(), ErrorCode::kOk);
 }
 
-// Nobody waits in these tests: a context is quiet, or it is not.
+// No thread waits in these tests: a context is quiet, or it is not.
 
 TEST_F(RemoteOperationsTest, IsQuietOnceWhatWasBegunWithEachRankIsOver) {
   OneSidedContext other;

@@ -1,4 +1,4 @@
-// What this rank's end of a matched pair says of its messages.
+// The answers of this rank's end of a matched pair about its messages.
 #include <gtest/gtest.h>
 
 #include <cstdint>

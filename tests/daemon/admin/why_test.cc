@@ -69,7 +69,7 @@ class WhyTest : public ::testing::Test {
   void Start(uint32_t second_node) {
     std::vector<std::string> addresses = {daemon_.address()};
     if (second_node == 1) {
-      addresses.push_back("127.0.0.1:1");  // nobody answers there
+      addresses.push_back("127.0.0.1:1");  // no daemon answers there
     }
     ASSERT_TRUE(
         daemon_.CreateJob(TestDaemon::JobRequest("job", {0, second_node}, addresses, 0)).ok());
@@ -262,7 +262,8 @@ TEST_F(WhyTest, WhoeverWaitsIsToldWithoutAName) {
   EXPECT_EQ(ask().ranks_size(), 0);
 }
 
-// A thread of the rank's serves others: nobody waits for its receives, until something comes.
+// A thread of the rank serves others: the rank does not wait for its receives, until a message
+// comes.
 TEST_F(WhyTest, ReceivesOfAThreadThatServesOthersAreNoWait) {
   Start(0);
   shm::RequestLayout& request = Request(1, RequestState::kPosted, shm::RequestKind::kReceive);

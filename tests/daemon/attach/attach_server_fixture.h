@@ -73,7 +73,7 @@ class AttachServerTest : public ::testing::Test {
   TestRank Rank(uint32_t rank, const std::string& job = "job", uint32_t size = 4) {
     return TestRank(job, rank, size, 3);
   }
-  // The same, connected; attached, too; with its segments handed over, too.
+  // Ranks as Rank makes them: connected; attached, too; with their segments handed over, too.
   TestRank Connected(uint32_t number) {
     TestRank rank = Rank(number);
     EXPECT_TRUE(rank.Connect(socket_path_).ok());

@@ -141,7 +141,7 @@ TEST_F(AttachServerTest, CounterPagesAreForAttachedRanksOnly) {
   ExpectGoodbye(rank, AskForPages(rank, 0), ErrorCode::kCorrupt, "before kAttach");
 }
 
-// Whoever has the pages may do with the NIC what ferryd may.
+// A process that has the pages may do with the NIC all that ferryd may.
 TEST_F(AttachServerTest, CounterPagesAreForFerrydsOwnUserOnly) {
   data_plane_.set_counter_pages(UniqueFd(memfd_create("pages", MFD_CLOEXEC)));
   if (!CanBecomeOthers()) {
@@ -165,7 +165,7 @@ TEST_F(AttachServerTest, CounterPagesAreForFerrydsOwnUserOnly) {
   EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 0);
 }
 
-// What a NIC would be told to pin.
+// The dma-buf is the memory that a NIC would be told to pin.
 TEST_F(AttachServerTest, ADmabufHoldsItsRegion) {
   constexpr uint64_t kBytes = 8192;
   const auto offer = [&](uint64_t offset, uint64_t size_bytes, const std::vector<int>& fds) {

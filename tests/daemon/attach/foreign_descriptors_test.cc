@@ -1,4 +1,4 @@
-// Strangers pass descriptors, and nobody waits until they are closed.
+// Strangers pass descriptors, and no other client waits until they are closed.
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/eventfd.h>

@@ -118,7 +118,8 @@ TEST(ControlServerStopTest, NothingIsLeftBehind) {
   EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
 }
 
-// gRPC reads on threads that serve everybody, and lets the kernel close what comes with the bytes.
+// gRPC reads on threads that serve all clients, and lets the kernel close descriptors that come
+// with the bytes.
 TEST(ControlSocketTest, DescriptorsThatLingerHoldUpNobody) {
   const TemporaryDirectory directory;
   const std::string run = directory.path() + "/run";

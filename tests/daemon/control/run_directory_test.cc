@@ -69,7 +69,7 @@ TEST_F(RunDirectoryTest, DoesNotOpenADirectoryThatItDidNotMake) {
   EXPECT_FALSE(opened->IsOpenToAll());
 }
 
-// Nobody else could guess the name, and make the directory first.
+// No other user could guess the name, and make the directory first.
 TEST_F(RunDirectoryTest, DrawsTheEndOfAnUnmadeNameAndRemovesWhatItMade) {
   std::string first;
   {
@@ -161,7 +161,7 @@ TEST_F(RunDirectoryTest, AFileThatCannotBeWrittenIsNamedAndRemoved) {
   EXPECT_EXIT(OpenWithLimit(RLIMIT_FSIZE, 0, path_, "ferryd.lock: File too large"),
               ExitedWithCode(0), "");
   EXPECT_FALSE(std::filesystem::exists(path_));
-  mkdir(path_.c_str(), 0700);  // somebody else's, who made it for us
+  mkdir(path_.c_str(), 0700);  // another user's, who made it for us
   EXPECT_EXIT(OpenWithLimit(RLIMIT_FSIZE, 0, path_, "ferryd.lock: File too large"),
               ExitedWithCode(0), "");
   EXPECT_TRUE(std::filesystem::exists(path_));

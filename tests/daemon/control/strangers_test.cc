@@ -1,4 +1,5 @@
-// Jobs that name nodes where nobody is, or nobody answers: what they cost their daemon, and others.
+// Jobs that name nodes without a daemon, or whose daemon does not answer: their cost to their own
+// daemon, and to others.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>

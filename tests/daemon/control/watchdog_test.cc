@@ -77,7 +77,7 @@ class WatchdogTest : public ::testing::Test {
   FakeDataPlane plane_;
   ControlLoop loop_;
   GrpcAcceptor door_{loop_.context(), "the socket", {.of_user = 1, .in_all = 1}};
-  control::Launcher::Service service_;  // which nobody calls
+  control::Launcher::Service service_;  // which is never called
   std::unique_ptr<grpc::Server> server_;
   bool answers_ = true;           // the loop's, once that runs
   std::vector<UniqueFd> silent_;  // the loop's

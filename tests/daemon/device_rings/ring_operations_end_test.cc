@@ -60,7 +60,7 @@ TEST_F(RingOperationsTest, ARankThatDiesEndsLongOnes) {
   }
 }
 
-// What was lost with the link is told, and no signal comes without what it stands for.
+// Operations lost with the link are reported, and no signal comes without its data.
 TEST_F(RingOperationsTest, ACutLinkEndsWhatIsUnderWayAndTheNextLifeCarriesOn) {
   GiveFaults(1, "send.one_sided_done:1:stall");
   StartRanks();

@@ -96,7 +96,7 @@ class RingOperationsTest : public RingsTest {
     rank(0).PushToDaemon(add);
   }
 
-  // What node 1 has to say waits.
+  // Returns true while node 1's answers are held.
   bool IsStalled() { return plane(1).Faults(false).front().state == "stalls"; }
 
   std::unique_ptr<TestRing> ring_;

@@ -409,7 +409,7 @@ TEST_F(RingOperationsTest, QuietTellsTheFirstFailureThatNoAnswerHasTold) {
   ferry_device_ring_atomic(view_, There(kFar, 4), FERRY_DEVICE_RING_ADD, 8, 1, 0, 0, kSilent);
   EXPECT_EQ(Quiet(), ErrorCode::kInvalidBuffer);
   EXPECT_EQ(Word(kFar, 0), 5U);
-  // What is to come after all of it does not come without it.
+  // An operation that is to come after all earlier ones does not come without them.
   PutSilently(kFar, 8, 1, kInOrder);
   PutSilently(kNear, 8, 1, kInOrder);
   EXPECT_EQ(Quiet(), ErrorCode::kInvalidBuffer);

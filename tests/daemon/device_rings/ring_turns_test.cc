@@ -1,4 +1,4 @@
-// What one turn of the daemon does for a ring, whatever that asks for.
+// The work of one turn of the daemon for a ring, whatever the ring asks for.
 //
 // There is no network, so whatever is asked of ranks of the other node is held; or that rank is
 // said to be dead, and it fails at once.
@@ -103,7 +103,7 @@ TEST_F(RingTurnsTest, OnePeerHasTheWholeTurn) {
   EXPECT_FALSE(ring_->is_busy());
 }
 
-// Nobody is forgotten, and no turn looks at all of them.
+// No peer is forgotten, and no turn looks at all of them.
 TEST_F(RingTurnsTest, PeersThatAreStuckTakeTurns) {
   for (uint32_t peer = 1; peer <= kPeers; ++peer) {
     PutTo(peer);

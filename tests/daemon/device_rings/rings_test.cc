@@ -273,7 +273,7 @@ TEST_F(RingsTest, ARegionThatGoesEndsItsRings) {
   EXPECT_EQ(stays.Ask(Request(1, 0, 0, 1)), ErrorCode::kOk);
 }
 
-// A rank that scribbles over its own ring harms nobody.
+// A rank that scribbles over its own ring harms no other rank.
 TEST_F(RingsTest, AScribblingRankHarmsItselfOnly) {
   StartWithRegion(2);
   TestRing ring(rank(0), region_);

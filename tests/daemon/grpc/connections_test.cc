@@ -78,8 +78,8 @@ std::string GreetingAndCalls(uint32_t count, const std::string& te = "trailers")
   return text;
 }
 
-// Whether a gRPC server answers a question behind that; if not, it hangs up. The text is sent in
-// pieces of so many bytes.
+// Returns true if a gRPC server answers a question behind that; if not, it hangs up. The text is
+// sent in pieces of so many bytes.
 bool IsAnswered(UniqueFd socket, const std::string& text, size_t piece = 1 << 20) {
   tests::Http2Client client(std::move(socket));
   return client.Send(text, piece) && client.Ask();
@@ -140,7 +140,7 @@ class ConnectionsTest : public ::testing::TestWithParam<Door> {
                                                  : control::Admin::NewStub(channel)->Status(
                                                        &context, control::StatusRequest(), &reply));
   }
-  // Whether the service itself has answered.
+  // Returns true if the service itself has answered.
   static bool WasServed(const Status& status) {
     return status.code() != ErrorCode::kNodeUnreachable && status.code() != ErrorCode::kTimeout &&
            status.code() != ErrorCode::kLimitExceeded;

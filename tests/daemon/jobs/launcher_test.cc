@@ -1,4 +1,4 @@
-// What users may ask of another user's daemon: jobs of their own, and nothing else.
+// The rights of users at another user's daemon: jobs of their own, and nothing else.
 #include <fcntl.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
@@ -355,7 +355,7 @@ TEST(QuestionGateTest, NoUserTakesThePlaceOfAnother) {
   EXPECT_TRUE(gate.Enter(1001).has_value()) << "the one before has been given back";
 }
 
-// Nobody fills the daemon with calls that stay open.
+// No client fills the daemon with calls that stay open.
 TEST_F(LauncherTest, AConnectionHasOnlySoManyCallsAtATime) {
   const TestLauncher launcher(daemon_.attach_path());
   grpc::ChannelArguments own;

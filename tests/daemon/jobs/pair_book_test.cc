@@ -422,7 +422,7 @@ TEST_F(PairBookTest, WhatTheOtherNodeHasNotHeardOfIsBounded) {
   EXPECT_TRUE(under_way_.empty());
 }
 
-// The same inside the node, where the other rank has to come before it can be told.
+// The bound holds inside the node, too, where the other rank has to come before it can be told.
 TEST_F(PairBookTest, WhatAnotherRankHasNotComeForIsBounded) {
   const auto key = [](uint64_t ordinal) { return KeyOf(0, 1, ordinal); };
   Status status;

@@ -540,7 +540,7 @@ TEST_F(LinkBooksTest, ThePeerOfADeadRankHearsOfItsDeathAlone) {
   EXPECT_TRUE(nodes[0]->book.Views().empty());
 }
 
-// What comes of it if the news of an end overtake a rank's own word that it lost the connection.
+// The news of a link's end may overtake a rank's own report that it lost the connection.
 TEST_F(LinkBooksTest, AConnectionThatEndsWithTheLinkIsNoBreak) {
   Ask(0, 2);
   Settle();

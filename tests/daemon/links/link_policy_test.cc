@@ -1,4 +1,4 @@
-// Whether ranks may have direct links, and over what, by the options and the node.
+// The choice if ranks may have direct links, and over which network, by the options and the node.
 #include "daemon/links/link_policy.h"
 
 #include <gmock/gmock.h>

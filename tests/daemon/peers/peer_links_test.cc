@@ -72,7 +72,7 @@ class PeerLinksTest : public ::testing::Test {
     ASSERT_TRUE(a_.CreateJobWith("job", 0, address).ok());
     ASSERT_TRUE(rank_.Enter(a_.attach_path()));
   }
-  // The same, until the peer is known.
+  // As EnterJobWith, and waits until the peer is known.
   void ConnectTo(const std::string& address) {
     ASSERT_NO_FATAL_FAILURE(EnterJobWith(address));
     ASSERT_TRUE(a_.plane.WaitFor("AddNode job 1"));
@@ -400,7 +400,7 @@ TEST_F(PeerLinksTest, ATokenThatAnotherProcessAtThePortWasShownIsWorthNothing) {
   EXPECT_TRUE(reply->from().fabric_address().empty());
 }
 
-// Nobody owns a link, not even one without an answer yet.
+// No stranger owns a link, not even one without an answer yet.
 TEST_F(PeerLinksTest, NobodyIsNoDaemon) {
   ASSERT_TRUE(a_.CreateJobWith("job", 0, "127.0.0.1:1").ok());  // a link without an answer
   control::HelloRequest request = HelloFrom(0);

@@ -1,4 +1,4 @@
-// Whether a daemon that is gone, or is just going, is told from one that lives.
+// A daemon that is gone, or is just going, is told from one that lives.
 #include "daemon/peers/port_probe.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ class PortProbeTest : public testing::Test {
       }
     });
   }
-  // What the probe says; the test fails if it says nothing.
+  // Returns the probe's answer; the test fails if there is none.
   bool IsRefused() {
     std::optional<bool> refused;
     ProbePort(context_, {"127.0.0.1", port_}, std::chrono::seconds(10), [&](bool answer) {
@@ -52,7 +52,7 @@ TEST_F(PortProbeTest, NobodyListens) {
   EXPECT_TRUE(IsRefused());
 }
 
-// What it accepted goes before its listener does.
+// Its accepted connections go before its listener does.
 TEST_F(PortProbeTest, ADaemonThatIsJustDyingIsAskedUntilItIsGone) {
   CloseEach(kMostPortProbes - 1);
   EXPECT_TRUE(IsRefused());

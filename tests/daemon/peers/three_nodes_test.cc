@@ -1,4 +1,4 @@
-// What the daemon of one node of a job may say of the others' ranks.
+// The news that the daemon of one node of a job may send about the others' ranks.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -37,7 +37,7 @@ class ThreeNodesTest : public testing::Test {
     return request;
   }
 
-  // What the daemon at `address` says to `a_`, showing that token.
+  // Sends `a_` the news of the daemon at `address` that a rank has left, with that token.
   Status Left(const std::string& address, const std::string& token,
               const control::LeftRequest& request) {
     return TellAs(address, token, a_.stub<PeerStub>(), &PeerStub::Left, request);

@@ -308,7 +308,7 @@ class TlsClient {
   std::unique_ptr<SSL, OpensslDeleter<SSL_free>> ssl_;
 };
 
-// What it says inside TLS is looked at as what others say without.
+// Its calls inside TLS are checked as those of others without TLS.
 TEST_F(TlsLinksTest, ACertifiedClientIsBoundedAsOthersAre) {
   using http2::Frame;
   using http2::FrameType;
@@ -337,7 +337,7 @@ class TlsReloadTest : public TlsLinksTest {
                                          "--tls_key_file=" + options_.tls_key_file}) {}
   void SetUp() override { ASSERT_TRUE(ferryd_.WaitUntilReady()) << ferryd_.Errors(); }
 
-  // Whether a daemon that trusts and has certificates of `authority` only can talk to it.
+  // Returns true if a daemon that trusts and has certificates of `authority` only can talk to it.
   bool Answers(const TestAuthority& authority) {
     const tools::CertificateAndKey own = authority.Node({"x", "127.0.0.1"});
     return Greet(ferryd_.ControlAddress(), authority, &own, Claim("x", "127.0.0.1:1")).ok();

@@ -379,7 +379,7 @@ TEST_F(CounterPageTest, APageThatNobodyTookGoesBackAtOnceAndIsOfferedNoMore) {
   EXPECT_EQ(TakePages(1)[0], nullptr);
 }
 
-// What lies behind a wrong word is never mapped, nor stored to.
+// A page that a wrong word names is never mapped, nor stored to.
 TEST_F(CounterPageTest, AWrongPageIsNotTaken) {
   ASSERT_NO_FATAL_FAILURE(Start(/*is_ready=*/true));
   shm::CounterPageWords& words = node_->end(kSend).page;

@@ -180,7 +180,7 @@ TEST_F(DeferredNicsTest, AnOperationThatANicLosesFailsItsPairOnly) {
   EXPECT_EQ(Choose(/*nearest=*/0), 1U);
 }
 
-// What the other node says is checked.
+// The other node's packets are checked.
 TEST_F(DeferredNicsTest, ANicThatIsNotThereIsRefused) {
   Connect({.has_rails = true});
   EXPECT_EQ(a().nics->size(), 1U);

@@ -182,7 +182,7 @@ TEST_F(PairsTest, ASendThatFollowsNonsenseFailsAlone) {
   }
 }
 
-// The same receive twice: it would be counted twice.
+// One receive named twice would be counted twice.
 TEST_F(PairsTest, ASendFollowsAReceiveOnce) {
   ASSERT_NO_FATAL_FAILURE(AddPairs());
   Follow(2, EndAt(kThere));

@@ -48,7 +48,7 @@ class RemoteCopierTest : public testing::Test, protected progress::CopySink {
     task.context = reinterpret_cast<void*>(++submitted_);
     return copier_->Submit(task);
   }
-  // What the worker would compute.
+  // Returns the id that the worker would read from the command.
   uint64_t IdOfCommand(uint64_t number) const {
     return channel_->commands()[number % kCapacity].id;
   }

@@ -1,5 +1,5 @@
-// A worker process that somebody has taken over: this test does so by ptrace, and makes it try what
-// leads out of it.
+// A worker process that an attacker has taken over: this test does so by ptrace, and makes it try
+// the ways out of its confinement.
 #include <gmock/gmock.h>
 #include <linux/sched.h>
 #include <signal.h>
@@ -47,7 +47,7 @@ class TakenOver {
 
   int error() const { return error_; }
 
-  // What the call returns to the process: -EPERM and so on if it fails.
+  // Returns the call's result in the process: -EPERM and so on if it fails.
   long Try(long number, std::initializer_list<unsigned long> arguments = {}) {
     constexpr unsigned long kInstructionBytes = 2;  // `syscall`, behind which it stands
     unsigned long values[6] = {};

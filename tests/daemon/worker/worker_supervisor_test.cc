@@ -191,7 +191,7 @@ TEST_F(WorkerSupervisorTest, AUserThatFerrydCannotBecomeFailsTheJob) {
   EXPECT_THAT(WaitForFailure(), HasSubstr("could not become uid"));
 }
 
-// The worker does not read: the messages wait here, and nobody else does.
+// The worker does not read: the messages wait here, and no other job does.
 TEST_F(WorkerSupervisorTest, AWorkerThatReadsNothingFailsItsJobAndHoldsUpNobody) {
   Supervise(kShortNs);
   const auto worker = Start("reads-nothing");

@@ -25,8 +25,8 @@ class LostConnectionTest : public WiredCoresTest {
   }
 };
 
-// What the kernel had taken may not have arrived, so the life of the link is over, as after a break
-// with something under way.
+// Bytes that the kernel had taken may not have arrived, so the life of the link is over, as after a
+// break with messages under way.
 TEST_F(LostConnectionTest, ALossIsJudged) {
   Carry();
   ends_[0]->Lose(/*lossless=*/false);

@@ -74,7 +74,7 @@ class NicDeviceTest : public ProgressOneSidedTest {
   std::byte* At(uint32_t of_rank, Kind kind, uint64_t offset) {
     return (kind == Kind::kHeap ? rank(of_rank).heap() : rank(of_rank).device()) + offset;
   }
-  // What is sent lies at its place, and where it goes something else.
+  // Makes a message: the data to send lie at their place, and other bytes at the destination.
   Message Make(const Ends& ends, uint64_t size_bytes) {
     Message message{ends, Pattern(size_bytes, seed_++), std::vector<std::byte>(size_bytes)};
     if (ends.source != Kind::kPrivate) {

@@ -28,7 +28,7 @@ shm::Location InHeap(uint64_t offset);
 shm::Location InDevice(uint64_t offset);
 shm::Location Private(const void* address);
 
-// What a rank tells its daemon.
+// Makes a command of a rank to its daemon.
 template <typename Payload>
 shm::Descriptor MakeCommand(shm::DescriptorKind kind, const Payload& payload) {
   shm::Descriptor command{};
@@ -53,7 +53,7 @@ class PlaneRank {
   bool Cancel(uint32_t request);
   // One step of the engine, and its consequences. False if the lease was taken.
   bool Progress();
-  // Whether the request is complete; does the rest that only a rank's thread may do.
+  // Returns true if the request is complete; does the rest that only a rank's thread may do.
   bool Test(uint32_t request);
   // Progresses until it is complete (20 s at most). Returns its error.
   ErrorCode Wait(uint32_t request);

@@ -53,7 +53,7 @@ class ProgressAccumulateTest : public ProgressOneSidedTest {
     Say(0, wish, bytes.empty() ? nullptr : &bytes);
     ASSERT_TRUE(Comes(0, 1, number));
   }
-  // The same with the answer. What was there.
+  // Accumulates with an answer. Returns the old values.
   template <typename T>
   std::vector<T> Fetch(OpKind operation, NumberKind kind, uint64_t offset,
                        const std::vector<T>& operands, uint64_t count) {
@@ -102,7 +102,7 @@ TEST_F(ProgressAccumulateTest, RowsOfAllLengthsAreSummedAndFound) {
   EXPECT_TRUE(Failures(0).empty());
 }
 
-// What no CPU changes at once, the daemon does.
+// Elements that no CPU changes at once, the daemon changes.
 TEST_F(ProgressAccumulateTest, LongElementsAndThoseThatLieAnywhere) {
   Start({1, 1});
   using Long = std::complex<long double>;

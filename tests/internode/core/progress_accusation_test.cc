@@ -1,4 +1,4 @@
-// A rank that writes nonsense ends its own session, whoever finds it, and nobody else's.
+// A rank that writes nonsense ends its own session, whoever finds it, and no other rank's.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -23,7 +23,8 @@ constexpr uint64_t kDestinationOffset = 4 * kMiB + 64;
 
 enum class Kind { kHeap, kPrivate, kDevice };
 
-// Whether a transfer of the rank has failed, and only waits for the operations that it has begun.
+// Returns true if a transfer of the rank has failed, and only waits for the operations that it has
+// begun.
 bool HasFailed(const RankReport& report) {
   return std::any_of(report.transfers.begin(), report.transfers.end(), [](const auto& transfer) {
     return transfer.wants != nullptr && std::strstr(transfer.wants, "it has failed") != nullptr;
@@ -223,7 +224,7 @@ TEST_F(DeviceBlocksTest, TravelAtTheSameTime) {
     return std::any_of(others.begin(), others.end(),
                        [&](const TraceSpan& other) { return one.Overlaps(other); });
   };
-  // Whether the total time is less than the copies take one after the other.
+  // Returns true if the total time is less than the copies take one after the other.
   const auto is_short = [&] {
     uint64_t copying_ns = 0;
     uint64_t end_ns = 0;

@@ -14,7 +14,7 @@ namespace {
 
 class ProgressEagerTest : public PlaneTest {
  protected:
-  // Whether the daemon of the rank does.
+  // Returns true once the daemon of the rank sleeps.
   bool FallsAsleep(uint32_t of_rank) {
     return Eventually([&] {
       return shm::LoadAcquire(rank(of_rank).session().layout()->daemon_wake.sleepers) != 0;
@@ -93,7 +93,7 @@ TEST_F(ProgressEagerTest, BoundsWhatASlowReceiverMakesWait) {
   // At most 32 of each sender are on their way; its next one waits in its own queue.
   EXPECT_LE(sent[0], engine::kRemoteWindow + 1);
   EXPECT_LE(sent[3], engine::kRemoteWindow + 1);
-  EXPECT_EQ(Carry(0, 2), ErrorCode::kOk);  // the slow rank is in nobody's way
+  EXPECT_EQ(Carry(0, 2), ErrorCode::kOk);  // the slow rank is in no other's way
   for (uint32_t i = 0; i < kMessages / 2; ++i) {
     for (const uint32_t from : {0U, 3U}) {
       uint64_t got = ~uint64_t{0};
@@ -577,7 +577,7 @@ TEST_F(ProgressForgeryTest, DropsPacketsThatAreNotGenuine) {
       },
       [](progress::PacketHeader& h) {
         h.kind = static_cast<uint8_t>(progress::PacketKind::kEnded);
-      },  // as nobody ends
+      },  // as no rank ends
   };
   for (size_t i = 0; i < changes.size(); ++i) {
     SCOPED_TRACE(i);

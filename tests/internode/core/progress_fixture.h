@@ -33,7 +33,7 @@ struct TurnStatistics;
 
 inline constexpr char kJob[] = "job";
 
-// What the planes reported through their hooks.
+// The planes' reports through their hooks.
 struct Told {
   std::mutex mutex;
   std::vector<std::string> violations;
@@ -63,7 +63,7 @@ struct Told {
 
 // Small, fast options, and those that the environment sets (FERRY_WORKER_MODE and the like).
 config::Options FastOptions(uint64_t operation_timeout_ms = tests::kPatienceMs / 2);
-// Whether worker processes look after the ranks of this test.
+// Returns true if worker processes look after the ranks of this test.
 bool InWorkerProcess();
 // Set by in_own_home.cc, in targets that have it.
 inline bool in_own_home = false;

@@ -28,7 +28,7 @@ constexpr uint64_t kLong = 256 << 10;
 
 class GreedyNodeTest : public PlaneTest {
  protected:
-  // Node 1 stands still, while somebody who knows its keys asks in its name.
+  // Node 1 stands still, while a process that knows its keys asks in its name.
   void StartGreedy() {
     ASSERT_NO_FATAL_FAILURE(Start({1, 1, 1}));
     ASSERT_EQ(Carry(0, 1), ErrorCode::kOk);

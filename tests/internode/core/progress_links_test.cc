@@ -1,5 +1,5 @@
-// What cores pass on for direct links: markers and credits, as they are and in order; and what
-// ranks say of their links.
+// Words that cores pass on for direct links: markers and credits, as they are and in order; and
+// ranks' reports on their links.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -116,7 +116,7 @@ TEST_F(ProgressLinksTest, AllWordsOfACreditArePassedOn) {
   EXPECT_EQ(credit.epoch, 9U);
 }
 
-// What still waits for the rank when its source is cut off is lost, markers like messages.
+// Packets that still wait for the rank when its source is cut off are lost, markers like messages.
 TEST_F(ProgressLinksTest, ACutTakesMarkersThatWaitAlong) {
   shm::LaneConsumer lane = LaneOf(1, shm::DaemonLane(1));
   for (uint32_t i = 0; i < shm::kLaneSlots; ++i) {

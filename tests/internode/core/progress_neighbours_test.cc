@@ -36,8 +36,8 @@ class NeighboursTest : public PlaneTest, public testing::WithParamInterface<Memo
   void ExpectHeld(uint32_t node, uint32_t least) {
     ASSERT_TRUE(Meanwhile([&] { return gate(node).held.load() >= least; })) << gate(node).held;
   }
-  // That one node may have under way of another one, if nobody else wants any: of all, or of half
-  // of the staging blocks.
+  // The reads that one node may have under way of another one, if no other wants any: of all, or of
+  // half of the staging blocks.
   static uint32_t ReadsOfOne() {
     return GetParam().source_in_heap && GetParam().destination_in_heap ? 64 : 12;
   }
@@ -77,7 +77,7 @@ TEST_P(NeighboursTest, ReceivesFromAStoppedNodeDoNotHoldUpOthers) {
   ExpectNothingLeft();
 }
 
-// The same, the other way: what is announced, or staged, is not taken.
+// Sends to a stopped node: announced or staged messages are not taken.
 TEST_P(NeighboursTest, SendsToAStoppedNodeDoNotHoldUpOthers) {
   ASSERT_NO_FATAL_FAILURE(StartThree());
   gate(2).closed = true;

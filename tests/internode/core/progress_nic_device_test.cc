@@ -136,7 +136,7 @@ TEST_F(NicDeviceTest, OneEndIsStagedAlone) {
   }
 }
 
-// Where there is no room for more registrations, nobody waits for it.
+// Where there is no room for more registrations, no message waits for it.
 TEST_F(NicDeviceTest, WithoutRoomItIsStaged) {
   config::Options options = FastOptions();
   options.registration_cache_bytes = kMiB;

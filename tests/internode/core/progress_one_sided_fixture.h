@@ -87,7 +87,7 @@ class ProgressOneSidedTest : public PlaneTest {
   uint64_t& Word(uint32_t of_rank, uint64_t offset) {
     return *reinterpret_cast<uint64_t*>(rank(of_rank).heap() + offset);
   }
-  // What the rank was told of failures so far.
+  // The failures of which the rank was told so far.
   std::vector<shm::OneSidedFailure> Failures(uint32_t of_rank) {
     const shm::OneSidedFailures& failures = rank(of_rank).view().layout->failures[0];
     const uint64_t count = shm::LoadAcquire(failures.count);  // Pairs with OneSided::End.

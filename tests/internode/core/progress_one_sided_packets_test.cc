@@ -1,5 +1,5 @@
-// What travels between daemons for one-sided operations: operations that share a packet, and
-// packets that no daemon sends.
+// Packets between daemons for one-sided operations: operations that share a packet, and packets
+// that no daemon sends.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -29,7 +29,7 @@ class OneSidedPacketsTest : public ProgressOneSidedTest {
     Start(ranks_per_node);
     sent_before_ = plane(0).Nic().messages_sent;
   }
-  // Whether the daemon has read the rank's commands so far.
+  // Returns true if the daemon has read the rank's commands so far.
   bool HasRead(uint32_t of_rank) {
     const shm::LaneLayout& lane = rank(of_rank).view().layout->to_daemon;
     return Eventually([&] {
@@ -276,7 +276,7 @@ TEST_F(WrongOneSidedPacketsTest, AreDroppedAndChangeNothing) {
   EXPECT_TRUE(told_.Get(&Told::failed_jobs).empty());
 }
 
-// What came before the first one that cannot be is carried out, and nothing behind it.
+// Operations before the first invalid one are carried out, and none behind it.
 TEST_F(WrongOneSidedPacketsTest, EndAtTheFirstOperationThatCannotBe) {
   Start({1, 1});
   progress::WireOneSided operations[3] = {PutOf(0, 1), PutOf(8, 2), PutOf(16, 3)};

@@ -107,7 +107,7 @@ TEST_F(ProgressOneSidedTest, ASignalComesAfterItsData) {
   EXPECT_TRUE(Comes(0, 1, kRounds));
 }
 
-// Who sleeps for messages is left alone.
+// A thread that sleeps for messages is left alone.
 TEST_F(ProgressOneSidedTest, AChangeWakesARankThatRests) {
   Start({1, 1});
   shm::WakeLayout& wake = *rank(1).view().inbox.wake();

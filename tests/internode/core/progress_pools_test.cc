@@ -211,7 +211,8 @@ TEST_F(ProgressPoolsTest, WhoFindsNoBlockWaitsSaysSoAndGoesOn) {
   ExpectNothingLeft();
 }
 
-// The same at the receiver: the data comes from heaps, which need no block at the sender.
+// A receiver that finds no block waits, too: the data come from heaps, which need no block at the
+// sender.
 TEST_F(ProgressPoolsTest, WhoFindsNoBlockToReceiveIntoWaitsSaysSoAndGoesOn) {
   ASSERT_NO_FATAL_FAILURE(StartGated(8));
   const std::vector<std::byte> sent = Pattern(kMiB, 5);

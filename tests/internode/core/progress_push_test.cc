@@ -39,7 +39,7 @@ class ProgressPushTest : public WiredCoresTest {
     command.size_bytes = data.size();
     rank(0).PushToDaemon(command);
   }
-  // What rank 0 has been told, but for credit.
+  // The daemon's next answer to rank 0 that is not credit.
   const Descriptor* NextAnswer() {
     const Descriptor* next = answers_.Peek();
     while (next != nullptr && next->kind == static_cast<uint8_t>(DescriptorKind::kCredit)) {
@@ -185,7 +185,7 @@ TEST_F(ProgressPushTest, ComesWholeWhereTheTransportDoesNotAsk) {
   EXPECT_EQ(ends_[1]->heads, 0U);
 }
 
-// What comes before a head in its frame is taken first, and once.
+// Packets before a head in its frame are taken first, and once.
 TEST_F(ProgressPushTest, KeepsTheOrderOfMessages) {
   std::vector<std::byte> sent = Pattern(kBytes, 1);
   std::vector<std::vector<std::byte>> got(6);
@@ -356,7 +356,7 @@ TEST_F(ProgressPushTest, ACutInTheMiddleEndsTheReceive) {
   }
 }
 
-// Whoever sends may take as long as he likes.
+// A sender may take as long as it likes.
 TEST_F(ProgressPushTest, ARankThatGoesInTheMiddleIsLetGoOfThoughTheRestDoesNotCome) {
   std::vector<std::byte> sent = Pattern(kBytes, 1), got(kBytes);
   (void)Receive(got);

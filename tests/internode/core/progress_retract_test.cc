@@ -1,5 +1,5 @@
 // Sends between nodes that are cancelled: an unmatched one comes back, whatever the receiver does;
-// and nobody takes back another's.
+// and no rank takes back another's.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -124,7 +124,7 @@ TEST_F(ProgressRetractTest, ARankThatAttachesLaterGivesItBack) {
 
 TEST_F(ProgressRetractTest, ALostNodeEndsTheWaitByItsName) {
   for (const ErrorCode error : {ErrorCode::kNodeUnreachable, ErrorCode::kLinkDown}) {
-    StartWithoutReceiver();  // and nobody there can answer
+    StartWithoutReceiver();  // and no rank there can answer
     const uint32_t send = RtsAndCancel();
     ASSERT_TRUE(Eventually([&] { return plane(1).Nic().messages_received >= 2; }));
     EXPECT_FALSE(sender().Test(send));

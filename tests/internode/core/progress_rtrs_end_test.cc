@@ -139,7 +139,7 @@ TEST_F(ProgressRtrsTest, TheReceiversRegionGoesWhileItIsWritten) {
     ASSERT_NO_FATAL_FAILURE(BeginHeld());
     auto removed =
         std::async(std::launch::async, [&] { plane(1).RemoveRegion(kJob, 1, kHeapRegion); });
-    if (held_on) {  // nobody waits for the NIC: the memory is kept instead
+    if (held_on) {  // no rank waits for the NIC: the memory is kept instead
       removed.wait();
       gate(0).closed = false;
       EXPECT_NE(WaitTogether(1, receive_), ErrorCode::kOk);

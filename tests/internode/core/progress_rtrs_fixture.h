@@ -38,7 +38,7 @@ class ProgressRtrsTest : public PlaneTest {
     }
     return shm::LoadAcquire(book().held) != 0;
   }
-  // Whether the daemon has read all that the rank has told it.
+  // Returns true if the daemon has read all of the rank's commands.
   static bool HasBeenRead(PlaneRank& rank) {
     const shm::LaneLayout& lane = rank.view().layout->to_daemon;
     return shm::LoadAcquire(lane.consumer.head) == lane.producer.tail;

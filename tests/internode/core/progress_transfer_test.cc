@@ -235,7 +235,7 @@ TEST_F(ProgressTransferTest, AParkedMessageIsFetchedOnce) {
   ASSERT_TRUE(
       Meanwhile([&] { return rank(1).view().match()->unexpected_count == shm::kLaneCells + 1; }));
   shm::Lease lease(&rank(1).view().layout->lease);
-  ASSERT_TRUE(Eventually([&] { return lease.TryAcquire(99); }));  // nobody reads the answers
+  ASSERT_TRUE(Eventually([&] { return lease.TryAcquire(99); }));  // no engine reads the answers
   const auto* entries = reinterpret_cast<const shm::MatchEntry*>(rank(1).view().match() + 1);
   const auto* parked = std::find_if(entries, entries + kUnexpectedEntries, [](const auto& entry) {
     return entry.state == static_cast<uint32_t>(shm::MatchState::kUnexpected) &&

@@ -27,7 +27,7 @@ class WireEnd final : public transport::Transport {
   // ---- What a test may do
   bool lands_in_place = true;   // else attachments come with their messages
   bool holds_data = false;      // of attachments, the second half does not come
-  bool holds_reports = false;   // nobody hears that messages have been taken
+  bool holds_reports = false;   // the core is not told that messages have been taken
   bool holds_messages = false;  // none comes here
   bool repeats = false;         // each message comes again behind others, as by no transport
   uint32_t heads = 0;           // that were asked about
@@ -196,7 +196,7 @@ class WireEnd final : public transport::Transport {
       again_.push_back(std::move(message));
     }
   }
-  // Whether nothing is in the middle.
+  // Returns true if no message is half received.
   bool Finish(transport::CompletionSink& sink) {
     if (!is_landing_) {
       return true;

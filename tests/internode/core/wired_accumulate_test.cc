@@ -154,7 +154,7 @@ class WiredAccumulateTest : public WiredCoresTest,
     now_ns_ += 1000;
     cores_[node]->Turn(now_ns_);
   }
-  // Somebody does something: a rank wants one, or a core takes its turn.
+  // Takes one step: a rank asks for an operation, or a core takes its turn.
   void Step() {
     const uint32_t what = Below(8);
     if (what < 4) {
@@ -189,8 +189,9 @@ class WiredAccumulateTest : public WiredCoresTest,
     EXPECT_TRUE(violations_.empty()) << violations_.front();
   }
 
-  // From the last value back to the first. Of one that has failed nobody knows whether it was
-  // carried out, and what it found; but no value is found twice, and none that nobody wrote.
+  // From the last value back to the first. Of an operation that has failed it is not known if it
+  // was carried out, and which value it found; but no value is found twice, and none that was never
+  // written.
   void ExpectChain(uint64_t offset, uint64_t element) {
     std::map<uint64_t, const Asked*> by_value;
     std::set<uint64_t> found;
@@ -249,7 +250,7 @@ TEST_P(WiredAccumulateTest, EachIsCarriedOutOnceAndInOrder) {
   }
 }
 
-// What a daemon says twice is heard once.
+// A packet that a daemon sends twice counts once.
 TEST_P(WiredAccumulateTest, AnswersThatComeTwiceChangeNothing) {
   ends_[0]->repeats = true;
   for (int round = 0; round < kRounds; ++round) {
@@ -265,7 +266,7 @@ TEST_P(WiredAccumulateTest, AnswersThatComeTwiceChangeNothing) {
   }
 }
 
-// No transport lets one message overtake another. Were it so, nobody would get another one's
+// No transport lets one message overtake another. Were it so, no operation would get another one's
 // answer: the one that was overtaken fails by name.
 TEST_P(WiredAccumulateTest, AnswersThatOvertakeOthersAreNeverMixedUp) {
   uint64_t corrupt = 0;

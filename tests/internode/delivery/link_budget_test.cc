@@ -1,4 +1,4 @@
-// What a link may make this node keep, and what is asked of it in turn.
+// The limits on memory that a link may make this node keep, and on requests to it in turn.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

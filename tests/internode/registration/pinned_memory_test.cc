@@ -26,7 +26,7 @@ class PinnedMemoryTest : public testing::Test {
     EXPECT_TRUE(pinned.is_pinned());
     return pinned;
   }
-  // Whether nobody but the test holds the memory, once the registrar has nothing left to do.
+  // Returns true if only the test holds the memory, once the registrar has nothing left to do.
   bool IsFree() {
     registrar_.Finish();
     return memory_.use_count() == 1;

@@ -225,7 +225,7 @@ class GrowingPoolTest : public testing::Test {
     pool_->Grow();
     return taken;
   }
-  // The same, until it has grown.
+  // As BeginToGrowFor, and waits until the pool has grown.
   std::vector<progress::StagingBlock*> GrowFor(progress::StagingUse use) {
     std::vector<progress::StagingBlock*> taken = BeginToGrowFor(use);
     Collect();
@@ -265,7 +265,7 @@ TEST_F(GrowingPoolTest, GrowsOnlyWhileSomebodyWaitsAndNothingIsFree) {
   EXPECT_EQ(registrar_->pending(), 0U);
   TakeAll(progress::StagingUse::kOutgoing);
   pool_->waiters(progress::StagingUse::kOutgoing).PopAll();
-  pool_->Grow();  // nobody waits
+  pool_->Grow();  // no transfer waits
   EXPECT_EQ(registrar_->pending(), 0U);
 }
 
@@ -390,7 +390,7 @@ TEST(StagingShareTest, ATransferGetsMoreBlocksWhereItsRankWouldGetLessThanItsPar
   shape.weights = {{7, 3}};
   const auto pool = registrar.MakePool(shape);
   constexpr progress::StagingUse kUse = progress::StagingUse::kOutgoing;
-  EXPECT_EQ(pool->Window(kUse, 7, 4), 4U);  // nobody waits
+  EXPECT_EQ(pool->Window(kUse, 7, 4), 4U);  // no transfer waits
   progress::StagingBlock* block = pool->Take(kUse, 7);
   pool->waiters(kUse).Push(1, 1);
   EXPECT_EQ(pool->Window(kUse, 7, 4), 13U);  // 3/4 of 16, and one more
