@@ -99,8 +99,8 @@ struct Problem {
   // neighbour.
   std::vector<int> sources;
   std::vector<int> destinations;
-  // Along each dimension the one before and the one after: what is sent one way arrives from the
-  // other, also where both are the same rank.
+  // Along each dimension the neighbour before and the one after: a block sent one way arrives from
+  // the other, also where both are the same rank.
   bool is_cartesian = false;
 
   std::vector<int> node_of;  // by rank; empty: all on one node

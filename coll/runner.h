@@ -4,10 +4,10 @@
 // counts them ready. One runner per communicator.
 //
 // Failure. A failure on one rank must not leave the others waiting. So a run that fails goes on to
-// its end. It still receives, and throws away what comes. In place of each send it sends a notice,
-// a message of the wrong size, which fails the receiver's run in turn; the message that was
-// refused, if that was the failure, begins once more so. It leaves out copies and reductions. All
-// messages of the collective are consumed, and the communicator can be used on.
+// its end. It still receives, and throws the data away. In place of each send it sends a notice, a
+// message of the wrong size, which fails the receiver's run in turn; the message that was refused,
+// if that was the failure, begins once more so. It leaves out copies and reductions. All messages
+// of the collective are consumed, and the communicator can be used on.
 //
 // Calling thread: one at a time, for every member. Nothing blocks. Only Prepare and Start allocate.
 #pragma once
@@ -67,11 +67,11 @@ class Runner {
 
   std::unique_ptr<CollectiveRun> Prepare(std::shared_ptr<const Schedule> schedule);
   // `run` must be done. `sequence` is the same on all ranks and another one for each start on the
-  // communicator: messages of different collectives never meet. `before`: what has failed on this
-  // rank already, so that the run only tells the others; or nothing.
+  // communicator: messages of different collectives never meet. `before`: a failure on this rank,
+  // so that the run only tells the others; or none.
   void Start(CollectiveRun* run, const Binding& binding, uint32_t sequence,
              const RunFailure& before = {});
-  // Looks at messages under way. Returns whether anything ended or began.
+  // Looks at messages under way. Returns true if any ended or began.
   bool Advance();
   // Returns true while any run is not done.
   bool is_busy() const { return !pending_.empty() || !stalled_.empty(); }

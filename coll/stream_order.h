@@ -1,13 +1,13 @@
 // Orders the steps of a schedule for one stream, one after the other.
 //
-// A stream cannot wait for whichever message comes first: it waits where it is told to, and
-// whatever stands behind that waits too. So messages are started as soon as what they need is
-// there, receives before sends, and the stream waits only when nothing else is left to start: then
-// for what the first step that is still to come (in the order in which the algorithm was written)
-// needs. Two ranks never wait for each other in a circle: tests play all algorithms.
+// A stream cannot wait for whichever message comes first: it waits where it is told to, and all
+// later operations wait, too. So messages are started as soon as their data are there, receives
+// before sends, and the stream waits only when nothing else is left to start: then for the data
+// that the first step still to come needs (in the order in which the algorithm was written). Two
+// ranks never wait for each other in a circle: tests play all algorithms.
 //
 // Chains. The network may pass messages on by itself: a send then follows the receives that it
-// waits for (client/api/program_step.h), and is started together with what comes first. The
+// waits for (client/api/program_step.h), and is started together with the first of them. The
 // stream's own waits stay in the order above, so no circle arises: a send that follows is a send
 // that was started early and whose data come later, as those of a slow sender do.
 //

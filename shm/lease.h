@@ -1,8 +1,8 @@
 // The progress lease of a rank (shm/layout/lease_layout.h): its holder may drain its lanes and
 // match.
 //
-// Held for one step of the engine (engine/engine_options.h: kDrainBudget) and never across a copy, a
-// system call or a callback. A thread that finds it taken sets WANTED, yields a few times, then
+// Held for one step of the engine (engine/engine_options.h: kDrainBudget) and never across a copy,
+// a system call or a callback. A thread that finds it taken sets WANTED, yields a few times, then
 // sleeps on the word; the holder hands over when it releases. Crash rule: only after the control
 // plane knows that a holder is dead may BreakDead take the lease from it; the taker then calls
 // Journal::Recover. A waiter may die at any time: no process depends on it.
@@ -78,7 +78,7 @@ class Lease {
 inline bool Lease::TryEnter(uint32_t holder) {
   StoreRelaxed(layout_->owner, holder);
   LightFence();  // Pairs with Lease::Revoke.
-  // Pairs with Lease::GiveBack: the last holder's stores to what the lease guards.
+  // Pairs with Lease::GiveBack: the last holder's stores to the words that the lease guards.
   if (LoadAcquire(layout_->word) == kLeaseBiased) [[likely]] {
     return true;
   }

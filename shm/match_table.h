@@ -1,9 +1,9 @@
 // MPI matching over a table in shared memory (shm/layout/match_layout.h).
 //
 // Semantics (MPI 5.0, section 3.5): messages of one sender and communicator match in the order they
-// were sent; receives match in the order they were posted; kAnySource and kAnyTag match anything in
-// their communicator context. Finding costs one bucket for an exact or wildcard receive and at most
-// four for an arrival.
+// were sent; receives match in the order they were posted; kAnySource and kAnyTag match any source
+// and tag in their communicator context. Finding costs one bucket for an exact or wildcard receive
+// and at most four for an arrival.
 //
 // Calling thread: the lease holder, one at a time. Mutations are added to the journal's open
 // transaction; the caller may add stores of its own and then commits. At most one mutation per

@@ -42,7 +42,7 @@ class MpscRing {
   static StatusOr<MpscRing> Attach(MpscRingLayout* layout, uint64_t size_bytes);
 
   // Producer: publishes a copy of `size_bytes` (at most kMpscPayloadBytes; the rest of the slot
-  // keeps what it held). Returns false, and takes no ticket, when the ring is full.
+  // keeps its bytes). Returns false, and takes no ticket, when the ring is full.
   bool TryPush(const void* payload, uint32_t size_bytes);
   // Publishes as TryPush does, and waits for room. Must not be used where the consumer may be gone
   // for good.

@@ -43,7 +43,7 @@ class RingConsumer {
     }
     if (count != 0) {
       head_ += count;
-      StoreRelease(layout_->head, head_);  // Pairs with producers who look for room.
+      StoreRelease(layout_->head, head_);  // Pairs with producers that look for room.
     }
     return count;
   }
@@ -73,7 +73,7 @@ class RingConsumer {
   static void Answer(RingCompletion* completion, uint64_t ticket, uint64_t value,
                      ErrorCode status) {
     StoreRelaxed(completion->value, value);
-    // Pairs with ferry_device_ring_test: publishes the value, and what the daemon did before.
+    // Pairs with ferry_device_ring_test: publishes the value, and the daemon's earlier stores.
     StoreRelease(completion->done,
                  ((ticket + 1) << kRingStatusBits) | static_cast<uint64_t>(status));
   }

@@ -53,7 +53,7 @@ class Waiter {
     }
     return Yield();
   }
-  // Called after a poll that found something: starts over.
+  // Called after a poll that found work: starts over.
   void Reset() {
     polls_ = 0;
     idle_since_ns_ = 0;

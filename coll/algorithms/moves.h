@@ -44,7 +44,7 @@ void AddBruckAllgather(ScheduleBuilder* builder, const Party& party, const Range
 // each goes by itself.
 void AddDoublingAllgather(ScheduleBuilder* builder, const Party& party,
                           const std::vector<Range>& blocks, bool are_adjacent);
-// An even number of members: pairs exchange, then swap what they have with the pairs beside them.
+// An even number of members: pairs exchange, then swap their results with the pairs beside them.
 void AddNeighbourAllgather(ScheduleBuilder* builder, const Party& party,
                            const std::vector<Range>& blocks);
 

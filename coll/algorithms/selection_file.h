@@ -22,7 +22,8 @@
 
 namespace ferry::collective {
 
-// `name` is the file's, for messages. kConfiguration says which line is wrong, and what is allowed.
+// `name` is the file's, for messages. kConfiguration names the wrong line, and what is allowed
+// there.
 StatusOr<std::vector<SelectionRule>> ParseSelectionRules(std::string_view text,
                                                          std::string_view name);
 // Returns the text that ParseSelectionRules reads back as the same rules.

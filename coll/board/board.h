@@ -57,7 +57,7 @@ class Board {
     first_slice_ = 0;
   }
   // Returns where to put slice `slice` for member `reader` (or kAll) before Post. Waits until the
-  // readers of what was there are past it. Null: failed.
+  // readers of the earlier slice there are past it. Null: failed.
   std::byte* Reserve(uint32_t slice, Slot slot, int reader);
   // Returns true if Reserve would not wait.
   bool HasRoom(uint32_t slice, Slot slot);
@@ -85,7 +85,7 @@ class Board {
   const std::byte* OfferOf(int member, Slot slot) const {
     return DataOf(HeaderOf(member, SlotIndex(0, slot), slot), slot);
   }
-  // Counts slices anew from this one on: what was posted so far is over, on all members that go on.
+  // Counts slices anew from this one on: earlier ones are over, on all members that go on.
   void GoOnFrom(uint32_t slice) {
     first_slice_ += slice;
     has_offer_ = false;

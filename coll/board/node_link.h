@@ -29,10 +29,10 @@ class NodeLink {
   // Returns once `done(argument)` is true, which is asked whenever another member has called Wake
   // for this one; makes progress meanwhile, and may sleep. May return early. Blocks.
   virtual void WaitFor(bool (*done)(void*), void* argument) = 0;
-  // Returns true if WaitFor pauses once instead, and lets the thread do something else. Only then
-  // the board asks two more questions. MaySpin: true if the thread has nothing else to do by now.
-  // IsAwake: true if no thread sleeps that would go on with this collective, and each looks again
-  // before it sleeps.
+  // Returns true if WaitFor pauses once instead, and lets the thread do other work. Only then the
+  // board asks two more questions. MaySpin: true if the thread has no other work by now. IsAwake:
+  // true if no thread sleeps that would go on with this collective, and each looks again before it
+  // sleeps.
   virtual bool HasPauses() const { return false; }
   virtual bool MaySpin() const { return true; }
   virtual bool IsAwake() const { return false; }

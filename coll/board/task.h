@@ -61,7 +61,7 @@ enum class ByDevices {
 // Runs a collective for a member whose memory may be such. `slot`: where members post, or look,
 // first.
 ByDevices RunByDevices(const BoardTask& task, Board::Slot slot);
-// Runs it for a member that did something else, and has met another's offer.
+// Runs it for a member that did other work, and has met another's offer.
 ByDevices MeetDevices(const BoardTask& task, Board::Slot slot);
 
 // Runs a collective by copies between the ranks' own memory. kUnreachable: nothing was done, on any

@@ -32,8 +32,8 @@ namespace ferry::collective {
 class PartsByMessages {
  public:
   virtual ~PartsByMessages() = default;
-  // Carries out the part (Problem::among says whose, and this rank is one of them), or only tells
-  // the others what has failed `before`. Blocks.
+  // Carries out the part (Problem::among names its ranks, of which this is one), or only tells the
+  // others of the failure `before`. Blocks.
   virtual RunFailure Run(const Problem& part, const Binding& binding, const RunFailure& before) = 0;
 };
 

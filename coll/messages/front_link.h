@@ -1,6 +1,5 @@
 // The link of a board by libferry: how its members wait for each other and reach each other's
-// memory. Communicators and the teams of OpenSHMEM derive theirs from it, and add what they know
-// more of.
+// memory. Communicators and the teams of OpenSHMEM derive their links from it.
 //
 // Calling thread: one at a time for each member.
 #pragma once

@@ -35,9 +35,9 @@ class FrontMessenger : public Messenger {
   int WorldRank(int peer) const { return world_ranks_[static_cast<size_t>(peer)]; }
   const std::vector<int>& world_ranks() const { return world_ranks_; }
 
-  // While a thread is about to wait for whatever it starts: a small receive is *held*, not posted,
-  // for if it turns out to be all that there is to wait for, libferry's blocking receive takes the
-  // message straight from the lane, at half the cost. Turning it off posts what is held.
+  // Patient: for a thread that is about to wait for all that it starts. A small receive is then
+  // *held*, not posted: if the thread waits for nothing else, libferry's blocking receive takes the
+  // message straight from the lane, at half the cost. Turning it off posts a held receive.
   void SetPatient(bool patient);
   bool has_held() const { return held_.state == Held::State::kHeld; }
   // Blocks until the held message has come, or soon after `end_ns` (MonotonicNs), when it is

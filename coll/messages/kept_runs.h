@@ -51,7 +51,7 @@ class KeptRuns {
   const std::vector<int> node_of_;  // by rank
   uint64_t uses_ = 0;
   std::deque<Kept> kept_;  // whose addresses stay
-  Kept* last_ = nullptr;   // what the last call used
+  Kept* last_ = nullptr;   // the run of the last call
 };
 
 class KeptRuns::Taken {

@@ -46,7 +46,7 @@ struct TurnStatistics {
 // The progress thread: turns the core, and sleeps when there is nothing to do.
 //
 // Calling thread: any but the progress thread itself, for Call, Until and Watch; the first two
-// block until the progress thread has carried out what they were given. Begin and Unwatch: any.
+// block until the progress thread has carried out their functions. Begin and Unwatch: any.
 class ProgressThread {
  public:
   // Both outlive this. Starts the thread, on these CPUs (empty: on any).

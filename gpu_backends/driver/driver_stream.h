@@ -116,7 +116,8 @@ class DriverStream final : public Stream {
   bool KernelsMove(const MatchedMove& move);
   bool KernelsReachEnds(const MatchedMove& move);
   bool KernelsReach(const void* pointer, uint64_t size_bytes) const;
-  // Waits until the stream has come to its end. False: it waits for something that has not come.
+  // Waits until the stream has come to its end. False: it waits for a point or a word that has not
+  // come.
   bool Finish();
   // Releases waits that are made by kernels.
   void Abandon();

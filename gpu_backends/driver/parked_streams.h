@@ -1,9 +1,9 @@
-// Streams that were abandoned while they waited for something that had not come.
+// Streams that were abandoned while they waited for an event or a word that had not come.
 //
 // A vendor's stream cannot be told to drop its work, and destroying it would block, perhaps for
 // ever. So it stays, with all that it refers to, until it has nothing to do any more. Memory that
-// is freed meanwhile is kept, since such a stream may still write there. Streams that failed
-// because of what they wait for, and are not destroyed yet, keep memory in the same way.
+// is freed meanwhile is kept, since such a stream may still write there. Streams that failed with
+// the streams that they wait for, and are not destroyed yet, keep memory in the same way.
 //
 // Thread-safe.
 #pragma once

@@ -3,7 +3,7 @@
 //
 // A vendor's stream knows nothing of failures of host functions, and goes on behind them. So each
 // operation has a place (1 for the first), and a failure is noted with the place that it happened
-// at: whatever was enqueued behind it counts as failed, events and the streams that wait for them
+// at: all operations enqueued behind it count as failed, events and the streams that wait for them
 // included. These learn of failures at once, so that no stream waits for what never comes.
 #pragma once
 

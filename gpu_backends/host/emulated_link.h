@@ -56,9 +56,9 @@ class LinkModel {
 
 // The emulated link of one process: a LinkModel on the real clock, shared by its streams.
 //
-// A stream's thread asks when its copy ends, moves the bytes, and sleeps until then. The model's
-// times, not those of waking up, are what the next copy starts from (StreamWorker keeps them), so a
-// late wake-up delays nothing but itself. Any thread.
+// A stream's thread asks when its copy ends, moves the bytes, and sleeps until then. The next copy
+// starts from the model's times, not from those of waking up (StreamWorker keeps them), so a late
+// wake-up delays nothing but itself. Any thread.
 class EmulatedLink {
  public:
   EmulatedLink(const HostLinkOptions& options, int device_count)

@@ -17,7 +17,7 @@ namespace ferry::gpu {
 // API outlives it.
 class LevelZeroContext {
  public:
-  // kUnsupported where the driver's version of the API is not 1.x; else what the driver says.
+  // kUnsupported where the driver's version of the API is not 1.x; else the driver's error.
   static StatusOr<std::unique_ptr<LevelZeroContext>> Open(const LevelZeroApi* api,
                                                           ze_driver_handle_t driver);
   ~LevelZeroContext();

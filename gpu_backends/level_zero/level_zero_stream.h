@@ -44,8 +44,8 @@ class LevelZeroStream {
   void SetLossesBefore(uint64_t losses) { losses_before_ = losses; }
   uint64_t losses_before() const { return losses_before_; }
 
-  // For a stream with something in it that will never end. Ends the thread, after a step in
-  // progress, and abandons the rest, the context included.
+  // For a stream with an operation that will never end. Ends the thread, after a step in progress,
+  // and abandons the rest, the context included.
   virtual void Abandon() = 0;
 
  protected:

@@ -35,7 +35,7 @@ struct Message {
 };
 
 // A message whose bytes have not come into the rank's inbox: announced by a remote rank, or parked.
-// The rank gets only the id, so it can neither choose nor damage what the NIC is told to read.
+// The rank gets only the id, so it can neither choose nor change the memory that the NIC reads.
 enum class IncomingId : uint64_t {};
 
 // The bytes of a parked message. Not initialised: only the data that arrive fill them.
@@ -176,7 +176,7 @@ class Delivery {
   ParkedBytes TakeParked(IncomingId id);
   // Returns true if `source` has announced a message that the rank here may fetch.
   bool HasRtsOf(uint32_t source);
-  // Forgets the RTSs of a rank that is gone; what it parked stays.
+  // Forgets the RTSs of a rank that is gone; its parked messages stay.
   void ForgetRtsOf(uint32_t source);
   // Forgets the waiting messages and credits of a rank that was cut off: they count as lost on the
   // way.

@@ -123,7 +123,7 @@ struct RtrReceive {
 };
 
 // Memory that a rank of another node lets one of this node write into. This note is the daemon's
-// own, so that the rank here can neither choose nor damage what the NIC is told to write to.
+// own, so that the rank here can neither choose nor change the memory into which the NIC writes.
 struct RtrNote {
   uint32_t receive = 0;  // 0: none
   uint32_t generation = 0;
@@ -256,7 +256,7 @@ struct Job {
 
   const JobPlan plan;
   alignas(64) TraceTap trace;       // in one cache line with what every message needs
-  std::vector<NodeUse> nodes;       // by node: outlives what is counted there
+  std::vector<NodeUse> nodes;       // by node: outlives the operations that are counted there
   std::vector<Route> routes;        // by node
   std::vector<ServedRank*> served;  // by rank; null: elsewhere, not here yet, or gone
   std::vector<ErrorCode> ended;     // by rank: not kOk once the rank is gone (kNotFound: it left)

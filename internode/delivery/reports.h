@@ -13,8 +13,8 @@ struct NicStatistics {
   uint64_t messages_sent = 0, messages_received = 0, bytes_sent = 0, bytes_received = 0;
   uint64_t reads = 0, writes = 0, errors = 0;
   uint32_t outstanding = 0;
-  // Where the NIC is (numa_node is -1 if unknown), and what was put near it: the CPUs of the
-  // progress thread (empty: any) and the node of staging memory (-1: any).
+  // The place of the NIC (numa_node is -1 if unknown), and the things that were put near it: the
+  // CPUs of the progress thread (empty: any) and the node of staging memory (-1: any).
   std::string pci, cpus, progress_cpus;
   int32_t numa_node = -1, staging_node = -1;
   // Staging memory: blocks now and at most, those in use, and transfers that wait for one; blocks

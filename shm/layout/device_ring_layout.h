@@ -20,7 +20,7 @@ inline constexpr uint32_t kMaxRingSlots = 1 << 16;
 enum class RingKind : uint32_t {
   kNone = 0,         // zeroed memory is no request
   kNop = 1,          // answers `value`
-  kCounterAdd = 2,   // adds `value` to the CounterLayout there, and answers what it is then
+  kCounterAdd = 2,   // adds `value` to the CounterLayout there, and answers the sum
   kCounterWait = 3,  // answers once the CounterLayout there is `value` or more
   kStart = 4,        // starts the matched request whose PairLayout is there; answers the number
                      // of the start once its message is complete
@@ -28,8 +28,8 @@ enum class RingKind : uint32_t {
   kPut = 5,       // answers once the source may be changed; it is over once the bytes are there
   kGet = 6,       // answers once the bytes are here, or with them
   kPutValue = 7,  // the bytes are in the request
-  kAtomic = 8,    // answers what was there before
-  kFence = 9,     // what follows it comes, at each rank, after what is before it
+  kAtomic = 8,    // answers the old value
+  kFence = 9,     // at each rank, later operations come after earlier ones
   kSignal = 10,   // says what word the next request, a kPut with kRingSignalled, changes at its end
 };
 

@@ -61,9 +61,8 @@ FERRY_ASSERT_OFFSET(CounterPageWords, nic, 28);
 FERRY_ASSERT_OFFSET(CounterPageWords, used, 32);
 FERRY_ASSERT_OFFSET(CounterPageWords, first, 40);
 
-// A send that follows receives of its rank: its message n moves once their messages n have come, by
-// whoever moves it, with no start of a stream in between. All of them go to and come from other
-// nodes.
+// A send that follows receives of its rank: its message n moves once their messages n have come,
+// with no start of a stream in between. All of them go to and come from other nodes.
 inline constexpr uint32_t kMostFollowed = 7;
 // So many sends may follow one receive: more would delay other pairs at each of its messages.
 inline constexpr uint32_t kMostFollowers = 64;

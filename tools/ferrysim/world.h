@@ -50,7 +50,7 @@ struct Work {
   uint32_t tag = 0;
   uint32_t adds = 0;  // of a kEvent: how many end it in each start
   uint64_t bytes = 0;
-  uint64_t remote = 0;  // what it adds to at the peer: NameOf, or 0
+  uint64_t remote = 0;  // the event to which it adds at the peer: NameOf, or 0
   Time cost = 0;        // of the rank's CPU or stream before it begins, by its placement
   Time match_cost = 0;  // of the rank's CPU when a message has met this receive
 };
@@ -87,7 +87,7 @@ struct WorldCounts {
   uint64_t undelivered = 0;
   uint32_t peak_entries = 0;  // of any NIC
 
-  // kInternal: something is still under way where nothing should be.
+  // kInternal: a message or a run is still under way.
   Status CheckEnded() const;
 };
 

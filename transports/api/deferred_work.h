@@ -152,8 +152,8 @@ class DeferredWork {
   // Errors: kWouldBlock (no entry; let the host do it), kLimitExceeded (threshold beyond
   // max_threshold(), or too many operations abandoned), kInvalidArgument (bytes, or the order),
   // kInvalidBuffer (local range or region; a word that is not aligned), kNotFound (a counter or the
-  // peer), what FailPeer was given, or the provider's refusal. FailPeer ends nothing that is armed:
-  // close the counters.
+  // peer), the code given to FailPeer, or the provider's refusal. FailPeer ends nothing that is
+  // armed: close the counters.
   //
   // Order. Ends are counted, so the operations that report to one counter at a time go to one peer
   // and wait for one counter, in the order of its thresholds.

@@ -220,8 +220,8 @@ class CompletionSink {
   // transports with connections of their own; others leave it to the next operation.
   virtual void OnPeerLost(PeerId /*peer*/, bool /*lossless*/) {}
   // `code` is kOk, or:
-  //  kNodeUnreachable  the connection broke (it may come back: whether the node is dead is not
-  //                    for one operation to say), or never took the operation before its deadline
+  //  kNodeUnreachable  the connection broke (it may come back: one operation cannot tell if the
+  //                    node is dead), or never took the operation before its deadline
   //  kTimeout          the NIC took the operation and did not finish it before its deadline
   //  kInvalidBuffer    the peer refused the key, the address or the length
   //  kSystem           anything else the provider reports; LastError() has its words
@@ -231,7 +231,7 @@ class CompletionSink {
 
 class Transport {
  public:
-  virtual ~Transport() = default;  // drops what is outstanding, without OnComplete
+  virtual ~Transport() = default;  // drops outstanding operations, without OnComplete
 
   virtual const Capabilities& capabilities() const = 0;
   virtual const Description& Describe() const = 0;
@@ -295,7 +295,7 @@ class Transport {
   // Completion means that the NIC took the message, not that the peer has read it: if the
   // connection breaks, messages that have completed may be lost. Number them if that matters.
   // Errors: kWouldBlock, kLimitExceeded, kInvalidArgument (longer than max_message_bytes),
-  // kNotFound (peer), what FailPeer was given.
+  // kNotFound (peer), the code given to FailPeer.
   virtual ErrorCode SendMessage(PeerId peer, std::span<const std::byte> header,
                                 std::span<const std::byte> payload, uint64_t context,
                                 uint64_t now_ns) = 0;
@@ -313,7 +313,7 @@ class Transport {
   // between them and messages: to announce data by a message, wait for the completion of a
   // Placement::kRemote write first.
   // Errors: kWouldBlock, kLimitExceeded, kInvalidBuffer (local range or region), kInvalidArgument
-  // (no bytes), kNotFound (peer), what FailPeer was given.
+  // (no bytes), kNotFound (peer), the code given to FailPeer.
   //
   // After a failure. When an operation ends by its deadline or by FailPeer, the NIC may still hold
   // it ("abandoned"): its late end is not reported, but until then the NIC may read the local
