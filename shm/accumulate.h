@@ -9,8 +9,8 @@
 //   own.
 // - All other elements (longer ones, and those that lie elsewhere) no CPU changes at once. Apply
 //   leaves them alone; ferryd's progress thread changes them all by ApplyAlone, one after the
-//   other, so they are atomic among accumulates, and the death of a process holds none up. The
-//   address decides, modulo 16; memory is mapped by pages, so it is the same in all processes.
+//   other, so they are atomic among accumulates, and the death of a process holds none up.
+// The address decides, modulo 16; memory is mapped by pages, so it is the same in all processes.
 //
 // Any thread; does not block.
 #pragma once

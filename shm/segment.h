@@ -70,9 +70,9 @@ Status Prefault(std::byte* base, uint64_t size_bytes);
 // process serves is refused before that process hears of it.
 StatusOr<uint64_t> CheckSegmentFile(int fd, uint64_t size_bytes);
 
-// ---- The header of a segment (shm/layout/segment_header.h) ---- Any thread; nothing blocks. The
-// header lies in shared memory: a checked size or kind may be changed by a faulty peer afterwards,
-// so callers copy the fields that they go on using.
+// ---- The header of a segment (shm/layout/segment_header.h) ----
+// Any thread; nothing blocks. The header lies in shared memory: a checked size or kind may be
+// changed by a faulty peer afterwards, so callers copy the fields that they go on using.
 
 // Fills the header of zeroed memory from `fields` (its magic and version are set here), the version
 // last with release: a reader that finds it finds all that was stored before.

@@ -1,4 +1,4 @@
-/* device_ring.h - rings by which the threads of a GPU ask their node's ferryd for something,
+/* device_ring.h - rings by which the threads of a GPU ask their node's ferryd for operations,
  * without a CPU of the application: the host's side. ferry/device/ring.h has the device's.
  *
  * After "Intel SHMEM" (section III-D): requests of 64 bytes in a ring in host memory, slots by
@@ -85,10 +85,10 @@ typedef struct {
 } ferry_ring_state;
 FERRY_API int ferry_ring_get_state(ferry_ring ring, ferry_ring_state* state);
 
-/* Destroys the ring, which no kernel may use any more: synchronise first. Blocks until ferryd has
- * carried out all posted requests; it answers those that still wait for something with
- * FERRY_ERR_CANCELLED. ferry_finalize destroys the rings that are left. FERRY_ERR_TIMEOUT: ferryd
- * does not answer; the ring stays. */
+/* Destroys the ring, which no kernel may use any more: synchronise first. Blocks until ferryd
+ * has carried out all posted requests; it answers those that still wait for a counter or a
+ * message with FERRY_ERR_CANCELLED. ferry_finalize destroys the rings that are left.
+ * FERRY_ERR_TIMEOUT: ferryd does not answer; the ring stays. */
 FERRY_API int ferry_ring_destroy(ferry_ring* ring);
 
 #ifdef __cplusplus

@@ -29,13 +29,13 @@
 // k, every neighbour's stream had started sends k, and before them receives k+1: the sends k+1,
 // later on that rank's stream, find them started. Receives 0 are started, and known to be by all
 // neighbours, before the constructor returns. No buffer in use is overwritten either: receives k+1
-// go into what was unpacked in exchange k-1, earlier on the same stream.
+// go into the buffers unpacked in exchange k-1, earlier on the same stream.
 // With standard sends one set is enough: Ferry itself holds a send back until its receive is
 // started, and the stream starts that after the unpack before.
 //
 // Where the CPU starts the requests, receives k+1 are started while the stream may not have come to
-// unpack k yet. So there are two sets, too: receives k+1 go into what was unpacked in exchange k-1,
-// and the CPU has waited for the stream since.
+// unpack k yet. So there are two sets, too: receives k+1 go into the buffers unpacked in exchange
+// k-1, and the CPU has waited for the stream since.
 #pragma once
 
 #include <cstddef>
@@ -82,7 +82,7 @@ class BasicHalo {
       throw;
     }
   }
-  // Collective like the constructor: waits for what was enqueued.
+  // Collective like the constructor: waits for all enqueued exchanges.
   ~BasicHalo() { Close(); }
   BasicHalo(const BasicHalo&) = delete;
   BasicHalo& operator=(const BasicHalo&) = delete;
@@ -224,7 +224,7 @@ class BasicHalo {
     sets_.clear();
     (void)ferry_queue_free(&queue_);
   }
-  // Starts the sends one by one, whatever fails, so that neighbours get theirs. The wait for a
+  // Starts the sends one by one, even if some fail, so that neighbours get theirs. The wait for a
   // request that has failed ends.
   void CloseSet(Set& set) {
     if (!set.receives_are_started) {

@@ -146,27 +146,27 @@ FERRY_API int ferry_atomic_fetch_nbi(ferry_context context, ferry_atomic_operati
 /* ---- Order and completion ---------------------------------------------------------------------
  */
 
-/* Orders the context's operations: what they put, or change, in a rank's memory after the fence
- * comes there after what they did before it. Blocks until bytes that are fetched straight from
- * their source (ferry_put_nbi) are there. */
+/* Orders the context's operations: in a rank's memory, those after the fence take effect after
+ * those before it. Blocks until bytes that are fetched straight from their source
+ * (ferry_put_nbi) are there. */
 FERRY_API int ferry_fence(ferry_context context);
-/* Blocks until all that the context has begun is over: data have arrived, at either end, and all
- * ranks see them. Returns the first failure of these operations that no call has returned yet; the
- * sentence names the rank. A failure of an operation that another context began with that rank at
- * the same time may be returned here, too. All operations of the context are over afterwards,
- * whatever the call returns, unless this rank can go on no more. */
+/* Blocks until all operations of the context are over: data have arrived, at either end, and all
+ * ranks see them. Returns the first failure of these operations that no call has returned yet;
+ * the sentence names the rank. A failure of an operation that another context began with that
+ * rank at the same time may be returned here, too. All operations of the context are over
+ * afterwards, whatever the call returns, unless this rank can go on no more. */
 FERRY_API int ferry_quiet(ferry_context context);
 /* Does what ferry_quiet does, for the context's operations with one rank only. */
 FERRY_API int ferry_quiet_rank(ferry_context context, int rank);
 
 /* ---- On queues --------------------------------------------------------------------------------
  *
- * Each of these enqueues the call whose name has no enqueue_ on a queue of ferry/stream.h: when the
- * stream gets there, a thread of Ferry's makes the call, and what is enqueued on the stream
- * afterwards runs once that has returned. Arguments other than the queue are taken, and checked,
- * when that thread makes the call: memory and the context must stay until then. A call that fails
- * lets the stream go on; ferry_queue_wait returns the first failure. From the first enqueued call
- * on, calls of messages cost as much as with FERRY_THREAD_MULTIPLE. FERRY_ERR_UNSUPPORTED: the
+ * Each of these enqueues the call whose name has no enqueue_ on a queue of ferry/stream.h: when
+ * the stream reaches it, a thread of Ferry's makes the call, and later work on the stream runs
+ * once that has returned. Arguments other than the queue are taken, and checked, when that
+ * thread makes the call: memory and the context must stay until then. A call that fails lets the
+ * stream go on; ferry_queue_wait returns the first failure. From the first enqueued call on,
+ * calls of messages cost as much as with FERRY_THREAD_MULTIPLE. FERRY_ERR_UNSUPPORTED: the
  * device's streams cannot wait for the CPU. docs/stream_triggered.md has more. */
 
 FERRY_API int ferry_enqueue_put(ferry_queue queue, ferry_context context, ferry_place to,

@@ -93,9 +93,9 @@ FERRY_API int ferry_queue_wait(ferry_queue queue);
 FERRY_API int ferry_enqueue_start(ferry_queue queue, ferry_request request);
 FERRY_API int ferry_enqueue_startall(ferry_queue queue, size_t count,
                                      const ferry_request* requests);
-/* Enqueues a wait: what is enqueued on the stream afterwards runs when the request is complete, or
- * has failed. FERRY_ERR_REQUEST: the request's start was not enqueued on this queue. A call with
- * several requests enqueues all or none.
+/* Enqueues a wait: later work on the stream runs when the request is complete, or has failed.
+ * FERRY_ERR_REQUEST: the request's start was not enqueued on this queue. A call with several
+ * requests enqueues all or none.
  *
  * From the start on, and until the stream has passed the wait, the request belongs to the queue:
  * ferry_start, ferry_test, ferry_wait, ferry_cancel and ferry_request_free refuse it. A request

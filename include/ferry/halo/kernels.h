@@ -57,7 +57,7 @@ struct HaloCombine {
     for (size_t i = 0; i < bytes; i += sizeof(T)) {
       T own;
       T other;
-      std::memcpy(&own, cells + i, sizeof(T));  // the type of what the bytes hold is the caller's
+      std::memcpy(&own, cells + i, sizeof(T));  // the caller knows the type of the bytes
       std::memcpy(&other, packed + i, sizeof(T));
       own = Op()(own, other);
       std::memcpy(cells + i, &own, sizeof(T));

@@ -90,7 +90,7 @@ typedef struct {
   ferry_device_ring_completion completion; /* by ferryd: of the request that tells of the arrival */
   ferry_device_u64 number;                 /* by kernels: of that request */
   ferry_device_u64 asked;                  /* by kernels: the round in which it was made */
-  ferry_device_u64 claimed; /* by the host: the round in which it moves what is ready, bit by bit */
+  ferry_device_u64 claimed; /* by the host: the round in which it moves ready ones, bit by bit */
   ferry_device_u64 left;    /* by kernels: the round in which they have found that */
   ferry_device_u64 reserved[2];
 } ferry_partitioned_unit;

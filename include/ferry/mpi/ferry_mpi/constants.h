@@ -42,7 +42,7 @@
 #define MPI_MAX_PSET_NAME_LEN           1024
 #define MPI_BSEND_OVERHEAD              512
 
-/* ---- Ranks, tags, and what is none ----------------------------------------------------------- */
+/* ---- Ranks, tags, and their nulls ------------------------------------------------------------ */
 
 enum {
   MPI_ANY_SOURCE = -1,

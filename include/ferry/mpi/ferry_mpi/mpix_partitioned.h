@@ -1,6 +1,6 @@
-/* mpix_partitioned.h - what Ferry adds to partitioned communication (MPI 5.0, chapter 4), after
+/* mpix_partitioned.h - Ferry's additions to partitioned communication (MPI 5.0, chapter 4), after
  * "Design and Implementation of MPI-Native GPU-Initiated MPI Partitioned Communication" (Temucin
- * and others, ExaMPI 2024), and what the MPI Forum discusses beside it. Include <mpix.h>.
+ * and others, ExaMPI 2024), and calls that the MPI Forum discusses beside it. Include <mpix.h>.
  * docs/partitioned.md explains the model.
  *
  * Calls return MPI_SUCCESS or an error class, after the error handler of the request's communicator
@@ -236,15 +236,15 @@ int MPIX_Pneighbor_alltoallw_init(const void* sendbuf, int partitions, const MPI
 
 /* ---- Schedules of a program's own ---- */
 
-/* A step of a schedule, after section IV of the paper: (I, R, op, O, A). Pieces are the equal parts
- * of a partition (those before the remainder of count / pieces have one element more). First the
- * pieces R leave for the ranks O; then each piece A that comes from one of the ranks I is combined
- * with what this rank has there (`what was there op what came`), or replaces it, in their order. */
+/* A step of a schedule, after section IV of the paper: (I, R, op, O, A). Pieces are the equal
+ * parts of a partition (those before the remainder of count / pieces have one element more).
+ * First the pieces R leave for the ranks O; then each piece A that comes from one of the ranks I
+ * is combined with this rank's piece (`own op received`), or replaces it, in their order. */
 typedef struct {
   int indegree;            /* |I| */
   const int* sources;      /* I */
   const int* arriving;     /* A: which piece comes from each source */
-  MPI_Op op;               /* MPI_OP_NULL: what comes replaces */
+  MPI_Op op;               /* MPI_OP_NULL: received pieces replace */
   int outdegree;           /* |O| */
   const int* destinations; /* O */
   const int* leaving;      /* R: which piece goes to each destination */
