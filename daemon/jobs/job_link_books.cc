@@ -146,14 +146,14 @@ Status JobLinkBooks::OnReply(const Session& session, const attach::LinkReply& re
   if (jobs_.FindRank(session, &job) == nullptr || job->aborted) {
     return {};
   }
-  const Status status = BookOf(*job).OnReply(session.rank, reply, MonotonicNs());
+  Status status = BookOf(*job).OnReply(session.rank, reply, MonotonicNs());
   jobs_.Changed();
   return status;
 }
 
 Status JobLinkBooks::TakeNews(const control::LinkNewsRequest& request, const std::string& caller,
                               control::NewsReply* reply) {
-  const Status status = news_.Take(request, caller, reply);
+  Status status = news_.Take(request, caller, reply);
   jobs_.Changed();
   return status;
 }

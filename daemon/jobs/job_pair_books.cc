@@ -39,7 +39,8 @@ void JobPairBooks::Offer(const std::shared_ptr<Session>& session, bool sends,
   }
   data_plane_.ReachWindows(
       session->job_id, session->rank, std::move(windows),
-      [this, session, sends, kept = std::vector<attach::PairOffer>(offers.begin(), offers.end()),
+      [this, session = session, sends,
+       kept = std::vector<attach::PairOffer>(offers.begin(), offers.end()),
        done = std::move(done)](const Status& status) mutable {
         boost::asio::post(context_, [this, session = std::move(session), sends,
                                      kept = std::move(kept), done = std::move(done), status] {

@@ -25,8 +25,8 @@ JobRegistry::JobRegistry(boost::asio::io_context& context, DataPlane& data_plane
                          RegistryLimits limits)
     : context_(context),
       data_plane_(data_plane),
-      limits_(limits),
-      quotas_(limits.quotas, limits.shared_places),
+      limits_(std::move(limits)),
+      quotas_(limits_.quotas, limits_.shared_places),
       members_(new JobMembers(context, *this)),
       regions_(new JobRegions(context, *this, data_plane, quotas_, limits_)),
       pair_books_(new JobPairBooks(context, *this, data_plane)),
