@@ -24,7 +24,7 @@ class PeerIdentity {
   void set_self(control::NodeIdentity self) { self_ = std::move(self); }
   const control::NodeIdentity& self() const { return self_; }
 
-  // ---- What others get from us ----
+  // ---- Keys and tokens for others ----
   // The key that packets to us must carry: of that daemon, and of that life of the link to it.
   uint64_t ReceiveKey(const control::NodeIdentity& peer, uint64_t life) const;
   // Our token for that incarnation of the daemon at `address`.
@@ -32,7 +32,7 @@ class PeerIdentity {
   // NodeContact::link.
   uint64_t LinkTo(const control::NodeIdentity& peer) const;
 
-  // ---- What others say ----
+  // ---- Checks of others ----
   // kInvalidArgument: no link reaches that life.
   static Status CheckLife(uint64_t life);
   // kVersionMismatch (both versions named), kUnsupported (another provider), kInvalidArgument
