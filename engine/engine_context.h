@@ -51,6 +51,14 @@ class EngineContext {
 
   bool IsRank(int32_t peer) const { return static_cast<uint32_t>(peer) < view_.job_size; }
   bool IsRequest(uint32_t request) const { return request != 0 && request < view_.request_limit; }
+  // True while the engine has more to do than to drain lanes and to apply ends of peers: credits,
+  // rendezvous gets, sends, withdrawals or link commands wait, most of them for room. Any thread.
+  bool HasDuties() const {
+    const shm::SessionLayout& session = *view_.layout;
+    return (shm::LoadRelaxed(session.credits_owed) | shm::LoadRelaxed(session.control_first) |
+            shm::LoadRelaxed(session.link_control_first) | shm::LoadRelaxed(session.queued_sends) |
+            shm::LoadRelaxed(session.withdrawals) | shm::LoadRelaxed(session.link_duties)) != 0;
+  }
   // The transfer that the request names; null if it names none.
   shm::TransferLayout* TransferOf(const shm::RequestLayout& slot) const;
 

@@ -43,22 +43,12 @@ ErrorCode PeerEnds::CauseOfLoss(const RequestLayout& slot) const {
   return dead == ErrorCode::kOk && is_parted ? ErrorCode::kLinkDown : dead;
 }
 
-// Whether the rank has to hear first that the link to `peer` was cut.
-bool PeerEnds::HasToHearOfCut(int32_t peer) const {
-  return IsRank(peer) && shm::LoadRelaxed(view_.layout->peers[peer].cut) ==
-                             static_cast<uint32_t>(shm::CutState::kTell);
-}
-
-// The same; says so once.
-bool PeerEnds::MustHearOfCut(int32_t peer) {
-  if (!HasToHearOfCut(peer)) {
-    return false;
-  }
+// The rank has learned that the link to the peer was cut.
+void PeerEnds::CountAsTold(int32_t peer) {
   shm::PeerWords& words = view_.layout->peers[peer];
   const bool back = shm::LoadAcquire(words.dead) == 0;
   shm::StoreRelaxed(words.cut,
                     static_cast<uint32_t>(back ? shm::CutState::kNone : shm::CutState::kTold));
-  return true;
 }
 
 void PeerEnds::ApplyDeaths(Effects& effects) {

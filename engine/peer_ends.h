@@ -59,9 +59,18 @@ class PeerEnds : private EngineContext {
   // kOk: only the daemon can say, and has not yet.
   ErrorCode CauseOfLoss(const shm::RequestLayout& slot) const;
   // True if the rank has to learn first that the link to `peer` was cut.
-  bool HasToHearOfCut(int32_t peer) const;
+  bool HasToHearOfCut(int32_t peer) const {
+    return IsRank(peer) && shm::LoadRelaxed(view_.layout->peers[peer].cut) ==
+                               static_cast<uint32_t>(shm::CutState::kTell);
+  }
   // Returns HasToHearOfCut, and counts the rank as told: returns true once for each cut.
-  bool MustHearOfCut(int32_t peer);
+  bool MustHearOfCut(int32_t peer) {
+    if (!HasToHearOfCut(peer)) [[likely]] {
+      return false;
+    }
+    CountAsTold(peer);
+    return true;
+  }
   // Fails the request if the peer that it waits for has ended.
   void FailIfDead(uint32_t request, Effects& effects);
   // Gives the request's own transfer slot back if no other process of the node will touch it any
@@ -69,6 +78,7 @@ class PeerEnds : private EngineContext {
   void AbandonTransfer(uint32_t request);
 
  private:
+  void CountAsTold(int32_t peer);
   void ForgetCredits(uint32_t rank);
   bool IsTransferDone(const shm::RequestLayout& slot) const;
 

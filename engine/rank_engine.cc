@@ -41,20 +41,8 @@ RankEngine::RankEngine(const SessionView& view, const PeerTable& peers,
 
 uint32_t RankEngine::Progress(Effects& effects) {
   uint32_t handled = DrainActive(effects);
-  if (view_.layout->credits_owed != 0) {
-    paths_.ReturnCredits(effects);
-  }
-  if ((view_.layout->control_first | view_.layout->link_control_first) != 0) {
-    rndv_gets_.FlushControls(effects);
-  }
-  if (view_.layout->queued_sends != 0) {
-    sends_.FlushQueues(effects);
-  }
-  if (view_.layout->withdrawals != 0) [[unlikely]] {
-    receiver_first_.FlushWithdrawals(effects);
-  }
-  if (view_.layout->link_duties != 0) [[unlikely]] {
-    paths_.DoLinkDuties(effects);
+  if (HasDuties()) [[unlikely]] {
+    DoDuties(effects);
   }
   if (ends_.HasNews()) [[unlikely]] {
     ends_.ApplyDeaths(effects);
@@ -67,6 +55,25 @@ uint32_t RankEngine::Progress(Effects& effects) {
     effects.self = true;  // more may be there: a sleeping thread must not rely on us
   }
   return journal_.spoilt() ? 0 : handled;  // nothing was consumed, nor ever will be
+}
+
+void RankEngine::DoDuties(Effects& effects) {
+  const shm::SessionLayout& session = *view_.layout;
+  if (session.credits_owed != 0) {
+    paths_.ReturnCredits(effects);
+  }
+  if ((session.control_first | session.link_control_first) != 0) {
+    rndv_gets_.FlushControls(effects);
+  }
+  if (session.queued_sends != 0) {
+    sends_.FlushQueues(effects);
+  }
+  if (session.withdrawals != 0) {
+    receiver_first_.FlushWithdrawals(effects);
+  }
+  if (session.link_duties != 0) {
+    paths_.DoLinkDuties(effects);
+  }
 }
 
 LaneSet RankEngine::ForgetLanes() {
@@ -104,15 +111,6 @@ bool RankEngine::HasArrivals() const {
   return ends_.HasNews() ||
          std::any_of(consumers_.begin(), consumers_.end(),
                      [](const shm::LaneConsumer& lane) { return lane.Peek() != nullptr; });
-}
-
-bool RankEngine::WaitsForRoom() const {
-  return shm::LoadRelaxed(view_.layout->queued_sends) != 0 ||
-         shm::LoadRelaxed(view_.layout->control_first) != 0 ||
-         shm::LoadRelaxed(view_.layout->link_control_first) != 0 ||
-         shm::LoadRelaxed(view_.layout->credits_owed) != 0 ||
-         shm::LoadRelaxed(view_.layout->withdrawals) != 0 ||
-         shm::LoadRelaxed(view_.layout->link_duties) != 0;
 }
 
 ErrorCode RankEngine::RecoverFromDeadHolder() {
@@ -357,13 +355,18 @@ void RankEngine::RaiseAlarms(Effects& effects) {
   effects.to_daemon = true;
 }
 
-// Adds the consumption to the open transaction; of a message from another node also its credit, and
-// its place in the order. `matched`: it goes to a receive at once.
 void RankEngine::Consume(const Arrival& arrival, bool matched) {
   uint64_t* head = consumers_[arrival.lane].HeadWord();
   journal_.Set(head, *head + 1);
+  if (IsRemote(arrival.lane)) {
+    CountConsumed(arrival, matched);
+  }
+}
+
+// Joins the open transaction.
+void RankEngine::CountConsumed(const Arrival& arrival, bool matched) {
   const auto kind = static_cast<DescriptorKind>(arrival.descriptor.kind);
-  if (!IsRemote(arrival.lane) || arrival.source >= view_.job_size ||
+  if (arrival.source >= view_.job_size ||
       (kind != DescriptorKind::kEager && kind != DescriptorKind::kRemoteRts &&
        kind != DescriptorKind::kPut)) {
     return;

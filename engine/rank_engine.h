@@ -88,7 +88,7 @@ class RankEngine : private EngineState, private EngineContext {
   // True if some lane holds a descriptor (looks at each), or an end of a peer is news; any thread.
   bool HasArrivals() const;
   // True while something waits for room that a peer or a core will make (any thread).
-  bool WaitsForRoom() const;
+  bool WaitsForRoom() const { return HasDuties(); }
 
   // ---- For the engine's parts
   // -------------------------------------------------------------------- Handles up to `budget`
@@ -111,6 +111,8 @@ class RankEngine : private EngineState, private EngineContext {
   using EngineContext::LaneOf;
   uint32_t LaneWords() const { return (shm::LaneCount(view_.inbox.local_size) + 63) / 64; }
   uint32_t DrainActive(Effects& effects);
+  void DoDuties(Effects& effects);
+  void CountConsumed(const Arrival& arrival, bool matched);
   void CloseLane(uint32_t lane);
   void Accuse(Effects& effects);
   void RaiseAlarms(Effects& effects);

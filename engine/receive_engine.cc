@@ -36,13 +36,15 @@ bool IsMessage(const Descriptor& descriptor) {
 
 }  // namespace
 
-// Whether a message's sender, on the same node, has not taken it back. To take one decides for it:
-// its sender cannot do so any more.
-bool ReceiveEngine::IsToBeHad(uint32_t source, uint8_t kind, const uint8_t* payload,
-                              Use use) const {
-  if (kind != static_cast<uint8_t>(DescriptorKind::kRts)) [[likely]] {
-    return true;
-  }
+// Returns true if the sender of a message has not taken it back: only an RTS of the node can be.
+inline bool ReceiveEngine::IsToBeHad(uint32_t source, uint8_t kind, const uint8_t* payload,
+                                     Use use) const {
+  return kind != static_cast<uint8_t>(DescriptorKind::kRts) || IsRtsToBeHad(source, payload, use);
+}
+
+// Takes, or only looks at, an RTS of the node. Taking one decides for it: its sender cannot cancel
+// it any more.
+bool ReceiveEngine::IsRtsToBeHad(uint32_t source, const uint8_t* payload, Use use) const {
   shm::LocalRts rts;
   std::memcpy(&rts, payload, sizeof(rts));
   shm::TransferLayout* const transfer =
@@ -50,6 +52,15 @@ bool ReceiveEngine::IsToBeHad(uint32_t source, uint8_t kind, const uint8_t* payl
   return transfer == nullptr ||  // Match says so
          (use == Use::kTake ? TakeRts(*transfer, rts.generation)
                             : IsRtsThere(*transfer, rts.generation));
+}
+
+// Whether the message is for the receive that ReceiveNow was called with.
+inline bool ReceiveEngine::MatchesDirect(const shm::Envelope& envelope) const {
+  if (direct_ == 0) {
+    return false;
+  }
+  const RequestLayout& slot = *view_.request(direct_);
+  return Matches({slot.context, slot.peer, slot.tag}, envelope);
 }
 
 // The earliest unexpected message that matches, and is to be had. 0: there is none.
@@ -144,19 +155,11 @@ bool ReceiveEngine::TakeArrived(uint32_t request, Effects& effects) {
   return std::exchange(direct_, 0) == 0;
 }
 
-// Whether Progress has more to do than to drain lanes.
-bool ReceiveEngine::HasDuties() const {
-  const shm::SessionLayout& session = *view_.layout;
-  return (session.credits_owed | session.control_first | session.link_control_first |
-          session.queued_sends | session.withdrawals | session.link_duties) != 0 ||
-         ends_.HasNews();
-}
-
 // The next message of a lane of the node. Null: there is none, or Progress has more to do.
 const Descriptor* ReceiveEngine::PeekForShortWay(uint32_t lane) const {
   const Descriptor* next = consumers_[lane].Peek();
   return next == nullptr || IsRemote(lane) || match_.unexpected_count() != 0 || HasDuties() ||
-                 (*consumers_[lane].HeadWord() + 1) % kRoomNoticeEvery == 0
+                 ends_.HasNews() || (*consumers_[lane].HeadWord() + 1) % kRoomNoticeEvery == 0
              ? nullptr
              : next;
 }
@@ -233,15 +236,6 @@ bool ReceiveEngine::TakeWhole(const AnnouncedMessage& announced, uint64_t capaci
   ConsumeShortWay(announced.lane, size_bytes,
                   announced.where.region != 0 ? shm::Path::kHeapCopy : shm::Path::kProcessVm);
   return true;
-}
-
-// Whether the message is for the receive that ReceiveNow was called with.
-bool ReceiveEngine::MatchesDirect(const shm::Envelope& envelope) const {
-  if (direct_ == 0) {
-    return false;
-  }
-  const RequestLayout& slot = *view_.request(direct_);
-  return Matches({slot.context, slot.peer, slot.tag}, envelope);
 }
 
 ErrorCode ReceiveEngine::StartReceive(uint32_t request, Effects& effects) {

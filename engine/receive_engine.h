@@ -105,10 +105,10 @@ class ReceiveEngine : private EngineContext {
  private:
   bool TakeUnexpected(uint32_t request, Effects& effects);
   uint32_t FindUnexpected(const shm::Envelope& pattern, Use use);
+  bool IsRtsToBeHad(uint32_t source, const uint8_t* payload, Use use) const;
   bool IsToBeHad(uint32_t source, uint8_t kind, const uint8_t* payload, Use use = Use::kTake) const;
   bool TakeArrived(uint32_t request, Effects& effects);
   ErrorCode Ailment();
-  bool HasDuties() const;
   const shm::Descriptor* PeekForShortWay(uint32_t lane) const;
   void ConsumeShortWay(uint32_t lane, uint64_t size_bytes, shm::Path path);
   bool MatchesDirect(const shm::Envelope& envelope) const;

@@ -185,7 +185,9 @@ void SendEngine::StartSend(uint32_t request, Effects& effects) {
     Complete(slot, death);
     return;
   }
-  LookForRtrs(slot, effects);
+  if (MayPut(slot)) {
+    LookForRtrs(slot, effects);
+  }
   if (CanLeave(destination) && Rts(request, destination, effects)) {
     journal_.Commit();
   } else {
@@ -519,17 +521,11 @@ void SendEngine::Unqueue(uint32_t request) {
 
 // ---- Sends into receives that RTRs name ---------------------------------------------------------
 
-// Whether an RTR is of use to the send. Data that could travel with its RTS needs none.
-bool SendEngine::MayPut(const RequestLayout& slot) const {
-  return slot.size_bytes > shm::kRunBytes && slot.buffer.region != 0;
-}
-
 // An RTR that waits in the lane is worth a look before a large message takes another way.
 void SendEngine::LookForRtrs(const RequestLayout& slot, Effects& effects) {
   const uint32_t lane = LaneOf(Core::kDaemon);
   const auto peer = static_cast<uint32_t>(slot.peer);
-  if (MayPut(slot) && !peers_.by_rank[peer].local && PathTo(peer) == shm::PeerPath::kDaemon &&
-      HasMessage(lane)) {
+  if (!peers_.by_rank[peer].local && PathTo(peer) == shm::PeerPath::kDaemon && HasMessage(lane)) {
     (void)engine_.DrainLane(lane, kDrainBudget, effects);
   }
 }

@@ -138,7 +138,10 @@ class SendEngine : private EngineContext {
   void FlushQueue(uint32_t destination, Effects& effects);
 
   // Sends into receives that RTRs name (engine/rendezvous/rtr.h).
-  bool MayPut(const shm::RequestLayout& slot) const;
+  // Returns true if an RTR is of use to the send. Data that could travel with its RTS needs none.
+  static bool MayPut(const shm::RequestLayout& slot) {
+    return slot.size_bytes > shm::kRunBytes && slot.buffer.region != 0;
+  }
   void LookForRtrs(const shm::RequestLayout& slot, Effects& effects);
   shm::Descriptor PutRts(uint32_t request, const shm::Descriptor& rts, const Rtr& rtr) const;
   void NoteSent(uint32_t destination, const SenderSide& side);
