@@ -1,5 +1,5 @@
-// How a message is cut into the blocks of a staging pipeline: copy out of the device, network, copy
-// into the device, each block's steps beside those of its neighbours.
+// Cuts a message into the blocks of a staging pipeline: copy out of the device, network, copy into
+// the device, each block's steps beside those of its neighbours.
 //
 // After Chen et al., "Implementing and Optimizing a GPU-aware MPI Library for Intel GPUs", section
 // IV-B and listing 1. With b = message size / block count, an even pipeline has blocks of b. The
@@ -41,8 +41,8 @@ class BlockPlan {
   uint32_t block_count() const { return block_count_; }
   // `index` lies below block_count().
   Block block(uint32_t index) const;
-  // Returns what to move next when all before `offset_bytes` has been begun: the rest of the block
-  // around it, or as much of that as `longest_bytes` (not 0) allows.
+  // Returns the range to move next once all before `offset_bytes` has been begun: the rest of the
+  // block around it, or as much of that as `longest_bytes` (not 0) allows.
   Block Next(uint64_t offset_bytes, uint64_t longest_bytes) const;
 
  private:

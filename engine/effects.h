@@ -65,13 +65,13 @@ struct Effects {
   LaneSet wakes;   // local peers to wake: room in a lane, a transfer matched or done
   LaneSet urgent;  // of both: peers for whom the progress worker must step in if they compute
   bool to_daemon = false;  // our lane to the daemon has something new
-  bool to_link = false;    // the same of the lane to the rank's own core
+  bool to_link = false;    // our lane to the rank's own core has something new
   bool self = false;       // a request of this rank changed: another thread of it may sleep
   // Receive requests that became transfers inside the node: copies may start.
   std::array<uint32_t, kMaxTransfersPerStep> transfers;  // the first transfer_count are valid
   uint32_t transfer_count = 0;
 
-  // Whether peers have to be told of anything.
+  // True if some peer has to be told of anything.
   bool reaches_peers() const { return !(lanes.empty() && wakes.empty() && urgent.empty()); }
   void AddTransfer(uint32_t request) {
     if (transfer_count < kMaxTransfersPerStep) {

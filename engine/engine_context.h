@@ -1,4 +1,4 @@
-// What the parts of one engine work on: its segments, its lanes, the open transaction.
+// The context of the parts of one engine: its segments, its lanes, the open transaction.
 //
 // RankEngine makes one context, and each part (SendEngine, ReceiveEngine, PeerPaths ...) has a copy
 // of it as its base: handles only, so that a part reaches the segments and the lanes in one load.
@@ -99,9 +99,8 @@ class EngineContext {
     return slot.lane == LaneOf(Core::kLink) ? Core::kLink : Core::kDaemon;
   }
 
-  // ---- Ends
-  // -------------------------------------------------------------------------------------- Ends the
-  // request, in one transaction with whatever is open.
+  // ---- Ends -------------------------------------------------------------------------------------
+  // Ends the request, in one transaction with whatever is open.
   void Complete(shm::RequestLayout& slot, ErrorCode error);
   void Poison(ErrorCode error);
   // Poisons the rank. The daemon ends the session with what `fault` says.

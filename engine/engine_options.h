@@ -1,4 +1,4 @@
-// What an engine is made with, and the bounds that both ends of a message rely on.
+// The options of an engine, and the bounds that both ends of a message rely on.
 //
 // Plain data: any thread.
 #pragma once
@@ -13,7 +13,7 @@ inline constexpr uint32_t kDrainBudget = 32;   // descriptors in one step
 inline constexpr uint32_t kRemoteWindow = 64;  // messages to one remote rank before a credit
 // Polls that find something in the lane that spoke last, before the others get their turn.
 inline constexpr uint32_t kHotStreak = 32;
-inline constexpr uint32_t kRoomNoticeEvery = 64;  // how often consumers look for who waits for room
+inline constexpr uint32_t kRoomNoticeEvery = 64;  // consumers look for a waiting producer so often
 inline constexpr uint32_t kPushWindow = 1
                                         << 20;  // bytes pushed to one remote rank, and not matched
 // A rank whose wish for a direct link was refused asks again after so many times the traffic.

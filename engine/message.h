@@ -1,4 +1,4 @@
-// Messages as callers of RankEngine describe and get them, where no request stands for them.
+// Messages that have no request, as callers of the engine describe and get them.
 //
 // Plain data: any thread.
 #pragma once

@@ -17,9 +17,6 @@ namespace ferry::engine {
 using shm::RequestLayout;
 using shm::RequestState;
 
-// The error of a receive from, or a send to, `peer`. A receive from any source fails once any rank
-// has died (it could wait for ever), or all others have left, but not because some have left in
-// good order, or are cut off: the others may still send.
 ErrorCode PeerEnds::DeathOf(int32_t peer) const {
   if (!IsRank(peer)) {
     return any_died_;
@@ -30,8 +27,6 @@ ErrorCode PeerEnds::DeathOf(int32_t peer) const {
              : deaths_[rank];
 }
 
-// Why a request ends whose direct link is lost, and whose core has let go of it. kOk: only the
-// daemon can say, and has not yet.
 ErrorCode PeerEnds::CauseOfLoss(const RequestLayout& slot) const {
   const bool receives = slot.kind == static_cast<uint32_t>(shm::RequestKind::kReceive);
   const int32_t peer = receives ? slot.status_source : slot.peer;
@@ -96,12 +91,12 @@ void PeerEnds::ApplyDeaths(Effects& effects) {
   for (uint32_t request = 1; request < fresh; ++request) {
     FailIfDead(request, effects);
   }
-  // Pairs with ProgressCore::HasSettled: nothing of before a cut is left here.
+  // Pairs with ProgressCore::HasSettled: the rank keeps nothing from before a cut.
   shm::StoreRelease(view_.layout->deaths_applied, epoch);
   effects.self = true;
 }
 
-// The source has left, and everything that it sent was in front of this.
+// The source has left, and all that it sent was in front of this descriptor.
 void PeerEnds::HandleLeft(const Arrival& arrival) {
   auto alive = static_cast<uint32_t>(ErrorCode::kOk);
   shm::CompareExchange(view_.layout->peers[arrival.source].dead, alive,
@@ -112,8 +107,8 @@ void PeerEnds::HandleLeft(const Arrival& arrival) {
   journal_.Commit();
 }
 
-// Resets the counts for a peer, once for each cut of the link: what was under way is lost, so both
-// ends begin anew.
+// Resets the counts for a peer, once for each cut of the link: all that was under way is lost, so
+// both ends begin anew.
 void PeerEnds::ForgetCredits(uint32_t rank) {
   shm::PeerWords& peer = view_.layout->peers[rank];
   shm::RtrBook& book = view_.layout->rtrs[rank];
@@ -182,7 +177,7 @@ void PeerEnds::FailIfDead(uint32_t request, Effects& effects) {
   } else {
     statistics_.Add(shm::Statistic::kErrors);
     AbandonTransfer(request);
-    if (state == RequestState::kRemoteWait) {  // nobody answers a retraction any more
+    if (state == RequestState::kRemoteWait) {  // no answer to a retraction will come
       journal_.Set(&slot.rtr, static_cast<uint32_t>(shm::RtrState::kQuiet));
     }
   }
@@ -194,8 +189,6 @@ void PeerEnds::FailIfDead(uint32_t request, Effects& effects) {
   Complete(slot, death);
 }
 
-// Gives the request's own transfer slot back where nobody inside the node will touch it any more:
-// an RTS that its receiver did not live to match, or a description for the daemon.
 void PeerEnds::AbandonTransfer(uint32_t request) {
   const RequestLayout& slot = *view_.request(request);
   shm::TransferLayout& transfer = *view_.inbox.transfer(request);

@@ -1,11 +1,12 @@
 // A direction is switched so that no message of the old path can be overtaken by one of the new:
-// the sender's last word on the old path is a marker, and it says nothing on the new one before the
-// receiver has answered it. The receiver's engine answers when it drains the marker, so when it has
+// the sender ends the old path with a marker, and sends nothing by the new one before the receiver
+// has answered it. The receiver's engine answers when it drains the marker, so when it has
 // drained all that came before. It keeps no message back and needs no room for any: those that come
 // up meanwhile wait in the sender's queue, as without credit.
 //
 // Answers go by the daemons, whatever the paths. A marker that comes by them may be drained by the
-// worker, which turns no core of the rank; and after a switch back nobody may rely on the link.
+// worker, which turns no core of the rank; and after a switch back neither end may rely on the
+// link.
 #include "engine/peer_paths.h"
 
 #include <algorithm>
@@ -36,7 +37,7 @@ bool IsSwitching(uint32_t path) {
          path == static_cast<uint32_t>(PeerPath::kToDaemon);
 }
 
-// A kill may lose it: it only says how much there was.
+// Without the journal: a kill may lose it, which only delays the next wish for a link.
 void ForgetTraffic(shm::LinkWords& link) {
   shm::StoreRelaxed(link.bytes, uint64_t{0});
   shm::StoreRelaxed(link.messages, 0U);
@@ -105,10 +106,10 @@ void PeerPaths::RefuseLink(uint32_t peer) {
   journal_.Commit();
 }
 
-// Where nothing takes the link, nothing is lost with it. If RTSs of the peer still wait here, its
-// own engine has the two parted; but with what it has pushed it is through.
+// A link that no message takes loses none. If RTSs of the peer still wait here, the peer's engine
+// has the two parted; but it is through with the data that it has pushed.
 void PeerPaths::FailLink(uint32_t peer, Effects& effects, bool was_taken) {
-  // What has come by it counts now, or never: it must not be taken for something of a later link.
+  // Arrivals of this link count now, or never: they must not be taken for those of a later link.
   engine_.DrainLane(LaneOf(Core::kLink), shm::kLaneSlots, effects);
   const PeerWords& words = view_.layout->peers[peer];
   const bool is_used =
@@ -154,8 +155,8 @@ bool PeerPaths::IsLinkFree(uint32_t peer) const {
          !receives_.HasRtsFrom(peer, LaneOf(Core::kLink));
 }
 
-// RTSs to the peer that wait for their receives, and what is being transferred; not by an earlier
-// link.
+// Returns true while an RTS to the peer waits for its receive, or a transfer with it is under way,
+// by this link and not an earlier one.
 bool PeerPaths::HasRequestsByLink(uint32_t peer) const {
   const auto rank = static_cast<int32_t>(peer);
   const uint32_t fresh =
@@ -177,7 +178,6 @@ bool PeerPaths::HasRequestsByLink(uint32_t peer) const {
 
 // ---- Switching ----------------------------------------------------------------------------------
 
-// Both join the open transaction.
 void PeerPaths::SetPaths(uint32_t peer, PeerPath path, PeerPath inward) {
   PeerWords& words = view_.layout->peers[peer];
   const bool was_linked = (words.path | words.inward_path) != 0;
@@ -208,7 +208,7 @@ bool PeerPaths::HasSwitchDue(uint32_t peer) const {
   return path != PathWanted(peer) && (path == PeerPath::kDaemon || path == PeerPath::kLink);
 }
 
-// Says the last word on the path that messages take now. False: there is no room.
+// Ends the path that messages take now with a marker. False: there is no room.
 bool PeerPaths::TrySwitch(uint32_t peer, Effects& effects) {
   PeerWords& words = view_.layout->peers[peer];
   shm::RtrBook& book = view_.layout->rtrs[peer];
@@ -232,7 +232,7 @@ bool PeerPaths::TrySwitch(uint32_t peer, Effects& effects) {
   return true;
 }
 
-// The peer says no more on the path that it has taken so far.
+// The peer sends no more by the path that it has taken so far.
 void PeerPaths::HandleSwitch(const Arrival& arrival) {
   shm::SwitchMarker marker;
   std::memcpy(&marker, arrival.descriptor.payload, sizeof(marker));
@@ -249,7 +249,6 @@ void PeerPaths::HandleSwitch(const Arrival& arrival) {
   journal_.Commit();
 }
 
-// A message, or credit, of a link that was lost. What came by it counts until the two begin anew.
 bool PeerPaths::IsOfEarlierLink(const Arrival& arrival) const {
   switch (static_cast<DescriptorKind>(arrival.descriptor.kind)) {
     case DescriptorKind::kEager:
@@ -257,7 +256,7 @@ bool PeerPaths::IsOfEarlierLink(const Arrival& arrival) const {
     case DescriptorKind::kSwitch:
       return InwardPath(arrival.source) != PeerPath::kLink;
     case DescriptorKind::kCredit: {
-      // After the answer to a marker it says nothing new.
+      // After the answer to a marker it adds nothing.
       const PeerPath path = PathTo(arrival.source);
       return path != PeerPath::kLink && path != PeerPath::kToDaemon;
     }
@@ -276,7 +275,7 @@ void PeerPaths::Drop(const Arrival& arrival) {
   }
 }
 
-// ---- What is to be said of links ----------------------------------------------------------------
+// ---- Duties to links ----------------------------------------------------------------------------
 
 bool PeerPaths::TellOfLink(uint32_t peer, shm::LinkMatter matter, Effects& effects) {
   return StageLinkCommand(peer, matter, effects) && journal_.Commit();
@@ -293,7 +292,7 @@ bool PeerPaths::StageLinkCommand(uint32_t peer, shm::LinkMatter matter, Effects&
   return StageTo(Core::kDaemon, descriptor, effects);
 }
 
-// Seldom enough to look at all peers.
+// Looks at all peers: duties are rare.
 void PeerPaths::DoLinkDuties(Effects& effects) {
   bool is_left = false;
   for (uint32_t peer = 0; peer < view_.job_size; ++peer) {
@@ -305,7 +304,7 @@ void PeerPaths::DoLinkDuties(Effects& effects) {
   }
 }
 
-// False: something is left to do for the peer, once there is room, or by the rank's own process.
+// False: a duty to the peer is left, until there is room, or to the rank's own process.
 bool PeerPaths::DoLinkDuty(uint32_t peer, Effects& effects) {
   const uint32_t dead = shm::LoadAcquire(view_.layout->peers[peer].dead);
   const LinkState state = StateOf(view_.layout->links[peer]);
@@ -329,7 +328,6 @@ bool PeerPaths::DoLinkDuty(uint32_t peer, Effects& effects) {
   return (runner_ == Runner::kRank || CoreTo(peer) == Core::kDaemon) && TrySwitch(peer, effects);
 }
 
-// A message to the peer joins the open transaction: after so many the rank wants a direct link.
 void PeerPaths::CountByDaemon(uint32_t destination, uint64_t size_bytes) {
   shm::SessionLayout& session = *view_.layout;
   if ((session.link_after_bytes | session.link_after_messages) == 0) {
@@ -352,13 +350,11 @@ void PeerPaths::CountByDaemon(uint32_t destination, uint64_t size_bytes) {
 
 // ---- Credit -------------------------------------------------------------------------------------
 
-// Whether the peer is to be told what was drained, or matched: before it can have to wait for that.
 bool PeerPaths::Owes(const PeerWords& peer) {
   return peer.drained - peer.returned >= kRemoteWindow / 2 ||
          peer.pushed_taken - peer.pushed_returned >= kPushWindow / 2 || peer.marker_owed != 0;
 }
 
-// Joins the open transaction, once for each source.
 void PeerPaths::Owe(uint32_t source, uint32_t messages, uint32_t pushed_bytes) {
   PeerWords& peer = view_.layout->peers[source];
   PeerWords after = peer;
@@ -375,7 +371,7 @@ void PeerPaths::Owe(uint32_t source, uint32_t messages, uint32_t pushed_bytes) {
   }
 }
 
-// Joins the open transaction: the peer, to whom something is owed, has been told, or need not be.
+// Joins the open transaction: a peer that was owed credit has been told, or need not be.
 void PeerPaths::SettleCredits(PeerWords& peer) {
   journal_.Set(&peer.returned, peer.drained);
   journal_.Set(&peer.pushed_returned, peer.pushed_taken);
@@ -383,8 +379,8 @@ void PeerPaths::SettleCredits(PeerWords& peer) {
   journal_.Set(&view_.layout->credits_owed, view_.layout->credits_owed - 1);
 }
 
-// Credit goes back on the path that the messages came by: what wakes up there, a thread of the rank
-// or the worker, may push on that path what has waited for it.
+// Credit goes back by the path that the messages came by: the thread that it wakes there, of the
+// rank or of the worker, may push the messages that have waited for it by that path.
 void PeerPaths::ReturnCredits(Effects& effects) {
   bool has_room[] = {true, runner_ == Runner::kRank};
   for (uint32_t source = 0; source < view_.job_size && view_.layout->credits_owed != 0; ++source) {
@@ -425,8 +421,8 @@ bool PeerPaths::StageCredit(uint32_t source, Core core, Effects& effects) {
   return StageTo(core, descriptor, effects);
 }
 
-// A rank can give no more credit than it owes, and no less than it gave before. All that was sent
-// is in front of a marker: its answer gives back the whole.
+// A rank can give no more credit than it owes, and no less than it gave before. The answer to a
+// marker gives back all of it: every message that was sent lay in front of the marker.
 void PeerPaths::TakeCredit(const Arrival& arrival, Effects& effects) {
   shm::CreditReturn credit;
   std::memcpy(&credit, arrival.descriptor.payload, sizeof(credit));
@@ -452,7 +448,6 @@ void PeerPaths::TakeCredit(const Arrival& arrival, Effects& effects) {
   journal_.Commit();
 }
 
-// The peer is gone. What it has said by the link still counts, if it comes.
 void PeerPaths::EndPaths(uint32_t peer) {
   if (PathTo(peer) != PeerPath::kDaemon || view_.layout->links[peer].state != 0) {
     SetPaths(peer, PeerPath::kDaemon, InwardPath(peer));

@@ -27,12 +27,11 @@ class PeerPaths : private EngineContext {
   PeerPaths(const PeerPaths&) = delete;
   PeerPaths& operator=(const PeerPaths&) = delete;
 
-  // ---- Use of direct links
-  // ----------------------------------------------------------------------- Sends messages to
-  // `peer`, a rank of another node, by the direct link from now on, once those that went by the
-  // daemons have arrived. Before the call both ends must be able to send and receive by it.
-  // kInvalidRank: the peer is on this node. Else the reason why nothing passes between the two: the
-  // peer's end, kLinkDown.
+  // ---- Use of direct links ----------------------------------------------------------------------
+  // Sends messages to `peer`, a rank of another node, by the direct link from now on, once those
+  // that went by the daemons have arrived. Before the call both ends must be able to send and
+  // receive by it. kInvalidRank: the peer is on this node. Else the reason why nothing passes
+  // between the two: the peer's end, kLinkDown.
   ErrorCode UseLink(uint32_t peer, Effects& effects);
   // Sends them by the daemons again, once those that went by the link have arrived. The link has to
   // stay until IsLinkFree returns true.
@@ -50,8 +49,8 @@ class PeerPaths : private EngineContext {
   // Tells the daemon `matter` of the direct link to `peer`. False: there is no room now.
   bool TellOfLink(uint32_t peer, shm::LinkMatter matter, Effects& effects);
 
-  // ---- State; any thread, a hint unless the caller holds the lease
-  // ------------------------------- The path that messages to a peer take.
+  // ---- State; any thread, a hint unless the caller holds the lease ------------------------------
+  // The path that messages to a peer take.
   using EngineContext::PathTo;
   // True while some direction, to or from this rank, takes a direct link, or is about to.
   bool UsesLinks() const { return shm::LoadRelaxed(view_.layout->linked_peers) != 0; }
@@ -71,9 +70,8 @@ class PeerPaths : private EngineContext {
   // used before them has lost.
   uint32_t CutsApplied(uint32_t peer) const { return view_.layout->rtrs[peer].cuts_applied; }
 
-  // ---- For the engine's other parts
-  // -------------------------------------------------------------- SetPaths and SetLinkState join
-  // the open transaction.
+  // ---- For the engine's other parts -------------------------------------------------------------
+  // SetPaths and SetLinkState join the open transaction.
   void SetPaths(uint32_t peer, shm::PeerPath path, shm::PeerPath inward);
   void SetLinkState(uint32_t peer, shm::LinkState state);
   // Adds a message to the peer to its traffic by the daemons, in the open transaction: after so

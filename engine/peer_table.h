@@ -1,4 +1,4 @@
-// Where the other ranks of the job are, and what of them is mapped here.
+// The places of the other ranks of the job, and those of their inboxes that are mapped here.
 #pragma once
 
 #include <cstdint>
@@ -29,19 +29,19 @@ struct Peer {
 struct PeerTable {
   std::vector<Peer> by_rank;
   std::vector<uint32_t> rank_of_local;  // by local index, for this node
-  // Maps the inbox of a peer of this node. An error: it cannot be had, which is the peer's death if
-  // that is the reason. Blocks; any thread. Empty: all are mapped that ever will be.
+  // Maps the inbox of a peer of this node. An error: it cannot be mapped; if the peer has ended,
+  // the peer's end. Blocks; any thread. Empty: all inboxes are mapped that ever will be.
   std::function<ErrorCode(uint32_t rank)> map;
 
-  // Maps it at first use, so that a rank costs a peer nothing that it never talks to. Not valid for
-  // peers of other nodes, and where mapping fails.
+  // The inbox of a peer, mapped at first use: peers that never talk to each other map nothing. Not
+  // valid for peers of other nodes, and where mapping fails.
   const InboxView& Inbox(uint32_t rank) const {
     const Peer& peer = by_rank[rank];
     return peer.is_mapped() ? peer.inbox : MappedInbox(rank);
   }
-  // The peer's wake words; if it has no inbox, words on which nobody sleeps.
+  // The peer's wake words; if it has no inbox, words on which no thread sleeps.
   shm::WakeLayout* Wake(uint32_t rank) const;
-  // Why there is no inbox; kOk: there is one.
+  // The reason why the peer has no inbox here; kOk: it has one.
   ErrorCode Refusal(uint32_t rank) const;
 
  private:

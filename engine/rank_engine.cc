@@ -17,7 +17,7 @@ using shm::RequestState;
 
 namespace {
 
-// Stands in for a lane that is not read any more: nobody writes to it.
+// Stands in for a lane that is not read any more: it stays empty.
 constinit shm::LaneLayout silent_lane{};
 
 // The share of the budget that each lane may take when all get their turn.
@@ -193,8 +193,6 @@ uint32_t RankEngine::DrainActive(Effects& effects) {
   return handled;
 }
 
-// The next descriptor of a lane, copied once and then checked: its producer can still write to it.
-// False: the lane is empty.
 bool RankEngine::Fetch(uint32_t lane, Arrival* arrival) const {
   const Descriptor* next = consumers_[lane].Peek();
   if (next == nullptr) {
@@ -273,7 +271,6 @@ bool RankEngine::IsPlausible(const Arrival& arrival) const {
   }
 }
 
-// Consumes the arrival, in one transaction with what it changes. False: it stays in the lane.
 bool RankEngine::Handle(const Arrival& arrival, Effects& effects) {
   if (!IsPlausible(arrival)) [[unlikely]] {
     statistics_.Add(shm::Statistic::kErrors);
@@ -282,7 +279,7 @@ bool RankEngine::Handle(const Arrival& arrival, Effects& effects) {
                                                          : shm::FaultKind::kDaemonLane,
                      0, arrival.descriptor.kind});
     }
-    CloseLane(arrival.lane);  // what lies there stays, for the daemon to see
+    CloseLane(arrival.lane);  // the descriptor stays, for the daemon to see
     return false;
   }
   if (arrival.lane == LaneOf(Core::kLink) && paths_.IsOfEarlierLink(arrival)) [[unlikely]] {
@@ -345,7 +342,7 @@ void RankEngine::Accuse(Effects& effects) {
   accused_ = waiting;
 }
 
-// Says outside what went wrong in here.
+// Tells the daemon of faults and of closed lanes.
 void RankEngine::RaiseAlarms(Effects& effects) {
   if (journal_.spoilt()) {
     PoisonCorrupt({shm::FaultKind::kStore, 0, 0});

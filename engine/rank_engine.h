@@ -48,10 +48,9 @@ class RankEngine : private EngineState, private EngineContext {
   PeerPaths& paths() { return paths_; }
   const PeerPaths& paths() const { return paths_; }
 
-  // ---- Progress
-  // ---------------------------------------------------------------------------------- Handles up
-  // to kDrainBudget descriptors; returns how many. Also does what else is due: queued sends,
-  // credits, ends of peers.
+  // ---- Progress ---------------------------------------------------------------------------------
+  // Handles up to kDrainBudget descriptors; returns how many. Also does what else is due: queued
+  // sends, credits, ends of peers.
   uint32_t Progress(Effects& effects);
   // Cancels a request. True: it was still queued or posted, or announced inside the node and not
   // taken, and is now complete with kCancelled. It will be, too, if it was announced to another
@@ -62,9 +61,9 @@ class RankEngine : private EngineState, private EngineContext {
   // looks again for all that it may have had in hand.
   ErrorCode RecoverFromDeadHolder();
 
-  // ---- Lanes to look at
-  // -------------------------------------------------------------------------- The lane to look at
-  // for a message from `source` (for kAnySource the one that spoke last); any thread, a hint.
+  // ---- Lanes to look at -------------------------------------------------------------------------
+  // The lane to look at for a message from `source` (for kAnySource the one that spoke last); any
+  // thread, a hint.
   uint32_t LaneOf(int32_t source) const {
     if (source == shm::kAnySource) {
       return shm::LoadRelaxed(hot_lane_);
@@ -78,11 +77,10 @@ class RankEngine : private EngineState, private EngineContext {
   // lanes wait: true if it may, once more, before Progress has looked at all of them.
   bool TakeTurn() { return hot_streak_ != kHotStreak && ++hot_streak_ != 0; }
 
-  // ---- Before sleep
-  // ------------------------------------------------------------------------------ For a thread
-  // that is going to sleep (any, without the lease). Forgets which lanes had something; then
-  // Wake::PrepareToSleep; then HasWork returns whether Progress would find something, and remembers
-  // where.
+  // ---- Before sleep -----------------------------------------------------------------------------
+  // For a thread that is going to sleep (any, without the lease). Forgets which lanes had
+  // something; then Wake::PrepareToSleep; then HasWork returns whether Progress would find
+  // something, and remembers where.
   LaneSet ForgetLanes();
   bool HasWork(const LaneSet& forgotten = {});
   // True if some lane holds a descriptor (looks at each), or an end of a peer is news; any thread.
@@ -90,9 +88,8 @@ class RankEngine : private EngineState, private EngineContext {
   // True while something waits for room that a peer or a core will make (any thread).
   bool WaitsForRoom() const { return HasDuties(); }
 
-  // ---- For the engine's parts
-  // -------------------------------------------------------------------- Handles up to `budget`
-  // descriptors of one lane; returns how many.
+  // ---- For the engine's parts -------------------------------------------------------------------
+  // Handles up to `budget` descriptors of one lane; returns how many.
   uint32_t DrainLane(uint32_t lane, uint32_t budget, Effects& effects);
   // Copies the next descriptor of a lane, once; its producer can still write to it. The caller
   // checks the copy. False: the lane is empty.

@@ -54,7 +54,7 @@ bool ReceiveEngine::IsRtsToBeHad(uint32_t source, const uint8_t* payload, Use us
                             : IsRtsThere(*transfer, rts.generation));
 }
 
-// Whether the message is for the receive that ReceiveNow was called with.
+// Returns true if the message is for the receive that ReceiveNow was called with.
 inline bool ReceiveEngine::MatchesDirect(const shm::Envelope& envelope) const {
   if (direct_ == 0) {
     return false;
@@ -63,7 +63,7 @@ inline bool ReceiveEngine::MatchesDirect(const shm::Envelope& envelope) const {
   return Matches({slot.context, slot.peer, slot.tag}, envelope);
 }
 
-// The earliest unexpected message that matches, and is to be had. 0: there is none.
+// Finds the earliest unexpected message that matches, and was not taken back. 0: there is none.
 uint32_t ReceiveEngine::FindUnexpected(const shm::Envelope& pattern, Use use) {
   for (;;) {
     const uint32_t entry = match_.FindUnexpected(pattern);
@@ -155,7 +155,7 @@ bool ReceiveEngine::TakeArrived(uint32_t request, Effects& effects) {
   return std::exchange(direct_, 0) == 0;
 }
 
-// The next message of a lane of the node. Null: there is none, or Progress has more to do.
+// Returns the next message of a lane of the node. Null: there is none, or Progress has more to do.
 const Descriptor* ReceiveEngine::PeekForShortWay(uint32_t lane) const {
   const Descriptor* next = consumers_[lane].Peek();
   return next == nullptr || IsRemote(lane) || match_.unexpected_count() != 0 || HasDuties() ||
@@ -278,7 +278,7 @@ ErrorCode ReceiveEngine::StartReceive(uint32_t request, Effects& effects) {
   return ErrorCode::kOk;
 }
 
-// kCorrupt once the match table, or what was found in it, is: then the rank is poisoned.
+// Returns kCorrupt once the match table, or an entry found in it, is corrupt: the rank is poisoned.
 ErrorCode ReceiveEngine::Ailment() {
   if (match_.corrupt() != ErrorCode::kOk) {
     PoisonCorrupt(match_.fault());
@@ -351,13 +351,13 @@ bool ReceiveEngine::HandleMessage(const Arrival& arrival, Effects& effects) {
     statistics_.Add(shm::Statistic::kUnexpectedMessages);
     engine_.Consume(arrival);
     journal_.Commit();
-    effects.self = true;  // somebody may be probing
+    effects.self = true;  // another thread may be probing
   }
   return true;
 }
 
-// The sender, on another node, takes its RTS back. That is decided here, where messages are
-// matched, under the lease: the rank need not call anything. If the RTS is not among the
+// The sender, on another node, takes its RTS back. The engine that matches messages decides that,
+// under the lease: the rank need not call anything. If the RTS is not among the
 // unexpected messages it has been matched, and the rendezvous get tells the sender how it went.
 // False: the answer finds no room.
 bool ReceiveEngine::HandleRetract(const Arrival& arrival, Effects& effects) {
@@ -391,9 +391,9 @@ bool ReceiveEngine::HandleRetract(const Arrival& arrival, Effects& effects) {
   return true;
 }
 
-// Completes the open transaction: the match table's change, the request's new state, whatever the
-// caller added. The request's other words are plain stores: nobody reads them before the new state,
-// and a successor that finds the old state writes them again.
+// Completes the open transaction: the match table's change, the request's new state, and the
+// caller's stores. The request's other words are plain stores: no thread reads them before the new
+// state, and a successor that finds the old state writes them again.
 void ReceiveEngine::Match(uint32_t request, const Arrival& arrival, Effects& effects) {
   RequestLayout& slot = *view_.request(request);
   const Descriptor& d = arrival.descriptor;
@@ -447,7 +447,7 @@ void ReceiveEngine::OpenTransfer(RequestLayout& slot, const Arrival& arrival) {
   slot.transfer_generation = rts.generation;
 }
 
-// Fills in the destination and lets everybody copy.
+// Fills in the destination; from then on all participants may copy.
 void ReceiveEngine::PublishTransfer(uint32_t request, uint32_t source, Effects& effects) {
   RequestLayout& slot = *view_.request(request);
   shm::TransferLayout* transfer = TransferOf(slot);
@@ -466,7 +466,6 @@ void ReceiveEngine::PublishTransfer(uint32_t request, uint32_t source, Effects& 
   }
 }
 
-// For a successor: publishes what the dead holder had matched but not yet published.
 void ReceiveEngine::RepublishTransfers() {
   const uint32_t fresh =
       std::min(shm::LoadAcquire(view_.layout->request_fresh), view_.request_limit);
@@ -484,7 +483,6 @@ void ReceiveEngine::RepublishTransfers() {
   }
 }
 
-// The way that the message's data takes: of one that is matched or, from another node, fetched.
 shm::Path ReceiveEngine::PathOf(const RequestLayout& slot, const Arrival& arrival) const {
   using shm::Path;
   const uint8_t flags = arrival.descriptor.flags;

@@ -40,19 +40,18 @@ class ReceiveEngine : private EngineContext {
   ReceiveEngine(const ReceiveEngine&) = delete;
   ReceiveEngine& operator=(const ReceiveEngine&) = delete;
 
-  // ---- By a request
-  // ------------------------------------------------------------------------------ Matches a
-  // message that is there, or posts the receive. The request's slot is filled in. kLimitExceeded:
-  // the match table is full; the request was not started.
+  // ---- By a request -----------------------------------------------------------------------------
+  // Matches a message that is there, or posts the receive. The request's slot is filled in.
+  // kLimitExceeded: the match table is full; the request was not started.
   ErrorCode StartReceive(uint32_t request, Effects& effects);
   // For a blocking receive, before it is posted: gives the request an unexpected message, or one
   // that this round of Progress drains, and so spares the way through the table of posted receives.
   // Receives posted before come first. False: not yet; call again, or StartReceive.
   bool ReceiveNow(uint32_t request, Effects& effects);
 
-  // ---- Without a request: the short way of a message of the node
-  // --------------------------------- Takes the next message of `lane` if it is eager and for
-  // `pattern`, and no posted receive matches it. False: nothing happened.
+  // ---- Without a request: the short way of a message of the node --------------------------------
+  // Takes the next message of `lane` if it is eager and for `pattern`, and no posted receive
+  // matches it. False: nothing happened.
   bool TryTakeEager(uint32_t lane, const shm::Envelope& pattern, uint64_t capacity_bytes,
                     EagerMessage* message);
   // Finds an RTS in `lane` for `pattern`, and decides for it: its sender cannot cancel it any more.
@@ -68,9 +67,8 @@ class ReceiveEngine : private EngineContext {
     return consumers_[message.lane].Cell(message.cell);
   }
 
-  // ---- Probes
-  // ------------------------------------------------------------------------------------ True while
-  // a message waits for its receive; any thread, a hint.
+  // ---- Probes -----------------------------------------------------------------------------------
+  // True while a message waits for its receive; any thread, a hint.
   bool HasUnexpected() const { return match_.unexpected_count() != 0; }
   // Finds the message that a receive for `pattern` would get, or the error that it would. A message
   // that is only looked at can still be taken back by its sender (MPI 5.0, section 3.8.1); one that
@@ -79,9 +77,8 @@ class ReceiveEngine : private EngineContext {
   enum class Use : uint8_t { kLook, kTake };
   ErrorCode Probe(const shm::Envelope& pattern, ProbeResult* result, Use use = Use::kLook);
 
-  // ---- For the engine's other parts
-  // -------------------------------------------------------------- Matches a message with its
-  // receive, or keeps it. False: the rank is poisoned.
+  // ---- For the engine's other parts -------------------------------------------------------------
+  // Matches a message with its receive, or keeps it. False: the rank is poisoned.
   bool HandleMessage(const Arrival& arrival, Effects& effects);
   bool HandleRetract(const Arrival& arrival, Effects& effects);
   // Takes a posted receive out of the match table, in the open transaction. False: the table is

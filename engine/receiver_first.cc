@@ -31,8 +31,6 @@ bool ReceiverFirst::MaySendRtr(const RequestLayout& slot) const {
          InwardPath(static_cast<uint32_t>(slot.peer)) == shm::PeerPath::kDaemon;
 }
 
-// Tells the source of a receive that is being posted, in the open transaction. Without room it is
-// not told: its message comes by another way then.
 void ReceiverFirst::SendRtr(uint32_t request, Effects& effects) {
   RequestLayout& slot = *view_.request(request);
   if (!ProducerOf(Core::kDaemon).HasRoom()) {
@@ -63,9 +61,8 @@ bool ReceiverFirst::StageRtr(DescriptorKind kind, uint8_t flags, const Rtr& rtr,
   return StageTo(Core::kDaemon, descriptor, effects);
 }
 
-// Joins the open transaction: a message came for the receive by another way. The daemon learns it
-// by the rendezvous get, unless that is for a direct link; else it is told if there is room; it
-// would find out when the request is used anew.
+// The daemon learns of the end by the rendezvous get, unless that is for a direct link. Else it is
+// told if there is room; it would find out when the request is used anew.
 void ReceiverFirst::EndRtr(uint32_t request, const Arrival& arrival, Effects& effects) {
   RequestLayout& slot = *view_.request(request);
   ReceiveByRtr receive(StateOf(slot));
@@ -83,8 +80,6 @@ void ReceiverFirst::EndRtr(uint32_t request, const Arrival& arrival, Effects& ef
   }
 }
 
-// Joins the open transaction: asks for a receive's RTR back, or for a send's RTS; without
-// room, later.
 void ReceiverFirst::Withdraw(uint32_t request, Effects& effects) {
   RequestLayout& slot = *view_.request(request);
   const bool staged =
@@ -99,7 +94,7 @@ void ReceiverFirst::Withdraw(uint32_t request, Effects& effects) {
   }
 }
 
-// The lane was full when these were cancelled: seldom enough to look at all requests.
+// Looks at all requests: only those that were cancelled while the lane was full are left.
 void ReceiverFirst::FlushWithdrawals(Effects& effects) {
   const uint32_t fresh =
       std::min(shm::LoadAcquire(view_.layout->request_fresh), view_.request_limit);
@@ -131,7 +126,7 @@ void ReceiverFirst::FlushWithdrawals(Effects& effects) {
   }
 }
 
-// Whether the request is a receive that is posted still, or that only waits for its RTR.
+// Returns true if the request is a receive that is posted still, or that only waits for its RTR.
 bool ReceiverFirst::AwaitsWithdrawal(const RequestLayout& slot) const {
   const auto state = static_cast<RequestState>(shm::LoadRelaxed(slot.state));
   return slot.kind == static_cast<uint32_t>(shm::RequestKind::kReceive) && IsRank(slot.peer) &&
@@ -139,8 +134,8 @@ bool ReceiverFirst::AwaitsWithdrawal(const RequestLayout& slot) const {
 }
 
 // A posted receive cannot end before its RTR has: its source might be writing already. It leaves
-// the match table, so that nothing else comes for it, and ends with `error` once the daemon says
-// that nobody will write.
+// the match table, so that no other message comes for it, and ends with `error` once the daemon
+// says that its source will not write.
 void ReceiverFirst::FailReceiveByRtr(uint32_t request, ErrorCode error, Effects& effects) {
   RequestLayout& slot = *view_.request(request);
   if (!receives_.Unpost(slot)) {

@@ -30,10 +30,9 @@ class ReceiverFirst : private EngineContext {
   // is not to be put off.
   bool MaySendRtr(const shm::RequestLayout& slot) const;
 
-  // ---- For the engine's other parts
-  // -------------------------------------------------------------- Tells the source of a receive
-  // that is being posted, in the open transaction. Without room it is not told: its message comes
-  // by another way then.
+  // ---- For the engine's other parts -------------------------------------------------------------
+  // Tells the source of a receive that is being posted, in the open transaction. Without room it is
+  // not told: its message comes by another way then.
   void SendRtr(uint32_t request, Effects& effects);
   // A message came for the receive by another way. Joins the open transaction.
   void EndRtr(uint32_t request, const Arrival& arrival, Effects& effects);

@@ -16,8 +16,9 @@ static_assert(offsetof(shm::RequestLayout, generation) == offsetof(shm::RequestL
 // over. Its failure says nothing to the application.
 inline constexpr uint32_t kRequestUnwatched = 1U << 30;
 
-// kTransferring to kComplete, if the slot still has this generation. False: somebody else ended it,
-// and it may be another request by now. Any thread, with or without the lease.
+// Moves a slot that still has this generation from kTransferring to kComplete. False: another
+// thread or process ended it, and it may be another request by now. Any thread, with or without the
+// lease.
 inline bool EndTransfer(shm::RequestLayout& slot, uint32_t generation) {
   const uint64_t life = uint64_t{generation} << 32;
   uint64_t expected = life | static_cast<uint32_t>(shm::RequestState::kTransferring);

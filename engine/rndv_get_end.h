@@ -1,5 +1,4 @@
-// What a core says of a rendezvous get's end in Descriptor::flags of kRndvGetDone, beside its
-// error.
+// Flags that a core puts into Descriptor::flags of kRndvGetDone, beside the rendezvous get's error.
 #pragma once
 
 #include <cstdint>

@@ -12,7 +12,6 @@ using shm::Descriptor;
 using shm::DescriptorKind;
 using shm::RequestLayout;
 
-// Describes the remote source and our destination in our own transfer slot, for the core.
 void RndvGets::Describe(RequestLayout& slot, uint32_t request, const Arrival& arrival) {
   shm::RemoteRts rts;
   std::memcpy(&rts, arrival.descriptor.payload, sizeof(rts));
@@ -30,8 +29,6 @@ void RndvGets::Describe(RequestLayout& slot, uint32_t request, const Arrival& ar
   slot.transfer_generation = slot.generation;
 }
 
-// Asks the core that brought the RTS to fetch, in the open transaction; without room the request
-// waits in the control chain.
 void RndvGets::Stage(uint32_t request, Effects& effects) {
   shm::SessionLayout& session = *view_.layout;
   const bool by_link = CoreOfRndvGet(*view_.request(request)) == Core::kLink;
@@ -72,7 +69,7 @@ void RndvGets::FlushControls(Effects& effects) {
   }
 }
 
-// A request leaves the chain without its link, so that a chain that bites its tail ends, too.
+// A request that leaves the chain loses its link, so that a chain that bites its tail ends, too.
 void RndvGets::FlushControl(Core core, Effects& effects) {
   uint32_t& first =
       core == Core::kLink ? view_.layout->link_control_first : view_.layout->control_first;

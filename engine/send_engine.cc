@@ -66,7 +66,7 @@ bool SendEngine::PushLocal(uint32_t destination, const Descriptor& descriptor, E
   if (!producer.TryPush(descriptor)) {
     producer.AskForRoom();
     if (!producer.TryPush(descriptor)) {
-      effects.urgent.Add(peer.local_index);  // a full lane: somebody has to drain it
+      effects.urgent.Add(peer.local_index);  // a full lane must be drained
       return false;
     }
   }
@@ -196,8 +196,8 @@ void SendEngine::StartSend(uint32_t request, Effects& effects) {
   }
 }
 
-// Pushes the first descriptor of a request's message; what else that changes is in the open
-// transaction, which the caller commits. False: no room.
+// Pushes the first descriptor of a request's message. All other changes join the open transaction,
+// which the caller commits. False: no room.
 bool SendEngine::Rts(uint32_t request, uint32_t destination, Effects& effects) {
   return peers_.by_rank[destination].local ? AnnounceLocal(request, destination, effects)
                                            : AnnounceRemote(request, destination, effects);
@@ -216,7 +216,7 @@ bool SendEngine::AnnounceLocal(uint32_t request, uint32_t destination, Effects& 
   if (!Push(destination, descriptor, effects)) {
     shm::StoreRelease(slot.state, before);
     shm::StoreRelease(view_.layout->push_request, 0);
-    if (!eager) {  // nobody has seen the RTS: a request cancelled now leaves its slot free
+    if (!eager) {  // the RTS did not leave: a request cancelled now leaves its slot free
       shm::StoreRelaxed(view_.inbox.transfer(request)->state,
                         static_cast<uint32_t>(shm::TransferState::kIdle));
     }
@@ -262,8 +262,7 @@ void SendEngine::SetSent(RequestLayout& slot) {
   journal_.Set(&slot.state, static_cast<uint32_t>(RequestState::kComplete));
 }
 
-// A lane in a peer's inbox is beyond the journal: what is about to be pushed there is noted
-// instead.
+// A lane in a peer's inbox is beyond the journal: notes there the push that is about to happen.
 void SendEngine::IntendPush(uint32_t request, uint32_t destination) {
   const uint32_t own_lane = peers_.by_rank[view_.rank].local_index;
   const shm::LaneLayout& lane = *peers_.by_rank[destination].inbox.lane(own_lane);  // open
@@ -272,7 +271,6 @@ void SendEngine::IntendPush(uint32_t request, uint32_t destination) {
   shm::StoreRelease(view_.layout->push_request, request);
 }
 
-// For a successor: does the rest of a push that happened, forgets one that did not.
 void SendEngine::FinishPush() {
   const uint32_t request = shm::LoadAcquire(view_.layout->push_request);  // Pairs with IntendPush.
   if (!IsRequest(request)) {
@@ -356,8 +354,7 @@ bool SendEngine::MayPush(uint32_t destination, uint64_t size_bytes) const {
          size_bytes <= kPushWindow - out;
 }
 
-// Cancels a send inside the node that nobody has matched. The descriptor stays where it is; the
-// rank that finds it there drops it.
+// The descriptor stays in the lane; the rank that finds it there drops it.
 bool SendEngine::CancelAnnounced(RequestLayout& slot, uint32_t request, Effects& effects) {
   if (slot.kind != static_cast<uint32_t>(shm::RequestKind::kSend) ||
       slot.transfer_rank != view_.rank || slot.transfer_index != request ||
@@ -369,15 +366,13 @@ bool SendEngine::CancelAnnounced(RequestLayout& slot, uint32_t request, Effects&
   return EndTransfer(slot, shm::LoadAcquire(slot.generation));
 }
 
-// Whether the request is a send that another node was told of, and may answer.
 bool SendEngine::AwaitsReceive(const RequestLayout& slot) const {
   return slot.kind == static_cast<uint32_t>(shm::RequestKind::kSend) && IsRank(slot.peer) &&
          slot.link_end == static_cast<uint32_t>(shm::LinkEnd::kNone) &&
          shm::LoadRelaxed(slot.state) == static_cast<uint32_t>(RequestState::kRemoteWait);
 }
 
-// Withdraws a send that another node was told of. The matching side there has to agree; its answer
-// ends the request either way.
+// The matching side on the other node has to agree; its answer ends the request either way.
 bool SendEngine::Retract(uint32_t request, Effects& effects) {
   const RequestLayout& slot = *view_.request(request);
   if (!AwaitsReceive(slot)) {
@@ -390,7 +385,6 @@ bool SendEngine::Retract(uint32_t request, Effects& effects) {
   return true;
 }
 
-// Joins the open transaction. False: no room.
 bool SendEngine::StageRetraction(uint32_t request, Effects& effects) {
   const RequestLayout& slot = *view_.request(request);
   Descriptor descriptor =
@@ -410,8 +404,8 @@ uint32_t SendEngine::TryTakeCommandCell(Core core) {
   shm::LaneProducer& producer = ProducerOf(core);
   uint32_t cell = producer.TryTakeCell();
   if (cell == shm::kNoCell) {
-    // All cells belong to commands and messages that the core has yet to take, so many that it
-    // passes one of the places where it looks for this wish.
+    // All cells belong to commands and messages that the core has yet to take. They are so many
+    // that it passes one of the places where it looks for a waiting producer.
     producer.AskForRoom();
     cell = producer.TryTakeCell();
   }
@@ -521,7 +515,7 @@ void SendEngine::Unqueue(uint32_t request) {
 
 // ---- Sends into receives that RTRs name ---------------------------------------------------------
 
-// An RTR that waits in the lane is worth a look before a large message takes another way.
+// Drains RTRs that wait in the lane, before a large message takes another way.
 void SendEngine::LookForRtrs(const RequestLayout& slot, Effects& effects) {
   const uint32_t lane = LaneOf(Core::kDaemon);
   const auto peer = static_cast<uint32_t>(slot.peer);

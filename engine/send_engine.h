@@ -36,9 +36,8 @@ class SendEngine : private EngineContext {
   SendEngine(const SendEngine&) = delete;
   SendEngine& operator=(const SendEngine&) = delete;
 
-  // ---- Messages
-  // ---------------------------------------------------------------------------------- True if the
-  // lane that messages to `destination` take can be used; any thread.
+  // ---- Messages ---------------------------------------------------------------------------------
+  // True if the lane that messages to `destination` take can be used; any thread.
   bool LaneIsOpen(uint32_t destination) { return ProducerTo(destination).is_open(); }
   // Opens that lane, once, before the first send and without the lease: it touches the lane's pages
   // (system calls). Any thread. An error: it cannot be opened, and only StartSend may be called,
@@ -73,11 +72,10 @@ class SendEngine : private EngineContext {
            MayPush(destination, size_bytes) && ProducerOf(Core::kLink).HasRoom();
   }
 
-  // ---- One-sided commands
-  // ------------------------------------------------------------------------ Commands go without
-  // credits to the core that the caller chooses; to the rank's own core only while messages to the
-  // peer take the direct link. If there is no room, the core wakes this rank once there is. The
-  // caller announces a command that was pushed (to ferryd by Wake::MustRing).
+  // ---- One-sided commands -----------------------------------------------------------------------
+  // Commands go without credits to the core that the caller chooses; to the rank's own core only
+  // while messages to the peer take the direct link. If there is no room, the core wakes this rank
+  // once there is. The caller announces a command that was pushed (to ferryd by Wake::MustRing).
   uint32_t TryTakeCommandCell(Core core);
   uint8_t* CommandCellBytes(uint32_t cell) {
     return ProducerOf(CoreOfCell(cell)).Cell(cell & ~kCellByLink);
@@ -87,17 +85,20 @@ class SendEngine : private EngineContext {
   }
   bool TryCommand(Core core, const shm::Descriptor& command);
 
-  // ---- For the engine's other parts
-  // -------------------------------------------------------------- Cancels a send inside the node
-  // that no receive has matched.
+  // ---- For the engine's other parts -------------------------------------------------------------
+  // Cancels a send inside the node that no receive has matched. False: one has.
   bool CancelAnnounced(shm::RequestLayout& slot, uint32_t request, Effects& effects);
+  // Withdraws a send that was announced to another node. False: it is no such send.
   bool Retract(uint32_t request, Effects& effects);
+  // Adds the retraction of a send to the open transaction. False: no room.
   bool StageRetraction(uint32_t request, Effects& effects);
   // True if the request is a send that was announced to another node, whose receiver may answer.
   bool AwaitsReceive(const shm::RequestLayout& slot) const;
   // Sends queued messages, where there is room and credit.
   void FlushQueues(Effects& effects);
+  // Takes a queued send out of the middle of its queue (cancel, end), in the open transaction.
   void Unqueue(uint32_t request);
+  // For a successor in the lease: does the rest of a push that happened, forgets one that did not.
   void FinishPush();
   void TakeRtr(const Arrival& arrival);
 

@@ -1,6 +1,6 @@
 // A rank's two segments, as pointers in this process.
 //
-// The same view serves the rank that made the segments, its peers (inbox only) and the daemon.
+// The rank that made the segments, its peers (inbox only) and the daemon use one kind of view.
 // Built once from mappings whose headers were checked; the view owns nothing.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace ferry::engine {
 
-// The part of a rank's memory that everybody on the node may see.
+// The part of a rank's memory that all ranks of the node, and the daemon, may see.
 struct InboxView {
   shm::InboxLayout* layout = nullptr;
   uint64_t size_bytes = 0;

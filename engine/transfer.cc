@@ -12,14 +12,14 @@ using shm::TransferState;
 namespace {
 
 constexpr uint32_t kMinChunkBytes = 4096;
-constexpr uint32_t kMaxChunkBytes = 16 << 20;  // nobody is kept busy by one claim for long
+constexpr uint32_t kMaxChunkBytes = 16 << 20;  // so that no claim keeps a thread busy for long
 constexpr uint64_t kMaxChunks = 0xffff;        // of a message; a longer one has larger chunks
 
 // Beyond the last of any message. Before it is matched the claim says what has become of the RTS:
 // these words never come again, so that a compare-and-swap decides between the two sides.
 constexpr uint32_t kNoChunk = ~uint32_t{0};  // the claims are closed; or the RTS was withdrawn
 constexpr uint32_t kUntaken = kNoChunk - 1;
-constexpr uint32_t kMoved = kNoChunk - 2;  // the same, but to read is a copy of the source
+constexpr uint32_t kMoved = kNoChunk - 2;  // announced, but to read is a copy of the source
 constexpr uint32_t kTaken = kNoChunk - 3;
 constexpr uint32_t kTakenMoved = kNoChunk - 4;
 
@@ -60,7 +60,7 @@ uint64_t RoundedUp(uint64_t dividend, uint64_t divisor) {
 }
 
 Plan ReadPlan(const TransferLayout& slot) {
-  // Pairs with RelocateSource. Whoever reads the source itself meanwhile does no harm.
+  // Pairs with RelocateSource. A process that reads the source itself meanwhile does no harm.
   const bool is_relocated = (shm::LoadAcquire(slot.out_of_reach) & kSourceRelocated) != 0;
   Plan plan{ReadLocation(is_relocated ? slot.moved_source : slot.source),
             ReadLocation(slot.destination),
@@ -83,7 +83,7 @@ void WriteRts(TransferLayout& slot, uint32_t generation, const TransferRts& rts)
   shm::StoreRelease(slot.generation, generation);
   WriteLocation(slot.source, rts.source);
   shm::StoreRelease(slot.size_bytes, rts.size_bytes);
-  // A stream needs a while to begin a copy, but nobody's help.
+  // A stream needs a while to begin a copy, but no help.
   const bool by_stream = (rts.source.flags & shm::kLocationByStream) != 0;
   shm::StoreRelease(slot.chunk_bytes, by_stream ? kMaxChunkBytes : rts.chunk_bytes);
   shm::StoreRelease(slot.source_rank, rts.source_rank);
@@ -110,7 +110,7 @@ bool Claim(TransferLayout& slot, uint32_t generation, uint32_t chunks, bool from
   return true;
 }
 
-// After an error nobody needs to copy the other chunks: takes all that are left; returns how many.
+// After an error the other chunks need no copy: takes all that are left; returns how many.
 uint32_t ClaimRest(TransferLayout& slot, uint32_t generation, uint32_t chunks) {
   uint64_t claim = shm::LoadRelaxed(slot.claim);
   uint32_t next = 0;
@@ -124,7 +124,7 @@ uint32_t ClaimRest(TransferLayout& slot, uint32_t generation, uint32_t chunks) {
   return chunks - next;
 }
 
-// Whether all that the caller knows is what the slot says.
+// Returns true if the slot agrees with all that the caller knows.
 bool Agrees(const OwnEnd& own, const Plan& plan) {
   const shm::Location& where = own.is_source ? plan.source : plan.destination;
   const uint32_t rank = own.is_source ? plan.source_rank : plan.destination_rank;
@@ -133,7 +133,7 @@ bool Agrees(const OwnEnd& own, const Plan& plan) {
          rank == own.rank && peer == own.peer && plan.size_bytes <= own.size_bytes;
 }
 
-// Puts what the caller knows itself in place of what the slot says. False: the two cannot both be.
+// Replaces the slot's words by those that the caller knows itself. False: the two contradict.
 bool ApplyOwnEnd(const OwnEnd& own, Plan* plan) {
   (own.is_source ? plan->source : plan->destination) = own.where;
   (own.is_source ? plan->source_rank : plan->destination_rank) = own.rank;
@@ -143,13 +143,13 @@ bool ApplyOwnEnd(const OwnEnd& own, Plan* plan) {
 
 constexpr uint64_t kOutOfReachOfBoth = shm::kOutOfReachOfSource | shm::kOutOfReachOfDestination;
 
-// Which ends have found that they cannot move this generation.
+// The ends that have found that they cannot move this generation.
 uint64_t OutOfReachOf(const TransferLayout& slot, uint32_t generation) {
   const uint64_t ends = shm::LoadAcquire(slot.out_of_reach);
   return ends >> 32 == generation ? ends & kOutOfReachOfBoth : 0;
 }
 
-// The caller's end cannot. Whether the other cannot either.
+// Notes that the caller's end cannot. Returns true if the other cannot either.
 bool FindOutOfReach(TransferLayout& slot, uint32_t generation, uint64_t end) {
   uint64_t ends = shm::LoadRelaxed(slot.out_of_reach);
   do {
@@ -168,7 +168,7 @@ Reach At(Reach reach, uint64_t offset) {
   return reach;
 }
 
-// Whether the slot RTSs so much in this generation; then the RTS is taken.
+// Returns true if the slot announces so much in this generation; then the RTS is taken.
 bool TakeForMatch(TransferLayout& slot, uint32_t generation, uint64_t size_bytes) {
   // Pairs with AnnounceTransfer: the source is there.
   return shm::LoadAcquire(slot.state) == static_cast<uint32_t>(TransferState::kAnnounced) &&

@@ -1,9 +1,9 @@
-// Copies a matched message inside a node, chunk by chunk. All who are there take part: the
-// receiver, the sender, the progress worker.
+// Copies a matched message inside a node, chunk by chunk. The receiver, the sender and the progress
+// worker take part if they are awake.
 //
 // A participant claims a chunk, copies it and counts it as done; the one that counts the last
-// publishes kDone. While somebody holds a chunk the transfer cannot end, so its slot is not used
-// anew under him.
+// publishes kDone. A transfer cannot end while a chunk of it is claimed, so its slot is not reused
+// during a copy.
 //
 // Calling thread: any, without the lease.
 #pragma once
@@ -18,12 +18,13 @@
 
 namespace ferry::engine {
 
-// How this process gets at a piece of somebody's memory.
+// The way from this process to a range of a rank's memory.
 struct Reach {
   std::byte* mapped = nullptr;  // here, or
   pid_t pid = 0;                // in that process,
   uint64_t address = 0;         // at that address,
-  // or nobody can, any more: the transfer fails with this. kInvalidBuffer: there is no such memory.
+  // or no process reaches it any more: the transfer fails with this. kInvalidBuffer: there is no
+  // such memory.
   ErrorCode error = ErrorCode::kOk;
   bool by_stream = false;  // `mapped` is device memory that only streams reach
   bool read_only = false;  // `mapped` is for reading
@@ -58,13 +59,13 @@ bool WithdrawRts(shm::TransferLayout& slot, uint32_t generation);
 // The sender goes on without its source, of which it has made a copy in a region of its own: that
 // is what will be read. False: the receiver was first.
 bool MoveAnnounced(shm::TransferLayout& slot, uint32_t generation, const shm::Location& copy);
-// Whether nobody has taken, moved or withdrawn the RTS.
+// True while the RTS has not been taken, moved or withdrawn.
 bool IsAnnounced(const shm::TransferLayout& slot, uint32_t generation);
-// Whether it has not been withdrawn. It may be at any time, until somebody takes it.
+// True while the RTS has not been withdrawn. Its sender may withdraw it until it is taken.
 bool IsRtsThere(const shm::TransferLayout& slot, uint32_t generation);
-// The receiver decides for the RTS, before anybody hears of it: it cannot be withdrawn any more.
-// False: it was. Asking again does no harm: a thread that takes over from a dead receiver's may do
-// so.
+// The receiver decides for the RTS, before any other process learns of it: it cannot be withdrawn
+// any more. False: it was. Taking it twice does no harm: a thread that takes over from a dead
+// receiver's may do so.
 bool TakeRts(shm::TransferLayout& slot, uint32_t generation);
 // The receiver's part, once it has taken the RTS: `size_bytes` (cut to its capacity) may be
 // copied to `destination` from now on. False: the slot does not announce this generation, or not so
@@ -73,11 +74,12 @@ bool MatchTransfer(shm::TransferLayout& slot, uint32_t generation, const shm::Lo
                    uint64_t size_bytes);
 // The source of an RTS that the receiver has taken.
 shm::Location SourceOf(const shm::TransferLayout& slot);
-// In place of MatchTransfer, for a message of one chunk: it is claimed, too, so that nobody but the
-// caller, the receiver, copies it. It ends with EndChunk, of 1. False: as MatchTransfer, or there
-// are more chunks.
+// In place of MatchTransfer, for a message of one chunk: claims the chunk, too, so that only the
+// caller, the receiver, copies it. The transfer ends with EndChunk, of 1. False: as MatchTransfer,
+// or there are more chunks.
 bool MatchWhole(shm::TransferLayout& slot, uint32_t generation, uint64_t size_bytes);
-// Both at once in a slot of the receiver's own, for the daemon to move: nobody else can claim it.
+// Announces and matches a transfer in a slot of the receiver's own, for the daemon to move: no
+// other process can claim it.
 void DescribeTransfer(shm::TransferLayout& slot, uint32_t generation, const TransferRts& rts,
                       const shm::Location& destination);
 
@@ -90,7 +92,7 @@ struct OwnEnd {
   shm::Location where;
   uint64_t size_bytes = 0;  // that may move, at most
   // False: noted while the request might be used anew, so its words may be of several messages.
-  // Nothing is copied then unless the slot says the same.
+  // Nothing is copied then unless the slot agrees.
   bool certain = true;
 };
 
@@ -101,7 +103,8 @@ enum class ChunkResult {
   kLeft,      // this end will never reach the other, said once: wake the other, which may sleep
 };
 
-// A chunk that the caller has claimed. Nobody else copies it: the transfer waits for EndChunk.
+// A chunk that the caller has claimed, and no other process copies. The transfer waits for
+// EndChunk.
 struct ClaimedChunk {
   Reach source;
   Reach destination;
@@ -118,16 +121,16 @@ ChunkResult ClaimChunk(shm::TransferLayout& slot, uint32_t generation, MemoryAcc
 // Ends a claimed chunk, of so many, that has been copied, or has failed to be. Never kNothing.
 ChunkResult EndChunk(shm::TransferLayout& slot, uint32_t generation, uint32_t chunks,
                      ErrorCode error);
-// All three steps for one chunk.
+// Claims one chunk, copies it and ends it.
 ChunkResult CopyChunk(shm::TransferLayout& slot, uint32_t generation, MemoryAccess& memory,
                       const OwnEnd* own = nullptr);
 
-// Whether the receiver has found that it will never reach the source: it is the sender's turn.
+// True once the receiver has found that it will never reach the source: it is the sender's turn.
 bool IsLeftToSource(const shm::TransferLayout& slot, uint32_t generation);
 
-// Then, for the sender: the receiver is to read this copy of the source instead, in a region of the
-// sender's, and begins anew. Once in a generation. False: the receiver has not found that, or the
-// copy is there.
+// Once IsLeftToSource, for the sender: has the receiver read a copy of the source instead, which
+// lies in a region of the sender's, and begin anew. Once in a generation. False: it is not left to
+// the source, or has a copy already.
 bool RelocateSource(shm::TransferLayout& slot, uint32_t generation, const shm::Location& copy);
 
 // The state of a transfer when a side looks at it. If the slot has another generation, it was used
@@ -140,9 +143,9 @@ struct TransferProgress {
 TransferProgress Look(const shm::TransferLayout& slot, uint32_t generation);
 
 // The receiver's last touch after an error: the owner may use the slot anew. After a success there
-// is none, so a receiver that computes holds nobody up.
+// is none, so a receiver that computes delays no sender.
 void Release(shm::TransferLayout& slot, uint32_t generation);
-// Whether the owner may use the slot for another message, under another generation.
+// True if the owner may use the slot for another message, under another generation.
 bool IsReusable(const shm::TransferLayout& slot);
 
 }  // namespace ferry::engine

@@ -16,9 +16,9 @@ struct ReceivePattern {
   int32_t tag = 0;
 };
 
-// Whether a receive may be announced by an RTR as far as it goes: it names its source and tag.
+// True if the receive's envelope allows an RTR: it names its source and its tag.
 bool IsAdvertisable(const ReceivePattern& pattern);
-// Whether one message could match both: then the later of two receives is not announced by an RTR.
+// True if one message could match both: then the later of two receives is not announced by an RTR.
 bool CouldShareAMessage(const ReceivePattern& a, const ReceivePattern& b);
 
 class ReceiveByRtr {

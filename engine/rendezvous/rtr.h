@@ -1,5 +1,5 @@
-// RTRs: how a receiver lets its peer write into a receive that is waiting (receiver-first
-// rendezvous, RTR).
+// RTRs (ready to receive): by one, a receiver lets its peer write into a waiting receive
+// (receiver-first rendezvous).
 //
 // After DCFA-MPI, section IV-B3, which pairs requests by a sequence id alone. MPI also has tags,
 // wildcards and cancel, so an RTR says which messages may use it, and which messages its

@@ -1,9 +1,8 @@
 // Schedules: steps that wait for each other, and the counting that carries one out.
 //
-// A schedule says which earlier steps each step waits for; what a step does is its user's matter.
-// MPI's collectives send, receive, copy and reduce (coll), the simulator lets time
-// pass (tools/ferrysim). A step may also stand for something that others do: then it is their word
-// that ends it.
+// A schedule says which earlier steps each step waits for; its user gives the steps their meaning:
+// MPI's collectives send, receive, copy and reduce (coll), the simulator lets time pass
+// (tools/ferrysim). A step may also stand for the work of others: then they end it.
 //
 // Pure: no I/O, no clock, no threads. Calling thread: one at a time. Nothing blocks.
 #pragma once
@@ -18,7 +17,7 @@ namespace ferry::engine {
 using StepId = uint32_t;
 inline constexpr StepId kNoStep = UINT32_MAX;
 
-// Which steps wait for which.
+// The steps of a schedule, and the earlier steps that each waits for.
 class StepGraph {
  public:
   // Adds a step, and returns its number: they count from 0. Aborts unless all of `waits` are
@@ -60,7 +59,7 @@ class ScheduleRun {
     }
     --left_;
   }
-  // Whether all steps have ended.
+  // True once all steps have ended.
   bool is_done() const { return left_ == 0; }
 
  private:
