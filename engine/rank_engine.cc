@@ -31,9 +31,9 @@ RankEngine::RankEngine(const SessionView& view, const PeerTable& peers,
       EngineContext(view, peers, options, runner, *this),
       served_lanes_(shm::LaneCount(view.inbox.local_size) - (runner == Runner::kWorker ? 1 : 0)),
       sends_(*this, {*this, paths_, ends_, receiver_first_}),
-      receives_(*this, {*this, paths_, ends_, receiver_first_, rndv_gets_}),
+      receives_(*this, {*this, paths_, ends_, receiver_first_, rndv_get_commands_}),
       receiver_first_(*this, *this, sends_, receives_),
-      rndv_gets_(*this),
+      rndv_get_commands_(*this),
       paths_(*this, *this, receives_),
       ends_(*this, {*this, paths_, sends_, receives_, receiver_first_}) {}
 
@@ -63,7 +63,7 @@ void RankEngine::DoDuties(Effects& effects) {
     paths_.ReturnCredits(effects);
   }
   if ((session.control_first | session.link_control_first) != 0) {
-    rndv_gets_.FlushControls(effects);
+    rndv_get_commands_.FlushControls(effects);
   }
   if (session.queued_sends != 0) {
     sends_.FlushQueues(effects);

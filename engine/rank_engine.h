@@ -26,7 +26,7 @@
 #include "engine/peer_paths.h"
 #include "engine/receive_engine.h"
 #include "engine/receiver_first.h"
-#include "engine/rndv_gets.h"
+#include "engine/rndv_get_commands.h"
 #include "engine/send_engine.h"
 
 namespace ferry::engine {
@@ -123,7 +123,7 @@ class RankEngine : private EngineState, private EngineContext {
   SendEngine sends_;
   ReceiveEngine receives_;
   ReceiverFirst receiver_first_;
-  RndvGets rndv_gets_;
+  RndvGetCommands rndv_get_commands_;
   PeerPaths paths_;
   PeerEnds ends_;
 };

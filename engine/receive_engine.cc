@@ -8,8 +8,8 @@
 #include "engine/peer_paths.h"
 #include "engine/rank_engine.h"
 #include "engine/receiver_first.h"
+#include "engine/rndv_get_commands.h"
 #include "engine/rndv_get_end.h"
-#include "engine/rndv_gets.h"
 #include "engine/transfer.h"
 #include "shm/atomic.h"
 
@@ -418,14 +418,15 @@ void ReceiveEngine::Match(uint32_t request, const Arrival& arrival, Effects& eff
     state = RequestState::kRemoteWait;
     slot.link_end = static_cast<uint32_t>(
         (d.flags & shm::kFlagLinkLost) != 0 ? shm::LinkEnd::kParted : shm::LinkEnd::kNone);
-    rndv_gets_.Describe(slot, request, arrival);
+    rndv_get_commands_.Describe(slot, request, arrival);
   }
   CountArrival(slot, arrival);
   receiver_first_.EndRtr(request, arrival, effects);
   journal_.Set(&slot.state, static_cast<uint32_t>(state));
   if (state == RequestState::kRemoteWait) {
-    rndv_gets_.Stage(request,
-                     effects);  // from the dead, too: the core may hold the data, and answers
+    rndv_get_commands_.Stage(
+        request,
+        effects);  // from the dead, too: the core may hold the data, and answers
   }
   journal_.Commit();
   if (state != RequestState::kTransferring) {

@@ -18,7 +18,7 @@ class PeerEnds;
 class PeerPaths;
 class RankEngine;
 class ReceiverFirst;
-class RndvGets;
+class RndvGetCommands;
 
 class ReceiveEngine : private EngineContext {
  public:
@@ -27,7 +27,7 @@ class ReceiveEngine : private EngineContext {
     PeerPaths& paths;
     PeerEnds& ends;
     ReceiverFirst& receiver_first;
-    RndvGets& rndv_gets;
+    RndvGetCommands& rndv_get_commands;
   };
   ReceiveEngine(const EngineContext& context, const Parts& parts)
       : EngineContext(context),
@@ -35,7 +35,7 @@ class ReceiveEngine : private EngineContext {
         paths_(parts.paths),
         ends_(parts.ends),
         receiver_first_(parts.receiver_first),
-        rndv_gets_(parts.rndv_gets),
+        rndv_get_commands_(parts.rndv_get_commands),
         match_(view_.match(), &journal_) {}
   ReceiveEngine(const ReceiveEngine&) = delete;
   ReceiveEngine& operator=(const ReceiveEngine&) = delete;
@@ -117,7 +117,7 @@ class ReceiveEngine : private EngineContext {
   PeerPaths& paths_;
   PeerEnds& ends_;
   ReceiverFirst& receiver_first_;
-  RndvGets& rndv_gets_;
+  RndvGetCommands& rndv_get_commands_;
   shm::MatchTable match_;
   uint32_t direct_ = 0;  // the request of ReceiveNow while that runs
 };

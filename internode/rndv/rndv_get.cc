@@ -60,7 +60,7 @@ std::optional<std::string> RndvGets::Start(ServedRank& rank, const shm::RndvGetC
   }
   const auto* transfers = reinterpret_cast<const shm::TransferLayout*>(
       session.inbox_map.base() + shm::InboxTransferOffset(session.local_size));
-  // Pairs with RndvGets::Describe. Copied once, then checked: others can write to it.
+  // Pairs with RndvGetCommands::Describe. Copied once, then checked: others can write to it.
   const uint32_t state = shm::LoadAcquire(transfers[command.transfer].state);
   const shm::TransferLayout transfer = CopyDescription(transfers[command.transfer]);
   if (state != static_cast<uint32_t>(shm::TransferState::kMatched) ||

@@ -10,11 +10,11 @@
 
 namespace ferry::engine {
 
-class RndvGets : private EngineContext {
+class RndvGetCommands : private EngineContext {
  public:
-  explicit RndvGets(const EngineContext& context) : EngineContext(context) {}
-  RndvGets(const RndvGets&) = delete;
-  RndvGets& operator=(const RndvGets&) = delete;
+  explicit RndvGetCommands(const EngineContext& context) : EngineContext(context) {}
+  RndvGetCommands(const RndvGetCommands&) = delete;
+  RndvGetCommands& operator=(const RndvGetCommands&) = delete;
 
   // Describes the remote source and the rank's own destination in the request's transfer slot, for
   // the core.

@@ -1,4 +1,4 @@
-#include "engine/rndv_gets.h"
+#include "engine/rndv_get_commands.h"
 
 #include <algorithm>
 #include <cstring>
@@ -12,7 +12,7 @@ using shm::Descriptor;
 using shm::DescriptorKind;
 using shm::RequestLayout;
 
-void RndvGets::Describe(RequestLayout& slot, uint32_t request, const Arrival& arrival) {
+void RndvGetCommands::Describe(RequestLayout& slot, uint32_t request, const Arrival& arrival) {
   shm::RemoteRts rts;
   std::memcpy(&rts, arrival.descriptor.payload, sizeof(rts));
   shm::TransferLayout& transfer = *view_.inbox.transfer(request);
@@ -29,7 +29,7 @@ void RndvGets::Describe(RequestLayout& slot, uint32_t request, const Arrival& ar
   slot.transfer_generation = slot.generation;
 }
 
-void RndvGets::Stage(uint32_t request, Effects& effects) {
+void RndvGetCommands::Stage(uint32_t request, Effects& effects) {
   shm::SessionLayout& session = *view_.layout;
   const bool by_link = CoreOfRndvGet(*view_.request(request)) == Core::kLink;
   uint32_t& first = by_link ? session.link_control_first : session.control_first;
@@ -46,7 +46,7 @@ void RndvGets::Stage(uint32_t request, Effects& effects) {
   journal_.Set(&last, request);
 }
 
-bool RndvGets::TryStage(uint32_t request, Effects& effects) {
+bool RndvGetCommands::TryStage(uint32_t request, Effects& effects) {
   const RequestLayout& slot = *view_.request(request);
   Descriptor descriptor{};
   descriptor.kind = static_cast<uint8_t>(DescriptorKind::kRndvGet);
@@ -62,7 +62,7 @@ bool RndvGets::TryStage(uint32_t request, Effects& effects) {
   return StageTo(CoreOfRndvGet(slot), descriptor, effects);
 }
 
-void RndvGets::FlushControls(Effects& effects) {
+void RndvGetCommands::FlushControls(Effects& effects) {
   FlushControl(Core::kDaemon, effects);
   if (runner_ == Runner::kRank) {
     FlushControl(Core::kLink, effects);
@@ -70,7 +70,7 @@ void RndvGets::FlushControls(Effects& effects) {
 }
 
 // A request that leaves the chain loses its link, so that a chain that bites its tail ends, too.
-void RndvGets::FlushControl(Core core, Effects& effects) {
+void RndvGetCommands::FlushControl(Core core, Effects& effects) {
   uint32_t& first =
       core == Core::kLink ? view_.layout->link_control_first : view_.layout->control_first;
   for (uint32_t n = 0; n < kDrainBudget; ++n) {
