@@ -1,9 +1,8 @@
 // The transport that CreateOfiTransport makes (ofi_transport.h): its state, and the life of its
 // operations.
 //
-// Peers and set-up are in ofi_transport.cc. An operation is accepted and posted, or queued where
-// the provider puts it off (ofi_transport_post.cc); it ends, and is reported, in Poll
-// (ofi_transport_poll.cc).
+// An operation is accepted and posted, or queued where the provider puts it off; it ends, and is
+// reported, in Poll.
 //
 // Thread: the one that owns the transport.
 #pragma once
