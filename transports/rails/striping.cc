@@ -1,14 +1,24 @@
-// Reads and writes over several rails.
+#include "transports/rails/striping.h"
+
 #include <algorithm>
 #include <cassert>
 
-#include "transports/api/accounting.h"
 #include "transports/api/rail_choice.h"
-#include "transports/rails/rail_set.h"
 
 namespace ferry::transport {
 
-std::optional<Stripe> RailSet::NextStripe(const RailOperation& operation) const {
+Striping::Striping(RailsState& state, RailMessages& messages)
+    : state_(state),
+      messages_(messages),
+      posted_stripes_(state.operations.size() * kPostedStripesPerRail * state.rails.size()) {
+  for (auto i = static_cast<uint32_t>(posted_stripes_.size()); i-- > 0;) {
+    free_posted_stripes_.push_back(i);
+  }
+  parked_.reserve(state.operations.size());
+  resumed_.reserve(state.operations.size());
+}
+
+std::optional<Stripe> Striping::NextStripe(const RailOperation& operation) const {
   if (!operation.again.empty()) {
     return operation.again.back();
   }
@@ -16,12 +26,12 @@ std::optional<Stripe> RailSet::NextStripe(const RailOperation& operation) const 
   if (left == 0) {
     return std::nullopt;
   }
-  return Stripe{operation.next_offset, std::min(left, options_.stripe_bytes), /*tried=*/0};
+  return Stripe{operation.next_offset, std::min(left, state_.options.stripe_bytes), /*tried=*/0};
 }
 
 // `full`: rails, by bit, that have no room.
-std::optional<size_t> RailSet::RailFor(const RailOperation& operation, const RailPeer& peer,
-                                       const Stripe& stripe, uint32_t full) const {
+std::optional<size_t> Striping::RailFor(const RailOperation& operation, const RailPeer& peer,
+                                        const Stripe& stripe, uint32_t full) const {
   assert(peer.rails != 0);  // there is the first
   std::array<RailState, kMaxRails> states;
   const uint32_t usable = peer.up & ~stripe.tried & ~full;
@@ -33,20 +43,19 @@ std::optional<size_t> RailSet::RailFor(const RailOperation& operation, const Rai
   return ChooseRail({states.data(), peer.rails}, operation.request.rail % peer.rails);
 }
 
-// Posts as many stripes as the rails take.
-void RailSet::Advance(RailOperation* operation) {
+void Striping::Advance(RailOperation* operation) {
   uint32_t full = 0;
   while (operation->result == ErrorCode::kOk) {
     const std::optional<Stripe> stripe = NextStripe(*operation);
     if (!stripe) {
       break;
     }
-    const RailPeer* peer = peers_.Find(operation->request.peer);
+    const RailPeer* peer = state_.peers.Find(operation->request.peer);
     const std::optional<size_t> rail = RailFor(*operation, *peer, *stripe, full);
     if (!rail) {
       if (full != 0 && !operation->parked) {
         operation->parked = true;
-        parked_.push_back(IndexOf(*operation));
+        parked_.push_back(state_.IndexOf(*operation));
       }
       if (full == 0 && operation->in_flight == 0) {
         Fail(operation, ErrorCode::kNodeUnreachable);  // the rails that have not failed it are down
@@ -70,9 +79,9 @@ void RailSet::Advance(RailOperation* operation) {
   EndIfDone(operation);
 }
 
-ErrorCode RailSet::PostStripe(RailOperation* operation, const RailPeer& peer, const Stripe& stripe,
-                              size_t rail) {
-  const RailRegion* region = memory_.Find(operation->request.region);
+ErrorCode Striping::PostStripe(RailOperation* operation, const RailPeer& peer, const Stripe& stripe,
+                               size_t rail) {
+  const RailRegion* region = state_.memory.Find(operation->request.region);
   const uint32_t index = free_posted_stripes_.back();  // there are enough for all
   RmaRequest request = operation->request;
   request.peer = peer.of_rail[rail];
@@ -82,12 +91,13 @@ ErrorCode RailSet::PostStripe(RailOperation* operation, const RailPeer& peer, co
   request.key = operation->keys[rail].key;
   request.bytes = stripe.bytes;
   request.context = uint64_t{index} << 1 | kPostedStripeBit;
-  const ErrorCode code = operation->kind == RailOperation::Kind::kRead
-                             ? rails_[rail]->Read(request, now_ns_)
-                             : rails_[rail]->Write(request, operation->placement, now_ns_);
+  const ErrorCode code =
+      operation->kind == RailOperation::Kind::kRead
+          ? state_.rails[rail]->Read(request, state_.now_ns)
+          : state_.rails[rail]->Write(request, operation->placement, state_.now_ns);
   if (code == ErrorCode::kOk) {
     free_posted_stripes_.pop_back();
-    posted_stripes_[index] = {IndexOf(*operation), static_cast<uint32_t>(rail), stripe};
+    posted_stripes_[index] = {state_.IndexOf(*operation), static_cast<uint32_t>(rail), stripe};
     operation->in_flight++;
     operation->on_rail[rail]++;
     load_bytes_[rail] += stripe.bytes;
@@ -95,11 +105,25 @@ ErrorCode RailSet::PostStripe(RailOperation* operation, const RailPeer& peer, co
   return code;
 }
 
-void RailSet::OnStripeFailed(RailOperation* operation, Stripe stripe, size_t rail, ErrorCode code) {
-  RailPeer* peer = peers_.Find(operation->request.peer);
-  last_error_ = nullptr;
+void Striping::OnStripeEnd(uint32_t index, ErrorCode code) {
+  const PostedStripe posted_stripe = posted_stripes_[index];
+  free_posted_stripes_.push_back(index);
+  RailOperation* operation = &state_.operations[posted_stripe.operation];
+  load_bytes_[posted_stripe.rail] -= posted_stripe.stripe.bytes;
+  operation->in_flight--;
+  operation->on_rail[posted_stripe.rail]--;
+  if (code != ErrorCode::kOk) {
+    OnStripeFailed(operation, posted_stripe.stripe, posted_stripe.rail, code);
+  }
+  Advance(operation);
+}
+
+void Striping::OnStripeFailed(RailOperation* operation, Stripe stripe, size_t rail,
+                              ErrorCode code) {
+  RailPeer* peer = state_.peers.Find(operation->request.peer);
+  state_.last_error = nullptr;
   if (code == ErrorCode::kNodeUnreachable || code == ErrorCode::kTimeout) {
-    Doubt(peer, rail);
+    messages_.Doubt(peer, rail);
   } else if (code == ErrorCode::kInvalidBuffer) {
     peer->keys.Forget(operation->request.key);
   }
@@ -114,16 +138,13 @@ void RailSet::OnStripeFailed(RailOperation* operation, Stripe stripe, size_t rai
   }
 }
 
-// Fails the operation: nothing more of it is posted.
-void RailSet::Fail(RailOperation* operation, ErrorCode code) {
+void Striping::Fail(RailOperation* operation, ErrorCode code) {
   if (operation->result == ErrorCode::kOk) {
     operation->result = code;
-    std::erase(asking_, IndexOf(*operation));
   }
 }
 
-// Ends the operation when all of it is done or, if it has failed, when no rail has any of it.
-void RailSet::EndIfDone(RailOperation* operation) {
+void Striping::EndIfDone(RailOperation* operation) {
   const bool all_posted =
       operation->next_offset == operation->request.bytes && operation->again.empty();
   if (operation->in_flight != 0 || (operation->result == ErrorCode::kOk && !all_posted)) {
@@ -132,39 +153,22 @@ void RailSet::EndIfDone(RailOperation* operation) {
   operation->active = false;
   if (operation->parked) {
     operation->parked = false;
-    std::erase(parked_, IndexOf(*operation));
+    std::erase(parked_, state_.IndexOf(*operation));
   }
   if (operation->attached) {
-    memory_.Find(operation->request.region)->users--;
+    state_.memory.Find(operation->request.region)->users--;
     operation->attached = false;
   }
-  ended_.push_back(IndexOf(*operation));
+  state_.ended.push_back(state_.IndexOf(*operation));
 }
 
-int RailSet::ReportEnded(CompletionSink& sink, int budget) {
-  int events = 0;
-  while (reported_ < ended_.size() && events < budget) {
-    const uint32_t index = ended_[reported_++];
-    const RailOperation& operation = operations_[index];
-    if (operation.result == ErrorCode::kOk) {
-      CountSuccess(operation.kind, operation.request.bytes, &statistics_);
-    } else {
-      failures_++;
-    }
-    RailPeer* peer = peers_.Find(operation.request.peer);
-    busy_peers_ -= --peer->outstanding == 0 ? 1 : 0;
-    ForgetIfIdle(peer);
-    const uint64_t context = operation.request.context;
-    const ErrorCode result = operation.result;
-    free_operations_.push_back(index);
-    sink.OnComplete(context, result);
-    events++;
+void Striping::AdvanceParked() {
+  resumed_.swap(parked_);
+  for (const uint32_t index : resumed_) {
+    state_.operations[index].parked = false;
+    Advance(&state_.operations[index]);
   }
-  if (reported_ == ended_.size()) {
-    ended_.clear();
-    reported_ = 0;
-  }
-  return events;
+  resumed_.clear();
 }
 
 }  // namespace ferry::transport
