@@ -1,4 +1,5 @@
-// Poll: what comes from peers, and sleeping.
+#include "transports/tcp/tcp_reader.h"
+
 #include <sys/epoll.h>
 
 #include <algorithm>
@@ -8,7 +9,8 @@
 #include <utility>
 
 #include "transports/api/accounting.h"
-#include "transports/tcp/tcp_transport_state.h"
+#include "transports/tcp/tcp_connections.h"
+#include "transports/tcp/tcp_writer.h"
 
 namespace ferry::transport {
 namespace {
@@ -25,73 +27,16 @@ constexpr size_t kMostKeptBytes = 128 << 10;
 
 }  // namespace
 
-void TcpTransport::OnCall(uint64_t now_ns) {
-  const uint64_t gap_ns = operations_.OnCall(now_ns);
-  now_ns_ = now_ns;
-  if (gap_ns != 0) {
-    acceptor_->Postpone(gap_ns);
-    for (const auto& stream : streams_) {
-      stream->frame_ns += gap_ns;
-      stream->up_ns += gap_ns;
-    }
-  }
-}
+// ----------------------------------------------------------------------------------------- streams
 
-int TcpTransport::Poll(CompletionSink& sink, int budget, uint64_t now_ns) {
-  OnCall(now_ns);
-  sink_ = &sink;
-  events_ = 0;
-  has_moved_ = false;
-  WriteDirty();
-  round_++;
-  ReportEnded(std::max(1, budget / 2));  // a flood of messages must not hold them up
-  ReadStreams(budget);
-  WriteDirty();
-  EndOverdue();
-  EndBroken();
-  ReportEnded(budget);
-  closed_.clear();
-  round_++;
-  sink_ = nullptr;
-  return events_ == 0 && has_moved_ ? 1 : events_;
-}
-
-void TcpTransport::ReportEnded(int budget) {
-  while (events_ < budget && !written_.empty()) {
-    TcpOperation* op = &written_.front();
-    written_.pop_front();
-    op->written = false;
-    const uint64_t context = op->context;
-    CountSuccess(op->kind, op->bytes, &statistics_);
-    operations_.Finish(op);
-    events_++;
-    sink_->OnComplete(context, ErrorCode::kOk);
-  }
-  OperationTable<TcpOperation>::Ended ended;
-  while (events_ < budget && operations_.TakeEnded(&ended)) {
-    events_++;
-    sink_->OnComplete(ended.context, ended.code);
-  }
-  while (events_ < budget && !lost_.empty()) {
-    const LostPeer lost = lost_.back();
-    lost_.pop_back();
-    if (peers_.Find(lost.peer) != nullptr) {
-      events_++;
-      sink_->OnPeerLost(lost.peer, lost.lossless);
-    }
-  }
-}
-
-// ---- Streams ----
-
-void TcpTransport::ReadStreams(int budget) {
+void TcpReader::ReadStreams(int budget) {
   ready_.assign(unread_.begin(), unread_.end());
-  const bool is_direct = streams_.size() <= kDirectStreams && setting_up_ == 0;
+  const bool is_direct = state_.streams.size() <= kDirectStreams && !connections_.is_setting_up();
   if (!is_direct || must_look_ || ++polls_since_look_ >= kPollsPerLook) {
     Look(!is_direct);
   }
   if (is_direct) {
-    for (const auto& stream : streams_) {
+    for (const auto& stream : state_.streams) {
       if (stream->up() && !stream->unread && !stream->paused) {
         ready_.push_back(stream.get());
       }
@@ -105,62 +50,63 @@ void TcpTransport::ReadStreams(int budget) {
   if (share * streams > budget) {  // first those that have waited for longest
     std::ranges::sort(ready_, {}, &TcpStream::read_round);
   }
-  for (size_t i = 0; i < ready_.size() && events_ < budget; i++) {
+  for (size_t i = 0; i < ready_.size() && state_.events < budget; i++) {
     if (!ready_[i]->closed() && !ready_[i]->broken()) {
-      ReadStream(ready_[i], static_cast<uint32_t>(std::min(share, budget - events_)));
+      ReadStream(ready_[i], static_cast<uint32_t>(std::min(share, budget - state_.events)));
     }
   }
 }
 
-void TcpTransport::ReadStream(TcpStream* stream, uint32_t frames) {
+void TcpReader::ReadStream(TcpStream* stream, uint32_t frames) {
   if (stream->unread) {
     stream->unread = false;
     std::erase(unread_, stream);
   }
-  stream->read_round = round_;
+  stream->read_round = state_.round;
   const uint64_t before_bytes = stream->received_bytes();
   const TcpStream::Read read = stream->ReadFrames(*this, buffer_, &frames);
-  has_moved_ |= stream->received_bytes() != before_bytes;
+  state_.has_moved |= stream->received_bytes() != before_bytes;
   if (stream->closed()) {
     return;
   }
-  if (stream->replies.size() >= most_replies_ && !stream->broken()) {
+  if (stream->replies.size() >= state_.most_replies && !stream->broken()) {
     Pause(stream);
   } else if (read == TcpStream::Read::kUnread) {  // behind the others
     stream->unread = true;
     unread_.push_back(stream);
   } else if (stream->broken()) {
-    Break(stream, stream->error());
+    connections_.Break(stream, stream->error());
   }
 }
 
 // Asks epoll. `reads`: streams that have something are to be read now.
-void TcpTransport::Look(bool reads) {
+void TcpReader::Look(bool reads) {
   polls_since_look_ = 0;
   must_look_ = false;
   std::array<epoll_event, kMostEvents> events;
-  const int count = epoll_wait(epoll_.get(), events.data(), kMostEvents, 0);
+  const int count = epoll_wait(connections_.epoll(), events.data(), kMostEvents, 0);
   for (int i = 0; i < count; i++) {
     const epoll_event& event = events[static_cast<size_t>(i)];
-    if (acceptor_->Owns(event.data.u64)) {
-      acceptor_->OnReadable(event.data.u64, now_ns_,
-                            [this](TcpAcceptor::Proved proved) { Take(std::move(proved)); });
+    if (connections_.acceptor().Owns(event.data.u64)) {
+      connections_.acceptor().OnReadable(
+          event.data.u64, state_.now_ns,
+          [this](TcpAcceptor::Proved proved) { connections_.Take(std::move(proved)); });
       continue;
     }
     auto* stream = static_cast<TcpStream*>(event.data.ptr);
     switch (stream->state()) {
       case TcpStream::State::kConnecting:
-        OnConnected(stream);
+        connections_.OnConnected(stream);
         break;
       case TcpStream::State::kGreeting:
-        OnWelcome(stream);
+        connections_.OnWelcome(stream);
         break;
       case TcpStream::State::kUp:
         if ((event.events & EPOLLOUT) != 0) {
           stream->blocked = false;
         }
         if (stream->paused && (event.events & (EPOLLERR | EPOLLHUP)) != 0) {
-          Break(stream, ECONNRESET);  // it takes no answers any more
+          connections_.Break(stream, ECONNRESET);  // it takes no answers any more
         } else if (reads && (event.events & ~static_cast<uint32_t>(EPOLLOUT)) != 0 &&
                    !stream->unread && !stream->paused) {
           ready_.push_back(stream);
@@ -170,17 +116,36 @@ void TcpTransport::Look(bool reads) {
         break;
     }
   }
-  acceptor_->Advance(now_ns_);
-  CloseStalled();
-  CloseSilent();
-  ReconnectWaiting();
+  connections_.acceptor().Advance(state_.now_ns);
+  writer_.CloseStalled();
+  connections_.CloseSilent();
+  connections_.ReconnectWaiting();
 }
 
-// ---- Frames ----
+// It asks for more than it takes.
+void TcpReader::Pause(TcpStream* stream) {
+  stream->paused = true;
+  if (std::exchange(stream->unread, false)) {
+    std::erase(unread_, stream);
+  }
+  connections_.WatchAgain(stream);
+}
 
-FrameData TcpTransport::OnFrame(TcpStream& stream, const FrameHeader& frame,
-                                std::span<const std::byte> head,
-                                std::span<const std::byte> behind) {
+void TcpReader::ReadOn(TcpStream* stream) {
+  stream->paused = false;
+  if (stream->keeps_unread()) {
+    stream->unread = true;
+    unread_.push_back(stream);
+  }
+  connections_.WatchAgain(stream);
+}
+
+void TcpReader::Forget(TcpStream* stream) { std::erase(unread_, stream); }
+
+// ------------------------------------------------------------------------------------------ frames
+
+FrameData TcpReader::OnFrame(TcpStream& stream, const FrameHeader& frame,
+                             std::span<const std::byte> head, std::span<const std::byte> behind) {
   stream.arrival.frame = frame;
   uint64_t key = 0;
   switch (static_cast<FrameKind>(frame.kind)) {
@@ -206,19 +171,20 @@ FrameData TcpTransport::OnFrame(TcpStream& stream, const FrameHeader& frame,
   return {};
 }
 
-void TcpTransport::OnFrameData(TcpStream& stream, bool spoilt, bool unplaced) {
+void TcpReader::OnFrameData(TcpStream& stream, bool spoilt, bool unplaced) {
   TcpArrival& arrival = stream.arrival;
   const FrameHeader& frame = arrival.frame;
   const bool good = !spoilt && !unplaced;
   switch (static_cast<FrameKind>(frame.kind)) {
     case FrameKind::kMessageFrom:
       if (std::exchange(arrival.landing, false)) {
-        events_++;
-        sink_->OnLanded(arrival.landing_context, good ? ErrorCode::kOk : ErrorCode::kInvalidBuffer);
+        state_.events++;
+        state_.sink->OnLanded(arrival.landing_context,
+                              good ? ErrorCode::kOk : ErrorCode::kInvalidBuffer);
       } else if (std::exchange(arrival.is_whole, false) && good) {
         DeliverWhole(stream);
       }
-      statistics_.errors += good ? 0 : 1;
+      state_.statistics.errors += good ? 0 : 1;
       break;
     case FrameKind::kData:
       if (TcpOperation* op = std::exchange(arrival.read, nullptr); op != nullptr) {
@@ -231,8 +197,8 @@ void TcpTransport::OnFrameData(TcpStream& stream, bool spoilt, bool unplaced) {
         region->landing--;
       }
       if (frame.id != 0) {
-        Reply(&stream, region != nullptr && good ? FrameKind::kPlaced : FrameKind::kRefused,
-              frame.id);
+        writer_.Reply(&stream, region != nullptr && good ? FrameKind::kPlaced : FrameKind::kRefused,
+                      frame.id);
       }
       break;
     }
@@ -244,33 +210,33 @@ void TcpTransport::OnFrameData(TcpStream& stream, bool spoilt, bool unplaced) {
   }
 }
 
-void TcpTransport::OnMisfit() {
-  statistics_.errors++;
-  statistics_.misfits++;
+void TcpReader::OnMisfit() {
+  state_.statistics.errors++;
+  state_.statistics.misfits++;
 }
 
-PeerId TcpTransport::NameOf(const TcpRemote& remote) {
+PeerId TcpReader::NameOf(const TcpRemote& remote) {
   const auto name = std::ranges::find(remote.names, ErrorCode::kOk, &TcpPeer::failure);
   return name == remote.names.end() ? kUnknownPeer : (*name)->id;
 }
 
-void TcpTransport::CountReceived(uint64_t bytes) {
-  statistics_.messages_received++;
-  statistics_.message_bytes_received += bytes;
+void TcpReader::CountReceived(uint64_t bytes) {
+  state_.statistics.messages_received++;
+  state_.statistics.message_bytes_received += bytes;
 }
 
-void TcpTransport::Receive(const TcpStream& stream, std::span<const std::byte> message) {
+void TcpReader::Receive(const TcpStream& stream, std::span<const std::byte> message) {
   CountReceived(message.size());
-  events_++;
-  sink_->OnReceive(NameOf(*stream.remote()), message);
+  state_.events++;
+  state_.sink->OnReceive(NameOf(*stream.remote()), message);
 }
 
-FrameData TcpTransport::OnMessageFrom(TcpStream& stream, const FrameHeader& frame,
-                                      std::span<const std::byte> head,
-                                      std::span<const std::byte> behind) {
+FrameData TcpReader::OnMessageFrom(TcpStream& stream, const FrameHeader& frame,
+                                   std::span<const std::byte> head,
+                                   std::span<const std::byte> behind) {
   const TcpRemote* remote = stream.remote();
   const uint64_t failures = remote->failures;
-  const Landing landing = sink_->OnHead(NameOf(*remote), head, frame.data_bytes);
+  const Landing landing = state_.sink->OnHead(NameOf(*remote), head, frame.data_bytes);
   if (stream.closed() || remote->failures != failures) {
     return {};  // whoever has failed the peer meanwhile is told of no landing
   }
@@ -287,7 +253,7 @@ FrameData TcpTransport::OnMessageFrom(TcpStream& stream, const FrameHeader& fram
     if (trailer == FrameTrailer::kGood) {
       Receive(stream, {head.data(), head.size() + frame.data_bytes});
     } else {
-      statistics_.errors++;
+      state_.statistics.errors++;
     }
     return {.taken = true};
   }
@@ -302,7 +268,7 @@ FrameData TcpTransport::OnMessageFrom(TcpStream& stream, const FrameHeader& fram
 }
 
 // The sink may close the stream: the memory stays until it returns.
-void TcpTransport::DeliverWhole(TcpStream& stream) {
+void TcpReader::DeliverWhole(TcpStream& stream) {
   TcpArrival& arrival = stream.arrival;
   std::unique_ptr<std::byte[]> whole = std::move(arrival.whole);
   const size_t capacity = std::exchange(arrival.whole_bytes, 0);
@@ -313,21 +279,27 @@ void TcpTransport::DeliverWhole(TcpStream& stream) {
   }
 }
 
-// ---- Reads and writes of peers ----
-
-void TcpTransport::OnRead(TcpStream& stream, const FrameHeader& frame, uint64_t key) {
-  TcpRegion* region =
-      memory_.FindForPeer(key, frame.address, frame.data_bytes, Access::kRemoteRead);
-  if (region == nullptr) {
-    Reply(&stream, FrameKind::kRefused, frame.id);
-  } else {
-    ReplyData(&stream, frame.id, region, region->base + frame.address, frame.data_bytes);
+void TcpReader::CutLanding(TcpStream* stream) {
+  if (std::exchange(stream->arrival.landing, false)) {
+    stream->DropData();
   }
 }
 
-FrameData TcpTransport::OnWrite(TcpStream& stream, const FrameHeader& frame, uint64_t key) {
+// ------------------------------------------------------------------------- peers' reads and writes
+
+void TcpReader::OnRead(TcpStream& stream, const FrameHeader& frame, uint64_t key) {
   TcpRegion* region =
-      memory_.FindForPeer(key, frame.address, frame.data_bytes, Access::kRemoteWrite);
+      state_.memory.FindForPeer(key, frame.address, frame.data_bytes, Access::kRemoteRead);
+  if (region == nullptr) {
+    writer_.Reply(&stream, FrameKind::kRefused, frame.id);
+  } else {
+    writer_.ReplyData(&stream, frame.id, region, region->base + frame.address, frame.data_bytes);
+  }
+}
+
+FrameData TcpReader::OnWrite(TcpStream& stream, const FrameHeader& frame, uint64_t key) {
+  TcpRegion* region =
+      state_.memory.FindForPeer(key, frame.address, frame.data_bytes, Access::kRemoteWrite);
   stream.arrival.region = region;
   if (region == nullptr) {
     return {};
@@ -336,24 +308,24 @@ FrameData TcpTransport::OnWrite(TcpStream& stream, const FrameHeader& frame, uin
   return {region->base + frame.address, frame.data_bytes};
 }
 
-// ---- Answers of peers ----
+// ---------------------------------------------------------------------------------- peers' answers
 
 // The operation of that kind that an answer is for. Null if it has ended.
-TcpOperation* TcpTransport::Answered(const TcpStream& stream, uint64_t id) {
-  TcpOperation* op = operations_.At(id & UINT32_MAX);
+TcpOperation* TcpReader::Answered(const TcpStream& stream, uint64_t id) {
+  TcpOperation* op = state_.operations.At(id & UINT32_MAX);
   const bool waits = op != nullptr && op->generation == id >> 32 &&
                      op->state == TcpOperation::State::kPosted && op->held &&
                      op->kind != OperationKind::kMessage && op->peer->remote->stream == &stream;
   return waits ? op : nullptr;
 }
 
-FrameData TcpTransport::OnData(TcpStream& stream, const FrameHeader& frame) {
+FrameData TcpReader::OnData(TcpStream& stream, const FrameHeader& frame) {
   TcpOperation* op = Answered(stream, frame.id);
   if (op == nullptr) {
     return {};
   }
   if (op->kind != OperationKind::kRead || frame.data_bytes > op->fragment - op->arrived) {
-    Break(&stream, EPROTO);
+    connections_.Break(&stream, EPROTO);
     return {};
   }
   stream.arrival.read = op;
@@ -361,89 +333,35 @@ FrameData TcpTransport::OnData(TcpStream& stream, const FrameHeader& frame) {
   return {op->local + op->arrived, frame.data_bytes};
 }
 
-void TcpTransport::OnDataEnd(TcpOperation* op, uint64_t bytes, bool good) {
+void TcpReader::OnDataEnd(TcpOperation* op, uint64_t bytes, bool good) {
   op->landing = nullptr;
   op->arrived += bytes;
   if (!good) {
     op->held = false;
-    last_error_ = "memory of a read cannot be reached, here or at the peer";
-    operations_.End(op, ErrorCode::kInvalidBuffer);
+    state_.last_error = "memory of a read cannot be reached, here or at the peer";
+    state_.operations.End(op, ErrorCode::kInvalidBuffer);
   } else if (op->arrived == op->fragment) {
-    EndFragment(op);
+    writer_.EndFragment(op);
   } else if (bytes >= kAnswerBytes) {  // else a peer could keep the memory for as long as it likes
-    operations_.RenewDeadline(op, now_ns_);
+    state_.operations.RenewDeadline(op, state_.now_ns);
   }
 }
 
-void TcpTransport::OnAnswer(TcpStream& stream, const FrameHeader& frame) {
+void TcpReader::OnAnswer(TcpStream& stream, const FrameHeader& frame) {
   TcpOperation* op = Answered(stream, frame.id);
   if (op == nullptr) {
     return;
   }
   if (frame.kind == static_cast<uint32_t>(FrameKind::kRefused)) {
-    last_error_ = "the peer refuses the key, the address or the length (" +
-                  TcpAddressText(stream.remote()->address) + ")";
+    state_.last_error = "the peer refuses the key, the address or the length (" +
+                        TcpAddressText(stream.remote()->address) + ")";
     op->held = false;
-    operations_.End(op, ErrorCode::kInvalidBuffer);
+    state_.operations.End(op, ErrorCode::kInvalidBuffer);
   } else if (op->kind == OperationKind::kWrite) {
-    EndFragment(op);
+    writer_.EndFragment(op);
   } else {
-    Break(&stream, EPROTO);
+    connections_.Break(&stream, EPROTO);
   }
-}
-
-// Nothing tells of what lands now, and nothing of it goes to its place any more.
-void TcpTransport::CutLanding(TcpStream* stream) {
-  if (std::exchange(stream->arrival.landing, false)) {
-    stream->DropData();
-  }
-}
-
-void TcpTransport::DropLanding(uint64_t context) {
-  for (const auto& stream : streams_) {
-    if (stream->arrival.landing && stream->arrival.landing_context == context) {
-      return CutLanding(stream.get());
-    }
-  }
-}
-
-// ---- Sleeping ----
-
-bool TcpTransport::PrepareToSleep() {
-  WriteDirty();
-  round_++;
-  if (!written_.empty() || operations_.AnyEnded() || !unread_.empty() || !broken_.empty() ||
-      !lost_.empty()) {
-    return false;
-  }
-  for (TcpStream* stream : dirty_) {
-    WatchOutput(stream, true);
-  }
-  must_look_ = true;
-  return true;
-}
-
-uint64_t TcpTransport::NextPollNs(uint64_t now_ns) const {
-  if (!written_.empty() || operations_.AnyEnded() || !unread_.empty() || !broken_.empty() ||
-      !lost_.empty()) {
-    return now_ns;
-  }
-  uint64_t next_ns = acceptor_->NextNs();
-  const uint64_t deadline_ns = operations_.NextDeadlineNs();
-  // While operations are outstanding, polls often enough not to be taken for a stall.
-  if (deadline_ns != UINT64_MAX || !dirty_.empty()) {
-    next_ns = std::min({next_ns, deadline_ns, now_ns + options_.post_timeout_ns / 4});
-  }
-  if (options_.silence_timeout_ns != 0 &&
-      std::ranges::any_of(streams_, [](const auto& one) { return MayWaitForAnswer(*one); })) {
-    next_ns = std::min(next_ns, std::max(now_ns, silence_ns_));
-  }
-  for (const TcpPeer& peer : operations_.waiting()) {
-    if (peer.remote->stream == nullptr) {
-      next_ns = std::min(next_ns, std::max(now_ns, peer.remote->retry_ns));
-    }
-  }
-  return next_ns;
 }
 
 }  // namespace ferry::transport

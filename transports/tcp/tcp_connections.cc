@@ -1,4 +1,5 @@
-// Connections: how they are made, taken and ended.
+#include "transports/tcp/tcp_connections.h"
+
 #include <linux/sockios.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
@@ -7,13 +8,18 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <string>
 #include <system_error>
 #include <utility>
 
-#include "transports/tcp/tcp_transport_state.h"
+#include "transports/tcp/tcp_reader.h"
+#include "transports/tcp/tcp_writer.h"
 
 namespace ferry::transport {
 namespace {
+
+// The most connections of peers that AddPeer has not named.
+constexpr size_t kMostUnnamed = 1024;
 
 // Until a peer that said kUseOther is asked again, should its own connection not have come.
 constexpr uint64_t kUseOtherNs = 1'000'000;
@@ -51,16 +57,50 @@ bool HasLostNothing(const TcpStream& stream) {
 
 }  // namespace
 
-TcpStream* TcpTransport::AddStream(UniqueFd fd, TcpRemote* remote, bool called) {
-  const int yes = 1;
-  setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
-  setsockopt(fd.get(), SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof(yes));
-  const TcpStream::Limits limits{options_.receive_buffer_bytes, options_.attachment_bytes};
-  streams_.push_back(std::make_unique<TcpStream>(std::move(fd), remote, called, limits));
-  return streams_.back().get();
+TcpConnections::TcpConnections(TcpState& state, UniqueFd epoll,
+                               std::unique_ptr<TcpAcceptor> acceptor, TcpReader& reader,
+                               TcpWriter& writer)
+    : state_(state),
+      epoll_(std::move(epoll)),
+      acceptor_(std::move(acceptor)),
+      reader_(reader),
+      writer_(writer) {}
+
+// ----------------------------------------------------------------------------------------- remotes
+
+TcpRemote* TcpConnections::RemoteOf(const TcpIdentity& identity, const TcpEndpoint& endpoint) {
+  std::unique_ptr<TcpRemote>& remote = remotes_[identity];
+  if (remote == nullptr) {
+    remote = std::make_unique<TcpRemote>();
+    remote->identity = identity;
+    remote->address = {endpoint};
+    unnamed_++;
+  }
+  return remote.get();
 }
 
-void TcpTransport::Watch(TcpStream* stream, uint32_t events, int operation) {
+void TcpConnections::AddName(TcpRemote* remote, TcpPeer* name) {
+  unnamed_ -= remote->names.empty() ? 1 : 0;
+  remote->names.push_back(name);
+}
+
+void TcpConnections::RemoveName(TcpRemote* remote, TcpPeer* name) {
+  std::erase(remote->names, name);
+  unnamed_ += remote->names.empty() ? 1 : 0;
+}
+
+void TcpConnections::ForgetIfUnused(TcpRemote* remote) {
+  if (remote != keeps_remote_ && remote->names.empty() && remote->stream == nullptr &&
+      remote->called == nullptr) {
+    unnamed_--;
+    const TcpIdentity identity = remote->identity;  // of what goes
+    remotes_.erase(identity);
+  }
+}
+
+// -------------------------------------------------------------------------------- what epoll tells
+
+void TcpConnections::Watch(TcpStream* stream, uint32_t events, int operation) {
   epoll_event event{};
   event.events = events;
   event.data.ptr = stream;
@@ -69,14 +109,14 @@ void TcpTransport::Watch(TcpStream* stream, uint32_t events, int operation) {
   }
 }
 
-void TcpTransport::WatchOutput(TcpStream* stream, bool watched) {
+void TcpConnections::WatchOutput(TcpStream* stream, bool watched) {
   if (stream->watched != watched) {
     stream->watched = watched;
     WatchAgain(stream);
   }
 }
 
-void TcpTransport::WatchAgain(TcpStream* stream) {
+void TcpConnections::WatchAgain(TcpStream* stream) {
   uint32_t events = 0;
   if (!stream->paused) {
     events |= EPOLLIN;
@@ -87,62 +127,24 @@ void TcpTransport::WatchAgain(TcpStream* stream) {
   Watch(stream, events, EPOLL_CTL_MOD);
 }
 
-// It asks for more than it takes.
-void TcpTransport::Pause(TcpStream* stream) {
-  stream->paused = true;
-  if (std::exchange(stream->unread, false)) {
-    std::erase(unread_, stream);
-  }
-  WatchAgain(stream);
+// -------------------------------------------------------------------------------------- beginnings
+
+TcpStream* TcpConnections::AddStream(UniqueFd fd, TcpRemote* remote, bool called) {
+  const int yes = 1;
+  setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+  setsockopt(fd.get(), SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof(yes));
+  const TcpStream::Limits limits{state_.options.receive_buffer_bytes,
+                                 state_.options.attachment_bytes};
+  state_.streams.push_back(std::make_unique<TcpStream>(std::move(fd), remote, called, limits));
+  return state_.streams.back().get();
 }
 
-void TcpTransport::ReadOn(TcpStream* stream) {
-  stream->paused = false;
-  if (stream->keeps_unread()) {
-    stream->unread = true;
-    unread_.push_back(stream);
-  }
-  WatchAgain(stream);
-}
-
-void TcpTransport::Connect(PeerId id, uint64_t now_ns) {
-  OnCall(now_ns);
-  const TcpPeer* peer = peers_.Find(id);
-  if (peer != nullptr && peer->failure == ErrorCode::kOk && peer->remote->stream == nullptr &&
-      peer->remote->retry_ns <= now_ns_) {
-    Call(peer->remote);
-  }
-}
-
-ErrorCode TcpTransport::ConnectionTo(PeerId id, std::string* why) {
-  const TcpPeer* peer = peers_.Find(id);
-  if (peer == nullptr) {
-    return ErrorCode::kNotFound;
-  }
-  const TcpRemote& remote = *peer->remote;
-  const bool is_refused = remote.stream == nullptr && !remote.refusal.empty();
-  const ErrorCode code = peer->failure != ErrorCode::kOk                   ? peer->failure
-                         : remote.stream != nullptr && remote.stream->up() ? ErrorCode::kOk
-                         : is_refused ? ErrorCode::kNodeUnreachable
-                                      : ErrorCode::kWouldBlock;
-  if (why != nullptr && code != ErrorCode::kOk) {
-    const bool greets =
-        remote.stream != nullptr && remote.stream->state() == TcpStream::State::kGreeting;
-    *why = is_refused ? remote.refusal
-                      : TcpAddressText(remote.address) +
-                            (remote.stream == nullptr ? " has not connected"
-                             : greets ? " takes the connection, but does not answer the greeting"
-                                      : " does not answer");
-  }
-  return code;
-}
-
-void TcpTransport::Call(TcpRemote* remote) {
+void TcpConnections::Call(TcpRemote* remote) {
   remote->refusal.clear();
   UniqueFd fd(socket(remote->address.family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) {
-    remote->refusal = last_error_ = StatusFromErrno(errno, "socket").message();
-    remote->retry_ns = now_ns_ + kRetryNs;
+    remote->refusal = state_.last_error = StatusFromErrno(errno, "socket").message();
+    remote->retry_ns = state_.now_ns + kRetryNs;
     return;
   }
   // From our own address, so that the packets take its interface.
@@ -164,7 +166,7 @@ void TcpTransport::Call(TcpRemote* remote) {
   }  // else epoll tells when it is connected
 }
 
-void TcpTransport::OnConnected(TcpStream* stream) {
+void TcpConnections::OnConnected(TcpStream* stream) {
   int error = 0;
   socklen_t bytes = sizeof(error);
   TcpHello hello;
@@ -182,7 +184,7 @@ void TcpTransport::OnConnected(TcpStream* stream) {
   }
 }
 
-void TcpTransport::OnWelcome(TcpStream* stream) {
+void TcpConnections::OnWelcome(TcpStream* stream) {
   TcpWelcome welcome;
   const TcpStream::Read read = stream->ReadWelcome(&welcome);
   if (read == TcpStream::Read::kEnded) {
@@ -199,17 +201,16 @@ void TcpTransport::OnWelcome(TcpStream* stream) {
   }
   if (welcome.answer == TcpAnswer::kUseOther) {
     TcpRemote* remote = stream->remote();
-    remote->retry_ns = now_ns_ + kUseOtherNs;
+    remote->retry_ns = state_.now_ns + kUseOtherNs;
     return CloseStream(stream);
   }
   stream->set_state(TcpStream::State::kUp);
-  stream->up_ns = now_ns_;
+  stream->up_ns = state_.now_ns;
   setting_up_--;
-  MarkDirty(stream);
+  writer_.MarkDirty(stream);
 }
 
-// A peer has connected.
-void TcpTransport::Take(TcpAcceptor::Proved proved) {
+void TcpConnections::Take(TcpAcceptor::Proved proved) {
   const TcpIdentity identity = TcpIdentity::Of(proved.guest, proved.from);
   const auto known = remotes_.find(identity);
   if ((known == remotes_.end() && unnamed_ >= kMostUnnamed) || IsClosedByPeer(proved.fd.get())) {
@@ -231,17 +232,17 @@ void TcpTransport::Take(TcpAcceptor::Proved proved) {
   remote->anew_ns = 0;
   stream->set_state(TcpStream::State::kUp);
   Watch(stream, EPOLLIN, EPOLL_CTL_ADD);
-  MarkDirty(stream);
+  writer_.MarkDirty(stream);
 }
 
 // Returns true if a new connection of the peer's is to be used; then the old one is closed.
-bool TcpTransport::MayTake(TcpRemote* remote) {
+bool TcpConnections::MayTake(TcpRemote* remote) {
   TcpStream* old = IsSelf(*remote) ? remote->called : remote->stream;
   if (old == nullptr) {
     return true;
   }
   if (!old->called()) {
-    const bool may_cross = !old->up() || now_ns_ - old->up_ns < kCrossingNs;
+    const bool may_cross = !old->up() || state_.now_ns - old->up_ns < kCrossingNs;
     if (may_cross && acceptor_->endpoint() < remote->address) {
       return false;
     }
@@ -257,8 +258,8 @@ bool TcpTransport::MayTake(TcpRemote* remote) {
   keeps_remote_ = remote;
   ReadRest(old);
   const bool lives = old->up() && !old->broken() && !IsClosedByPeer(old->fd());
-  remote->anew_ns = lives && remote->anew_ns == 0 ? now_ns_ : remote->anew_ns;
-  const bool may_end = lives && now_ns_ - remote->anew_ns < kEndingNs;
+  remote->anew_ns = lives && remote->anew_ns == 0 ? state_.now_ns : remote->anew_ns;
+  const bool may_end = lives && state_.now_ns - remote->anew_ns < kEndingNs;
   if (!may_end && !old->closed()) {
     old->Break(ECONNRESET, /*by_peer=*/!lives && !old->unread);
     EndStream(old);
@@ -270,15 +271,25 @@ bool TcpTransport::MayTake(TcpRemote* remote) {
 // Reads the bytes that a peer sent before it gave the connection up. Beyond the budget: a socket
 // holds little more than one turn reads, and a peer that goes on sending all the same is not read
 // to the end.
-void TcpTransport::ReadRest(TcpStream* stream) {
+void TcpConnections::ReadRest(TcpStream* stream) {
   for (int turns = 0; turns < kMostRestTurns && stream->up() && !stream->broken() &&
                       !stream->paused && (stream->unread || Peek(stream->fd()) > 0);
        turns++) {
-    ReadStream(stream, UINT32_MAX);
+    reader_.ReadStream(stream, UINT32_MAX);
   }
 }
 
-void TcpTransport::Break(TcpStream* stream, int error) {
+void TcpConnections::ReconnectWaiting() {
+  for (TcpPeer& peer : state_.operations.waiting()) {
+    if (peer.remote->stream == nullptr && peer.remote->retry_ns <= state_.now_ns) {
+      Call(peer.remote);
+    }
+  }
+}
+
+// -------------------------------------------------------------------------------------------- ends
+
+void TcpConnections::Break(TcpStream* stream, int error) {
   stream->Break(error);
   if (!stream->closed() && std::ranges::find(broken_, stream) == broken_.end()) {
     broken_.push_back(stream);
@@ -287,51 +298,51 @@ void TcpTransport::Break(TcpStream* stream, int error) {
 
 // Beyond the budget, if need be: each has an event or two, and a flood of messages must not hold
 // them up.
-void TcpTransport::EndBroken() {
+void TcpConnections::EndBroken() {
   while (!broken_.empty()) {
     EndStream(broken_.back());
   }
 }
 
 // Ends what was under way by the stream.
-void TcpTransport::EndStream(TcpStream* stream) {
+void TcpConnections::EndStream(TcpStream* stream) {
   TcpRemote* remote = stream->remote();
   const int error = stream->write_error != 0 ? stream->write_error : stream->error();
-  last_error_ = (error == 0        ? std::string("the peer has closed the connection")
-                 : error == EPROTO ? "the peer has sent what is no frame"
-                 : error == EKEYREJECTED
-                     ? "a process answers there that is not the peer; has it taken its port?"
-                 : error == EPROTONOSUPPORT
-                     ? "the peer does not speak ferry-tcp of version " + std::to_string(kTcpVersion)
-                     : std::error_code(error, std::system_category()).message()) +
-                " (" + TcpAddressText(remote->address) + ")";
+  state_.last_error =
+      (error == 0        ? std::string("the peer has closed the connection")
+       : error == EPROTO ? "the peer has sent what is no frame"
+       : error == EKEYREJECTED
+           ? "a process answers there that is not the peer; has it taken its port?"
+       : error == EPROTONOSUPPORT
+           ? "the peer does not speak ferry-tcp of version " + std::to_string(kTcpVersion)
+           : std::error_code(error, std::system_category()).message()) +
+      " (" + TcpAddressText(remote->address) + ")";
   if (remote->stream == stream) {
     for (TcpPeer* name : remote->names) {
-      operations_.ForAllOf(name, [&](TcpOperation* op) {
+      state_.operations.ForAllOf(name, [&](TcpOperation* op) {
         LetGo(op);
-        operations_.End(op, ErrorCode::kNodeUnreachable);
+        state_.operations.End(op, ErrorCode::kNodeUnreachable);
       });
     }
   }
   if (remote->stream == stream && stream->up()) {
     const bool lossless = HasLostNothing(*stream);
     for (const TcpPeer* name : remote->names) {
-      lost_.push_back({name->id, lossless});
+      state_.lost.push_back({name->id, lossless});
     }
   } else if (remote->stream == stream) {
-    remote->refusal = last_error_;
+    remote->refusal = state_.last_error;
   }
   const bool was_landing = std::exchange(stream->arrival.landing, false);
   const uint64_t context = stream->arrival.landing_context;
   CloseStream(stream);
   if (was_landing) {
-    events_++;
-    sink_->OnLanded(context, ErrorCode::kNodeUnreachable);
+    state_.events++;
+    state_.sink->OnLanded(context, ErrorCode::kNodeUnreachable);
   }
 }
 
-// The caller has seen to the operations.
-void TcpTransport::CloseStream(TcpStream* stream) {
+void TcpConnections::CloseStream(TcpStream* stream) {
   if (stream->closed()) {
     return;
   }
@@ -353,23 +364,21 @@ void TcpTransport::CloseStream(TcpStream* stream) {
     stream->arrival.read->landing = nullptr;
   }
   stream->arrival = TcpArrival();
-  std::erase(dirty_, stream);
-  std::erase(unread_, stream);
+  writer_.Forget(stream);
+  reader_.Forget(stream);
   std::erase(broken_, stream);
-  const auto own = std::ranges::find(streams_, stream, &std::unique_ptr<TcpStream>::get);
+  const auto own = std::ranges::find(state_.streams, stream, &std::unique_ptr<TcpStream>::get);
   closed_.push_back(std::move(*own));
-  streams_.erase(own);
+  state_.streams.erase(own);
   remote->stream = remote->stream == stream ? nullptr : remote->stream;
   remote->called = remote->called == stream ? nullptr : remote->called;
   ForgetIfUnused(remote);
 }
 
-// An operation is about to end, or has ended, before its time: nothing may touch its memory any
-// more.
-void TcpTransport::LetGo(TcpOperation* op) {
+void TcpConnections::LetGo(TcpOperation* op) {
   if (op->written) {
     op->written = false;
-    written_.erase(written_.iterator_to(*op));
+    state_.written.erase(state_.written.iterator_to(*op));
   }
   if (op->landing != nullptr) {
     op->landing->arrival.read = nullptr;
@@ -384,8 +393,8 @@ void TcpTransport::LetGo(TcpOperation* op) {
   op->held = false;
 }
 
-void TcpTransport::EndOverdue() {
-  while (TcpOperation* op = operations_.EndOverdue(now_ns_)) {
+void TcpConnections::EndOverdue() {
+  while (TcpOperation* op = state_.operations.EndOverdue(state_.now_ns)) {
     TcpStream* stream = op->peer->remote->stream;
     LetGo(op);
     if (stream != nullptr && !stream->up()) {
@@ -394,45 +403,41 @@ void TcpTransport::EndOverdue() {
   }
 }
 
-// Breaks connections to peers that take no whole frame for as long as operations may take: answers
-// have no deadline of their own.
-void TcpTransport::CloseStalled() {
-  for (TcpStream* stream : dirty_) {
-    if (now_ns_ - stream->frame_ns > options_.post_timeout_ns && HasOutput(*stream)) {
-      Break(stream, ETIMEDOUT);
-    }
-  }
-}
-
 // Returns true if the peer's kernel may not have acknowledged all that was sent.
-bool TcpTransport::MayWaitForAnswer(const TcpStream& stream) {
+bool TcpConnections::MayWaitForAnswer(const TcpStream& stream) {
   return stream.up() && (stream.round != stream.asked_round || stream.silence.waits());
 }
 
 // Breaks connections that the network swallows although they stand: nothing else tells of them for
 // long.
-void TcpTransport::CloseSilent() {
-  const uint64_t limit_ns = options_.silence_timeout_ns;
-  if (limit_ns == 0 || now_ns_ < silence_ns_) {
+void TcpConnections::CloseSilent() {
+  const uint64_t limit_ns = state_.options.silence_timeout_ns;
+  if (limit_ns == 0 || state_.now_ns < silence_ns_) {
     return;
   }
-  silence_ns_ = now_ns_ + limit_ns / kLooksPerSilence;
-  for (const auto& stream : streams_) {
+  silence_ns_ = state_.now_ns + limit_ns / kLooksPerSilence;
+  for (const auto& stream : state_.streams) {
     if (MayWaitForAnswer(*stream)) {
       stream->asked_round = stream->round;
-      if (stream->silence.IsDead(stream->fd(), now_ns_, limit_ns)) {
+      if (stream->silence.IsDead(stream->fd(), state_.now_ns, limit_ns)) {
         Break(stream.get(), ETIMEDOUT);
       }
     }
   }
 }
 
-void TcpTransport::ReconnectWaiting() {
-  for (TcpPeer& peer : operations_.waiting()) {
-    if (peer.remote->stream == nullptr && peer.remote->retry_ns <= now_ns_) {
-      Call(peer.remote);
+uint64_t TcpConnections::NextNs(uint64_t now_ns) const {
+  uint64_t next_ns = UINT64_MAX;
+  if (state_.options.silence_timeout_ns != 0 &&
+      std::ranges::any_of(state_.streams, [](const auto& one) { return MayWaitForAnswer(*one); })) {
+    next_ns = std::min(next_ns, std::max(now_ns, silence_ns_));
+  }
+  for (const TcpPeer& peer : state_.operations.waiting()) {
+    if (peer.remote->stream == nullptr) {
+      next_ns = std::min(next_ns, std::max(now_ns, peer.remote->retry_ns));
     }
   }
+  return next_ns;
 }
 
 }  // namespace ferry::transport
