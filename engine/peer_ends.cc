@@ -91,7 +91,7 @@ void PeerEnds::ApplyDeaths(Effects& effects) {
   for (uint32_t request = 1; request < fresh; ++request) {
     FailIfDead(request, effects);
   }
-  // Pairs with ProgressCore::HasSettled: the rank keeps nothing from before a cut.
+  // Pairs with CoreEnds::HasSettled: the rank keeps nothing from before a cut.
   shm::StoreRelease(view_.layout->deaths_applied, epoch);
   effects.self = true;
 }
@@ -112,7 +112,7 @@ void PeerEnds::HandleLeft(const Arrival& arrival) {
 void PeerEnds::ForgetCredits(uint32_t rank) {
   shm::PeerWords& peer = view_.layout->peers[rank];
   shm::RtrBook& book = view_.layout->rtrs[rank];
-  // Pairs with ProgressCore::MarkDead, which stores it before `dead`.
+  // Pairs with CoreEnds::MarkDead, which stores it before `dead`.
   const uint32_t cuts = shm::LoadAcquire(book.cuts);
   if (cuts == book.cuts_applied) {
     return;  // another engine of the session has seen to it

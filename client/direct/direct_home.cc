@@ -136,9 +136,9 @@ Status DirectHome::Start(const DirectSetup& setup,
                                              [this] { (void)eventfd_write(bell_.get(), 1); });
   FERRY_RETURN_IF_ERROR(core.status());
   core_ = std::move(*core);
-  FERRY_RETURN_IF_ERROR(core_->AddJob(PlanOf(setup)));
+  FERRY_RETURN_IF_ERROR(core_->control().AddJob(PlanOf(setup)));
   const auto segments = SegmentsOf(setup);
-  core_->AddSession(segments, progress::LinkSeat(*segments));
+  core_->control().AddSession(segments, progress::LinkSeat(*segments));
   return {};
 }
 
@@ -239,8 +239,8 @@ Status DirectHome::Connect(uint32_t peer, const LinkRoute& route) {
   node.receive_key = Fold(route.receive_key);
   node.link = ++links_begun_;  // each one is new to the core
   node.guest = GuestOf(peer);
-  FERRY_RETURN_IF_ERROR(core_->AddNode(job_id_, peer, node));
-  core_->NodeReturned(job_id_, peer);
+  FERRY_RETURN_IF_ERROR(core_->control().AddNode(job_id_, peer, node));
+  core_->ends().NodeReturned(job_id_, peer);
   links_[peer] = node.link;
   statistics_.Store(shm::Statistic::kLinksOpen, ++links_open_);
   return {};
@@ -250,9 +250,9 @@ ErrorCode DirectHome::ConnectionTo(uint32_t peer, bool calls, std::string* why) 
   if (peer >= links_.size() || links_[peer] == 0) {
     return ErrorCode::kLinkDown;
   }
-  const ErrorCode code = core_->ConnectionTo(links_[peer], why);
+  const ErrorCode code = core_->control().ConnectionTo(links_[peer], why);
   if (calls && code == ErrorCode::kWouldBlock) {
-    core_->Connect(links_[peer], MonotonicNs());
+    core_->control().Connect(links_[peer], MonotonicNs());
   }
   return code == ErrorCode::kOk || code == ErrorCode::kWouldBlock ? code : ErrorCode::kLinkDown;
 }
@@ -262,7 +262,7 @@ void DirectHome::End(uint32_t peer, ErrorCode error) {
     return;
   }
   if (IsEnd(error)) {
-    core_->RankEnded(job_id_, peer, error);
+    core_->ends().RankEnded(job_id_, peer, error);
   }
   Cut(peer, MonotonicNs());
   Count();
@@ -270,7 +270,7 @@ void DirectHome::End(uint32_t peer, ErrorCode error) {
 
 // Ends the link, and what is under way by it.
 void DirectHome::Cut(uint32_t peer, uint64_t now_ns) {
-  core_->NodeFailed(std::exchange(links_[peer], 0), ErrorCode::kLinkDown);
+  core_->ends().NodeFailed(std::exchange(links_[peer], 0), ErrorCode::kLinkDown);
   statistics_.Store(shm::Statistic::kLinksOpen, --links_open_);
   stale_until_ = *commands_.HeadWord() + commands_.Backlog();
   for (uint32_t turn = 0; turn < kTurnsAfterCut && !(IsIdle(peer) && IsSettled()); ++turn) {
@@ -281,10 +281,10 @@ void DirectHome::Cut(uint32_t peer, uint64_t now_ns) {
 // Returns true once the core has taken all commands that may be about a link that has ended.
 bool DirectHome::IsSettled() const { return *commands_.HeadWord() >= stale_until_; }
 
-bool DirectHome::IsIdle(uint32_t peer) const { return core_->IsIdleWith(job_id_, peer); }
+bool DirectHome::IsIdle(uint32_t peer) const { return core_->control().IsIdleWith(job_id_, peer); }
 
 bool DirectHome::WantsOf(uint32_t peer) const {
-  return commands_.Peek() != nullptr || core_->WantsOf(job_id_, peer);
+  return commands_.Peek() != nullptr || core_->control().WantsOf(job_id_, peer);
 }
 
 // ---- Turns -------------------------------------------------------------------------------------
@@ -345,7 +345,7 @@ void DirectHome::Count() {
 
 // Delivered messages that the rank has not read do not count as work: they are for its engine.
 bool DirectHome::HasWork() const {
-  return !lost_.empty() || !core_->Idle() || core_->HasTransfers();
+  return !lost_.empty() || !core_->control().Idle() || core_->HasTransfers();
 }
 
 bool DirectHome::PrepareToSleep() {

@@ -214,7 +214,7 @@ StatusOr<std::unique_ptr<ProgressPlane>> ProgressPlane::Create(
   parts.core = std::move(*core);
   events.on_failed = [box = parts.mailbox.get(), to = parts.core.get()](
                          const std::string& job_id, ErrorCode error, const std::string& text) {
-    box->Post([=] { to->FailWorker(job_id, error, text); });
+    box->Post([=] { to->ends().FailWorker(job_id, error, text); });
   };
   StatusOr<std::unique_ptr<WorkerClient>> worker =
       CreateJobWorkers(options, ring, std::move(events));
@@ -252,7 +252,7 @@ std::vector<std::byte> ProgressPlane::FabricAddressFor(uint64_t guest) const {
 
 std::vector<NicStatistics> ProgressPlane::Nics() const {
   std::vector<NicStatistics> nics;
-  thread_->Call([&] { nics = core_->Nics(); });
+  thread_->Call([&] { nics = core_->control().Nics(); });
   for (size_t i = 0; placement_ != nullptr && i < nics.size(); ++i) {
     if (const topology::Device* device = placement_->nic(i); device != nullptr) {
       nics[i].pci = device->pci;
@@ -291,13 +291,13 @@ PlaceReport ProgressPlane::PlaceOf(const Session& session) const {
 Status ProgressPlane::StartTrace() {
   progress::TraceRing ring(trace_events_);
   Status status;
-  thread_->Call([&] { status = core_->StartTrace(std::move(ring)); });
+  thread_->Call([&] { status = core_->control().StartTrace(std::move(ring)); });
   return status;
 }
 
 StatusOr<TraceDump> ProgressPlane::StopTrace() {
   std::optional<StatusOr<TraceDump>> dump;
-  thread_->Call([&] { dump = core_->StopTrace(); });
+  thread_->Call([&] { dump = core_->control().StopTrace(); });
   return std::move(*dump);
 }
 
@@ -314,13 +314,13 @@ std::vector<FaultReport> ProgressPlane::Faults(bool release) {
 
 RankReport ProgressPlane::Inspect(const std::string& job_id, uint32_t rank) const {
   RankReport report;
-  thread_->Call([&] { report = core_->Inspect(job_id, rank); });
+  thread_->Call([&] { report = core_->control().Inspect(job_id, rank); });
   return report;
 }
 
 Status ProgressPlane::AddJob(const JobPlan& plan) {
   Status status;
-  thread_->Call([&] { status = core_->AddJob(plan); });
+  thread_->Call([&] { status = core_->control().AddJob(plan); });
   if (status.ok()) {
     worker_->AddJob(plan);
   }
@@ -328,14 +328,14 @@ Status ProgressPlane::AddJob(const JobPlan& plan) {
 }
 
 void ProgressPlane::RemoveJob(const std::string& job_id) {
-  thread_->Call([&] { core_->RemoveJob(job_id); });
+  thread_->Call([&] { core_->control().RemoveJob(job_id); });
   thread_->Unwatch(worker_->BellOf(job_id));
   worker_->RemoveJob(job_id);
 }
 
 Status ProgressPlane::AddSession(std::shared_ptr<Session> session) {
   Status status;
-  thread_->Call([&] { status = core_->CheckSession(*session); });
+  thread_->Call([&] { status = core_->control().CheckSession(*session); });
   FERRY_RETURN_IF_ERROR(status);
   // The worker first: from then on the progress thread may ask it to attend.
   StatusOr<WorkerSeat> seat = worker_->AddSession(session);
@@ -351,8 +351,8 @@ Status ProgressPlane::AddSession(std::shared_ptr<Session> session) {
                          ? NicFor(*session, *cpus)
                          : session->local_index;
   thread_->Call([&] {
-    core_->AddSession(session, progress::DaemonSeat(*session),
-                      {seat->attention, seat->copier, static_cast<uint32_t>(nic)});
+    core_->control().AddSession(session, progress::DaemonSeat(*session),
+                                {seat->attention, seat->copier, static_cast<uint32_t>(nic)});
     doorbells_[{session->job_id, session->rank}] = session->doorbell.get();
   });
   return {};
@@ -368,7 +368,8 @@ void ProgressPlane::RemoveSession(const std::string& job_id, uint32_t rank, Depa
       }
     }
     bool says_no_more = false;
-    const bool removed = core_->TryRemoveSession(job_id, rank, deadline_ns, &says_no_more);
+    const bool removed =
+        core_->control().TryRemoveSession(job_id, rank, deadline_ns, &says_no_more);
     if (says_no_more && !std::exchange(has_said, true)) {
       said_last();
     }
@@ -423,7 +424,8 @@ bool ProgressPlane::ReleaseGpus() {
 Status ProgressPlane::AddRegion(const std::string& job_id, uint32_t rank,
                                 std::shared_ptr<const Region> region) {
   Status status;
-  thread_->Call([&] { status = core_->AddRegion(job_id, rank, Claimable(job_id, region)); });
+  thread_->Call(
+      [&] { status = core_->control().AddRegion(job_id, rank, Claimable(job_id, region)); });
   if (status.ok()) {
     worker_->AddRegion(job_id, rank, std::move(region));
   }
@@ -442,7 +444,7 @@ void ProgressPlane::RemoveRegion(const std::string& job_id, uint32_t rank, uint3
       });
   thread_->Begin(
       [this, job_id, rank, region, deadline_ns, signal = std::move(signal)] {
-        return core_->TryRemoveRegion(job_id, rank, region, deadline_ns, signal);
+        return core_->control().TryRemoveRegion(job_id, rank, region, deadline_ns, signal);
       },
       [] {});
 }
@@ -462,7 +464,7 @@ void ProgressPlane::ReachWindows(const std::string& job_id, uint32_t rank,
       [this, job_id, rank, reaching, deadline_ns = MonotonicNs() + kReachNs] {
         for (; reaching->next < reaching->windows.size(); ++reaching->next) {
           const NicWindow& window = reaching->windows[reaching->next];
-          progress::ServedRank* const served = core_->FindServed(job_id, rank);
+          progress::ServedRank* const served = core_->control().FindServed(job_id, rank);
           const ErrorCode code = served == nullptr || served->ended
                                      ? ErrorCode::kNotFound
                                      : pairs_and_rings_.Reach(*served, window, &reaching->claim);
@@ -485,7 +487,8 @@ void ProgressPlane::ReachWindows(const std::string& job_id, uint32_t rank,
 Status ProgressPlane::AddPair(const PairPlan& plan) {
   Status status;
   thread_->Call([&] {
-    progress::ServedRank* const rank = core_->FindServed(plan.name.job_id, plan.name.rank);
+    progress::ServedRank* const rank =
+        core_->control().FindServed(plan.name.job_id, plan.name.rank);
     status = pairs_and_rings_.AddPair(rank, plan);
   });
   return status;
@@ -501,47 +504,47 @@ void ProgressPlane::RemovePair(const PairName& name) {
 
 Status ProgressPlane::AddNode(const std::string& job_id, uint32_t node, const NodeRoute& route) {
   Status status;
-  thread_->Call([&] { status = core_->AddNode(job_id, node, route); });
+  thread_->Call([&] { status = core_->control().AddNode(job_id, node, route); });
   return status;
 }
 
 void ProgressPlane::NodeReturned(const std::string& job_id, uint32_t node) {
-  thread_->Call([&] { core_->NodeReturned(job_id, node); });
+  thread_->Call([&] { core_->ends().NodeReturned(job_id, node); });
 }
 
 void ProgressPlane::PartRanks(const std::string& job_id, uint32_t rank, uint32_t peer) {
-  thread_->Call([&] { core_->PartRanks(job_id, rank, peer); });
+  thread_->Call([&] { core_->ends().PartRanks(job_id, rank, peer); });
 }
 
 bool ProgressPlane::AreParted(const std::string& job_id, uint32_t rank, uint32_t peer) {
   bool are_parted = false;
-  thread_->Call([&] { are_parted = core_->AreParted(job_id, rank, peer); });
+  thread_->Call([&] { are_parted = core_->ends().AreParted(job_id, rank, peer); });
   return are_parted;
 }
 
 bool ProgressPlane::AreRejoined(const std::string& job_id, uint32_t rank, uint32_t peer) {
   bool are_rejoined = false;
-  thread_->Call([&] { are_rejoined = core_->AreRejoined(job_id, rank, peer); });
+  thread_->Call([&] { are_rejoined = core_->ends().AreRejoined(job_id, rank, peer); });
   return are_rejoined;
 }
 
 void ProgressPlane::RankEnded(const std::string& job_id, uint32_t rank, ErrorCode error) {
-  thread_->Call([&] { core_->RankEnded(job_id, rank, error); });
+  thread_->Call([&] { core_->ends().RankEnded(job_id, rank, error); });
 }
 
 void ProgressPlane::NodeFailed(uint64_t link, ErrorCode error) {
-  thread_->Call([&] { core_->NodeFailed(link, error); });
+  thread_->Call([&] { core_->ends().NodeFailed(link, error); });
 }
 
 void ProgressPlane::PoisonJob(const std::string& job_id, ErrorCode error) {
-  thread_->Call([&] { core_->PoisonJob(job_id, error); });
+  thread_->Call([&] { core_->ends().PoisonJob(job_id, error); });
 }
 
 void ProgressPlane::Probe(std::function<void()> answer) { mailbox_->Post(std::move(answer)); }
 
 bool ProgressPlane::Idle() const {
   bool idle = false;
-  thread_->Call([&] { idle = core_->Idle(); });
+  thread_->Call([&] { idle = core_->control().Idle(); });
   return idle && worker_->Idle();
 }
 

@@ -106,7 +106,7 @@ class ProgressPlane final : public DataPlane {
 
   std::vector<std::byte> FabricAddressFor(uint64_t guest) const override;
   std::vector<NicStatistics> Nics() const override;
-  RegistrationStatistics Registered() const override { return core_->Registered(); }
+  RegistrationStatistics Registered() const override { return core_->control().Registered(); }
   Status StartTrace() override;
   StatusOr<TraceDump> StopTrace() override;
   std::vector<FaultReport> Faults(bool release) override;

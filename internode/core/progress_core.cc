@@ -19,15 +19,6 @@ constexpr uint64_t kRetryNs = 1'000'000;
 constexpr uint64_t kChecksPerTimeout = 8;
 constexpr uint64_t kStaleNs = 20'000;  // what was seen of the network longer ago
 
-RegistrationOptions RegistrationOptionsOf(const CoreOptions& options, const CoreHooks& hooks) {
-  RegistrationOptions registrations;
-  registrations.limits = options.registrations;
-  registrations.piece_bytes = options.registration_piece_bytes;
-  registrations.timeout_ns = options.operation_timeout_ns;
-  registrations.on_refused = hooks.on_memory_refused;
-  return registrations;
-}
-
 // Each job gets its own when it needs some; a daemon that could give none should say so now.
 Status TryStaging(const CoreOptions& options, transport::Transport& transport) {
   std::counting_semaphore<> rung{0};
@@ -64,55 +55,38 @@ StatusOr<std::unique_ptr<ProgressCore>> ProgressCore::Create(const CoreOptions& 
 
 ProgressCore::ProgressCore(const CoreOptions& options, CoreParts parts, CoreHooks hooks,
                            std::function<void()> ring)
-    : options_(options),
-      hooks_(std::move(hooks)),
-      registrations_(registrar_, RegistrationOptionsOf(options, hooks_)),
-      depot_(registrar_, options.staging),
-      transport_(std::move(parts.transport)),
-      registrar_(*transport_, std::move(ring)),
-      home_(parts.home),
-      copies_(std::move(parts.copies)),
-      device_copies_(std::move(parts.device_copies)),
-      outbound_(*transport_, directory_),
-      private_memory_(*transport_, registrar_, registrations_, parts.home),
-      rndv_gets_(*transport_, outbound_, depot_, registrations_, private_memory_, options.pipeline,
-                 options.operation_timeout_ns),
-      staged_sends_(outbound_, depot_, options.pipeline, options.operation_timeout_ns),
-      pushes_(outbound_, options.push_max_bytes),
-      landings_(rndv_gets_, *transport_),
-      rtrs_(registrar_, outbound_, depot_, options.operation_timeout_ns),
-      rndv_puts_(*transport_, outbound_, depot_, registrations_),
-      one_sided_(outbound_, rndv_gets_, staged_sends_, registrations_, private_memory_),
-      extension_(parts.extend ? parts.extend({*transport_, outbound_, registrar_, registrations_,
-                                              one_sided_, options.operation_timeout_ns})
-                              : nullptr),
-      commands_(outbound_, rndv_gets_, staged_sends_, registrations_, private_memory_, pushes_,
-                rtrs_, rndv_puts_, one_sided_, hooks_),
-      arrivals_(directory_, outbound_, rndv_gets_, staged_sends_, rtrs_, rndv_puts_, one_sided_,
-                extension_.get(),
-                {.on_ended =
-                     [this](Job& job, uint32_t rank, ErrorCode error) {
-                       if (error == ErrorCode::kNotFound) {
-                         EndWork(job, rank, error);
-                       } else {
-                         RankDied(job, rank, error);
-                       }
-                     },
-                 .on_parted = [this](ServedRank& rank, uint32_t peer) { TryJoin(rank, peer); },
-                 .on_returned = [this](Job& job, uint32_t node) { ReturnNode(job, node); }}) {
-  landings_.on_carried = [this](ServedRank& rank, uint32_t source, Delivery::Result result) {
+    : state_(options, std::move(parts), std::move(hooks), std::move(ring)),
+      ends_(state_),
+      commands_(state_.outbound, state_.rndv_gets, state_.staged_sends, state_.registrations,
+                state_.private_memory, state_.pushes, state_.rtrs, state_.rndv_puts,
+                state_.one_sided, state_.hooks),
+      arrivals_(
+          state_.directory, state_.outbound, state_.rndv_gets, state_.staged_sends, state_.rtrs,
+          state_.rndv_puts, state_.one_sided, state_.extension.get(),
+          {.on_ended =
+               [this](Job& job, uint32_t rank, ErrorCode error) {
+                 if (error == ErrorCode::kNotFound) {
+                   ends_.EndWork(job, rank, error);
+                 } else {
+                   ends_.RankDied(job, rank, error);
+                 }
+               },
+           .on_parted = [this](ServedRank& rank, uint32_t peer) { ends_.TryJoin(rank, peer); },
+           .on_returned = [this](Job& job, uint32_t node) { ends_.ReturnNode(job, node); }}),
+      control_(state_, ends_, arrivals_, *this) {
+  state_.landings.on_carried = [this](ServedRank& rank, uint32_t source, Delivery::Result result) {
     if (const auto trouble = arrivals_.Judge(rank, source, result)) {
-      OnTrouble(*trouble);
+      ends_.OnTrouble(*trouble);
     }
   };
-  if (options_.nodes_are_ranks) {
+  if (state_.options.nodes_are_ranks) {
     arrivals_.BelieveRanksOnly();
   }
 }
 
 ProgressCore::~ProgressCore() {
   // Streams let go of staging memory before that goes; jobs would keep them longer.
-  for (const auto& [id, job] : directory_.jobs()) {
+  for (const auto& [id, job] : state_.directory.jobs()) {
     job->device_stage.copier.reset();
   }
 }
@@ -124,61 +98,61 @@ ProgressCore::~ProgressCore() {
 // turns the network comes first: a connection that broke meanwhile would take messages, and lose
 // them.
 uint32_t ProgressCore::Turn(uint64_t now_ns) {
-  now_ns_ = now_ns;
+  state_.now_ns = now_ns;
   received_ = false;
   uint32_t done = now_ns - polled_ns_ > kStaleNs ? PollTransport() : 0;
-  for (const auto& rank : directory_.served()) {
+  for (const auto& rank : state_.directory.served()) {
     done += TakeCommands(*rank);
   }
-  if (extension_ != nullptr) {
-    done += extension_->AdvanceBeforePoll(now_ns);
+  if (state_.extension != nullptr) {
+    done += state_.extension->AdvanceBeforePoll(now_ns);
   }
-  outbound_.Flush(now_ns);
+  state_.outbound.Flush(now_ns);
   done += PollTransport();
-  one_sided_.RetryHeld(now_ns);
-  one_sided_.Report(now_ns);
-  if (extension_ != nullptr) {
-    done += extension_->AdvanceAfterPoll(now_ns);
+  state_.one_sided.RetryHeld(now_ns);
+  state_.one_sided.Report(now_ns);
+  if (state_.extension != nullptr) {
+    done += state_.extension->AdvanceAfterPoll(now_ns);
   }
-  done += registrar_.Collect();
-  for (const auto& copier : {copies_.get(), device_copies_.get()}) {
+  done += state_.registrar.Collect();
+  for (const auto& copier : {state_.copies.get(), state_.device_copies.get()}) {
     done += copier == nullptr ? 0 : copier->Collect(*this);
   }
-  for (const auto& [id, job] : directory_.jobs()) {
-    if (job->private_stage.copier != copies_) {
+  for (const auto& [id, job] : state_.directory.jobs()) {
+    if (job->private_stage.copier != state_.copies) {
       done += job->private_stage.copier->Collect(*this);
     }
   }
-  outbound_.Flush(now_ns);
-  rndv_gets_.Advance(now_ns);
-  staged_sends_.Advance(now_ns);
-  rndv_puts_.Advance(now_ns);
-  rtrs_.Advance();
-  one_sided_.Advance(now_ns);
-  depot_.Advance();
-  registrations_.Advance(now_ns);
-  registrar_.Advance(now_ns);
-  for (const auto& rank : directory_.served()) {
+  state_.outbound.Flush(now_ns);
+  state_.rndv_gets.Advance(now_ns);
+  state_.staged_sends.Advance(now_ns);
+  state_.rndv_puts.Advance(now_ns);
+  state_.rtrs.Advance();
+  state_.one_sided.Advance(now_ns);
+  state_.depot.Advance();
+  state_.registrations.Advance(now_ns);
+  state_.registrar.Advance(now_ns);
+  for (const auto& rank : state_.directory.served()) {
     done += TellNews(*rank);
   }
-  ReportBrokenLinks();
-  if (now_ns >= next_leaves_ns_) {
-    AnnounceLeaves();
+  ends_.ReportBrokenLinks();
+  if (now_ns >= ends_.next_leaves_ns()) {
+    ends_.AnnounceLeaves();
   }
   if (now_ns >= next_check_ns_) {
     CheckDeadlines();
   }
-  outbound_.Flush(now_ns);  // what these had to say
-  transport_->Flush(now_ns);
-  if (tracer_.on()) {
-    tracer_.Count(Counters());
+  state_.outbound.Flush(now_ns);  // what these had to say
+  state_.transport->Flush(now_ns);
+  if (state_.tracer.on()) {
+    state_.tracer.Count(state_.Counters());
   }
   return done;
 }
 
 uint32_t ProgressCore::PollTransport() {
-  polled_ns_ = now_ns_;
-  return static_cast<uint32_t>(transport_->Poll(*this, kPollBudget, now_ns_));
+  polled_ns_ = state_.now_ns;
+  return static_cast<uint32_t>(state_.transport->Poll(*this, kPollBudget, state_.now_ns));
 }
 
 uint32_t ProgressCore::TakeCommands(ServedRank& rank) {
@@ -186,27 +160,27 @@ uint32_t ProgressCore::TakeCommands(ServedRank& rank) {
     return 0;
   }
   if (rank.delivery.has_landed() && rank.commands.Peek() != nullptr) {
-    ReportLanded(rank);  // in one frame with what the rank says
+    state_.ReportLanded(rank);  // in one frame with what the rank says
   }
   uint32_t done = TakeActivity(rank);
   if (done != 0 && rank.core_wake.poison() != ErrorCode::kOk) {
-    EndRank(rank, ErrorCode::kCorrupt,
-            shm::Describe(shm::ReadFault(rank.session->layout()->fault)));
+    ends_.EndRank(rank, ErrorCode::kCorrupt,
+                  shm::Describe(shm::ReadFault(rank.session->layout()->fault)));
     return done;
   }
-  if (done != 0 && extension_ != nullptr) {
-    done += extension_->Look(rank, now_ns_);
+  if (done != 0 && state_.extension != nullptr) {
+    done += state_.extension->Look(rank, state_.now_ns);
   }
   takes_commands_ = true;
-  const RankCommands::Outcome outcome = commands_.Drain(rank, kCommandBudget, now_ns_);
+  const RankCommands::Outcome outcome = commands_.Drain(rank, kCommandBudget, state_.now_ns);
   takes_commands_ = false;
   done += outcome.handled;
   if (outcome.violation) {
-    EndRank(rank, ErrorCode::kCorrupt, *outcome.violation);
+    ends_.EndRank(rank, ErrorCode::kCorrupt, *outcome.violation);
     return done + 1;
   }
   if (outcome.verdict) {
-    Execute(rank, *outcome.verdict);
+    ends_.Execute(rank, *outcome.verdict);
   }
   if (outcome.made_room) {
     rank.delivery.wake().Publish();
@@ -219,20 +193,20 @@ uint32_t ProgressCore::TakeCommands(ServedRank& rank) {
 
 uint32_t ProgressCore::TellNews(ServedRank& rank) {
   if (rank.ended) {
-    ReportLanded(rank);
+    state_.ReportLanded(rank);
     return 0;
   }
   if (!rank.delivery.empty() && rank.delivery.Flush() == Delivery::Result::kQuota) {
-    EndRank(rank, ErrorCode::kLimitExceeded, "too many unexpected messages");
+    ends_.EndRank(rank, ErrorCode::kLimitExceeded, "too many unexpected messages");
     return 1;
   }
   if (rank.delivery.flooded()) {
-    EndRank(rank, ErrorCode::kCorrupt,
-            "it asks for more than it has requests, and does not read the answers");
+    ends_.EndRank(rank, ErrorCode::kCorrupt,
+                  "it asks for more than it has requests, and does not read the answers");
     return 1;
   }
   if (rank.delivery.MustReport(received_)) {
-    ReportLanded(rank);
+    state_.ReportLanded(rank);
   }
   if (rank.delivery.TakeChange()) {
     rank.delivery.wake().PublishChange();
@@ -241,13 +215,6 @@ uint32_t ProgressCore::TellNews(ServedRank& rank) {
     rank.Attend();
   }
   return 0;
-}
-
-void ProgressCore::ReportLanded(ServedRank& rank) {
-  rank.delivery.ReportLanded([&](const Delivery::Landed& landed) {
-    const WireResult done{landed.send_request, landed.send_generation, 0, 0};
-    outbound_.Post(*rank.job, PacketKind::kSendDone, rank.rank(), landed.source, done, now_ns_);
-  });
 }
 
 // The bit of a rank of the node asks for the worker; the core's own bit only woke us.
@@ -270,7 +237,8 @@ uint32_t ProgressCore::TakeActivity(ServedRank& rank) {
 
 void ProgressCore::OnReceive(transport::PeerId /*sender*/, std::span<const std::byte> message) {
   received_ = true;
-  arrivals_.OnFrame(message, now_ns_, [this](const Arrivals::Trouble& t) { OnTrouble(t); });
+  arrivals_.OnFrame(message, state_.now_ns,
+                    [this](const Arrivals::Trouble& t) { ends_.OnTrouble(t); });
 }
 
 // A rank may match a pushed message before its data has come, which then goes to its place at once.
@@ -289,28 +257,29 @@ transport::Landing ProgressCore::OnHead(transport::PeerId /*sender*/,
   }
   IncomingId id{};
   if (const auto trouble = arrivals_.OnHead(*head, &id)) {
-    OnTrouble(*trouble);
+    ends_.OnTrouble(*trouble);
     return Landings::Nowhere();
   }
   if (!head->is_pushed) {
-    return landings_.BeginCarried(*head->link, rank, head->rts);
+    return state_.landings.BeginCarried(*head->link, rank, head->rts);
   }
-  if (home_ != nullptr) {
+  if (state_.home != nullptr) {
     rank.delivery.ShowLane();
-    home_->LetMatch(rank);
+    state_.home->LetMatch(rank);
     TakeCommands(rank);
   }
   bool over_quota = false;
-  const transport::Landing landing = landings_.Begin(*head->link, rank, id, now_ns_, &over_quota);
+  const transport::Landing landing =
+      state_.landings.Begin(*head->link, rank, id, state_.now_ns, &over_quota);
   if (over_quota) {
-    EndRank(rank, ErrorCode::kLimitExceeded, "too many unexpected messages");
+    ends_.EndRank(rank, ErrorCode::kLimitExceeded, "too many unexpected messages");
   }
   return landing;
 }
 
 void ProgressCore::OnLanded(uint64_t context, ErrorCode code) {
   received_ = true;
-  landings_.OnLanded(context, Judged(code), now_ns_);
+  state_.landings.OnLanded(context, Judged(code), state_.now_ns);
 }
 
 // Messages that the connection has lost stay lost: messages have no numbers. Daemons ignore the end
@@ -318,59 +287,60 @@ void ProgressCore::OnLanded(uint64_t context, ErrorCode code) {
 // next message connects anew. A rank has no other way to hear that its peer has given up their
 // link.
 void ProgressCore::OnPeerLost(transport::PeerId peer, bool lossless) {
-  if (lossless && !options_.nodes_are_ranks) {
+  if (lossless && !state_.options.nodes_are_ranks) {
     return;
   }
-  for (const auto& [number, link] : directory_.links()) {
+  for (const auto& [number, link] : state_.directory.links()) {
     link->broken |= link->peer == peer;
   }
 }
 
 // A rank's core turns a lost node into a lost link: only daemons decide if a rank lives.
 ErrorCode ProgressCore::Judged(ErrorCode code) const {
-  return code == ErrorCode::kNodeUnreachable && options_.nodes_are_ranks ? ErrorCode::kLinkDown
-                                                                         : code;
+  return code == ErrorCode::kNodeUnreachable && state_.options.nodes_are_ranks
+             ? ErrorCode::kLinkDown
+             : code;
 }
 
 void ProgressCore::OnComplete(uint64_t context, ErrorCode ended) {
   const ErrorCode code = Judged(ended);
   if ((context & kPairContext) == kPairContext) {
-    extension_->OnComplete(context, code);  // only the extension has such operations
+    state_.extension->OnComplete(context, code);  // only the extension has such operations
   } else if ((context & kReadContext) != 0) {
-    rndv_gets_.OnReadComplete(context, code, now_ns_);
+    state_.rndv_gets.OnReadComplete(context, code, state_.now_ns);
   } else if ((context & kWriteContext) != 0) {
-    rndv_puts_.OnWriteComplete(context, code, now_ns_);
+    state_.rndv_puts.OnWriteComplete(context, code, state_.now_ns);
   } else if ((context & kPushContext) != 0) {
-    pushes_.OnComplete(context, code);
+    state_.pushes.OnComplete(context, code);
   } else {
-    outbound_.OnComplete(LinkOf(context), code);
+    state_.outbound.OnComplete(LinkOf(context), code);
   }
 }
 
 void ProgressCore::OnCopied(const CopyTask& task) {
-  if (!options_.copy_fault || task.abandoned) {
+  if (!state_.options.copy_fault || task.abandoned) {
     return OnCopiedForGood(task);
   }
-  options_.copy_fault(task, [this](const CopyTask& copied) { OnCopiedForGood(copied); });
+  state_.options.copy_fault(task, [this](const CopyTask& copied) { OnCopiedForGood(copied); });
 }
 
 void ProgressCore::OnCopiedForGood(const CopyTask& task) {
   if (task.direction == CopyTask::Direction::kToProcess) {
-    rndv_gets_.OnCopied(task, now_ns_);
+    state_.rndv_gets.OnCopied(task, state_.now_ns);
   } else {
-    staged_sends_.OnCopied(task, now_ns_);
+    state_.staged_sends.OnCopied(task, state_.now_ns);
   }
 }
 
 // ---- Sleeping ----------------------------------------------------------------------------------
 
 bool ProgressCore::PrepareToSleep() {
-  for (const auto& rank : directory_.served()) {
+  for (const auto& rank : state_.directory.served()) {
     // Pairs with Wake::AnnounceLane: either the rank sees this, or we see its bit below.
     shm::Exchange(rank->seat.wake->sleepers, 1U, std::memory_order_seq_cst);
   }
   shm::FullFence();  // Pairs with Wake::MustRing: the rank sees the above, or we see its command.
-  for (const auto& rank : directory_.served()) {
+  for (const auto& rank : state_.directory.served()) {
     if (rank->ended) {
       continue;
     }
@@ -379,13 +349,13 @@ bool ProgressCore::PrepareToSleep() {
       return false;
     }
   }
-  return !outbound_.any_broken() && !registrar_.has_news() &&
-         (extension_ == nullptr || extension_->MaySleep()) &&
-         (!transport_->capabilities().wait_fd || transport_->PrepareToSleep());
+  return !state_.outbound.any_broken() && !state_.registrar.has_news() &&
+         (state_.extension == nullptr || state_.extension->MaySleep()) &&
+         (!state_.transport->capabilities().wait_fd || state_.transport->PrepareToSleep());
 }
 
 void ProgressCore::Wake() {
-  for (const auto& rank : directory_.served()) {
+  for (const auto& rank : state_.directory.served()) {
     shm::StoreRelaxed(rank->seat.wake->sleepers, 0);
   }
 }
@@ -393,51 +363,53 @@ void ProgressCore::Wake() {
 // A peer that reads what was announced here says so only when it is through.
 bool ProgressCore::HasTransfers() const {
   const auto is_announced = [](const auto& entry) { return entry.second.announced != 0; };
-  return !rndv_gets_.empty() || !staged_sends_.empty() || !pushes_.empty() || !landings_.empty() ||
-         !rndv_puts_.empty() || rtrs_.written() != 0 ||
-         (extension_ != nullptr && extension_->HasTransfers(now_ns_)) ||
-         std::any_of(directory_.served().begin(), directory_.served().end(), [&](const auto& rank) {
-           return rank->reached_rts != 0 ||
-                  std::any_of(rank->regions.begin(), rank->regions.end(), is_announced);
-         });
+  return !state_.rndv_gets.empty() || !state_.staged_sends.empty() || !state_.pushes.empty() ||
+         !state_.landings.empty() || !state_.rndv_puts.empty() || state_.rtrs.written() != 0 ||
+         (state_.extension != nullptr && state_.extension->HasTransfers(state_.now_ns)) ||
+         std::any_of(state_.directory.served().begin(), state_.directory.served().end(),
+                     [&](const auto& rank) {
+                       return rank->reached_rts != 0 ||
+                              std::any_of(rank->regions.begin(), rank->regions.end(), is_announced);
+                     });
 }
 
 uint64_t ProgressCore::NextTurnNs(uint64_t now_ns) const {
-  uint64_t next = transport_->NextPollNs(now_ns);
-  bool retry = !transport_->capabilities().wait_fd || rtrs_.closes_windows() ||
-               one_sided_.holds_some() ||
-               (device_copies_ != nullptr && device_copies_->pending() != 0);
-  bool check = !rndv_gets_.empty() || !staged_sends_.empty() || depot_.must_recycle() ||
-               registrations_.any_leaving() || rtrs_.awaits_answers() || one_sided_.is_waiting();
-  for (const auto& rank : directory_.served()) {
+  uint64_t next = state_.transport->NextPollNs(now_ns);
+  bool retry = !state_.transport->capabilities().wait_fd || state_.rtrs.closes_windows() ||
+               state_.one_sided.holds_some() ||
+               (state_.device_copies != nullptr && state_.device_copies->pending() != 0);
+  bool check = !state_.rndv_gets.empty() || !state_.staged_sends.empty() ||
+               state_.depot.must_recycle() || state_.registrations.any_leaving() ||
+               state_.rtrs.awaits_answers() || state_.one_sided.is_waiting();
+  for (const auto& rank : state_.directory.served()) {
     retry |= !rank->delivery.empty();
     check |= rank->held;
   }
   if (retry) {
     next = std::min(next, now_ns + kRetryNs);
   }
-  next = std::min({next, registrar_.next_ns(), next_leaves_ns_});
-  if (extension_ != nullptr) {
-    next = std::min(next, extension_->NextNs(now_ns));
+  next = std::min({next, state_.registrar.next_ns(), ends_.next_leaves_ns()});
+  if (state_.extension != nullptr) {
+    next = std::min(next, state_.extension->NextNs(now_ns));
   }
   return check ? std::min(next, std::max(next_check_ns_, now_ns)) : next;
 }
 
 void ProgressCore::CheckDeadlines() {
-  next_check_ns_ = now_ns_ + options_.operation_timeout_ns / kChecksPerTimeout;
-  rndv_gets_.CheckDeadlines(now_ns_);
-  staged_sends_.CheckDeadlines(now_ns_);
-  rtrs_.CheckDeadlines(directory_, now_ns_);
-  one_sided_.RetryWaiting(now_ns_);
-  depot_.Recycle(now_ns_);
-  registrations_.Sweep(now_ns_);
-  for (const auto& rank : directory_.served()) {
+  next_check_ns_ = state_.now_ns + state_.options.operation_timeout_ns / kChecksPerTimeout;
+  state_.rndv_gets.CheckDeadlines(state_.now_ns);
+  state_.staged_sends.CheckDeadlines(state_.now_ns);
+  state_.rtrs.CheckDeadlines(state_.directory, state_.now_ns);
+  state_.one_sided.RetryWaiting(state_.now_ns);
+  state_.depot.Recycle(state_.now_ns);
+  state_.registrations.Sweep(state_.now_ns);
+  for (const auto& rank : state_.directory.served()) {
     // A rank that computes takes nothing by its links for as long as it likes.
     if (rank->held && !rank->ended && !rank->claim.waiting() && !rank->asks_too_much &&
-        !options_.nodes_are_ranks &&
-        now_ns_ - rank->held_since_ns > options_.operation_timeout_ns) {
-      EndRank(*rank, ErrorCode::kNodeUnreachable,
-              "its next message has waited too long for a node that is not connected");
+        !state_.options.nodes_are_ranks &&
+        state_.now_ns - rank->held_since_ns > state_.options.operation_timeout_ns) {
+      ends_.EndRank(*rank, ErrorCode::kNodeUnreachable,
+                    "its next message has waited too long for a node that is not connected");
     }
   }
 }

@@ -22,7 +22,7 @@ struct CoreHooks {
   std::function<void(const std::string& job_id, ErrorCode error, const std::string& text)>
       on_job_failed;
   // The network lost a message to another node, or a connection. The core sends nothing to that
-  // node until the home has found out the cause, and calls ProgressCore::NodeFailed. Without this
+  // node until the home has found out the cause, and calls CoreEnds::NodeFailed. Without this
   // hook the node is taken for dead.
   std::function<void(uint64_t link, ErrorCode error, const std::string& text)> on_link_lost;
   // The network, or the limits of the registration cache, refused memory of a rank, whose message

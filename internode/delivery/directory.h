@@ -226,7 +226,7 @@ struct ServedRank {
   uint64_t ahead = 0;
   uint32_t operations = 0;  // rendezvous gets, staged sends and puts that touch its memory
 
-  // How far the rank is parted from ranks of other nodes (progress_core_parting.cc), by rank.
+  // How far the rank is parted from ranks of other nodes (CoreEnds::PartRanks), by rank.
   struct Parting {
     bool is_here = false;   // this rank is parted from that one
     bool is_told = false;   // and has sent its last packet from before

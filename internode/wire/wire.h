@@ -62,7 +62,7 @@ enum class PacketKind : uint8_t {
   // The last that the source says to the destination on this path (docs/protocol.md).
   kSwitch = 24,  // body: WireSwitch; behind all messages
   // The source is parted from the destination, and says no more of what was before
-  // (ProgressCore::PartRanks).
+  // (CoreEnds::PartRanks).
   kParted = 25,  // body: WireEnded
 };
 

@@ -143,7 +143,7 @@ CoreHarness::CoreHarness() {
   progress::NodeRoute route;
   route.receive_key = kReceiveKey;
   route.link = 5;
-  if (!core_->AddJob(plan).ok() || !core_->AddNode(kJob, 1, route).ok()) {
+  if (!core_->control().AddJob(plan).ok() || !core_->control().AddNode(kJob, 1, route).ok()) {
     abort();
   }
   Attach(0);
@@ -170,7 +170,7 @@ void CoreHarness::Attach(uint32_t rank) {
                                session->inbox_map.base(), session->inbox_map.size_bytes())));
   OpenLanes(views_.back().inbox);
   sessions_.push_back(session);
-  core_->AddSession(session, progress::DaemonSeat(*session));
+  core_->control().AddSession(session, progress::DaemonSeat(*session));
   const UniqueFd heap_fd = Must(shm::CreateSegment("fuzz-heap", kHeapBytes));
   auto heap = std::make_shared<shm::Mapping>(Must(shm::MapSegment(heap_fd.get(), 0)));
   progress::ClaimableRegion region;
@@ -179,7 +179,7 @@ void CoreHarness::Attach(uint32_t rank) {
   region.size_bytes = heap->size_bytes();
   region.keep_alive = heap;
   heaps_.push_back(std::move(heap));
-  if (!core_->AddRegion(kJob, rank, std::move(region)).ok()) {
+  if (!core_->control().AddRegion(kJob, rank, std::move(region)).ok()) {
     abort();
   }
 }
@@ -187,7 +187,7 @@ void CoreHarness::Attach(uint32_t rank) {
 void CoreHarness::Turn() {
   core_->Turn(++now_ns_);
   // Waits until another thread's work is done, so that the same input does the same.
-  while (core_->is_pinning()) {
+  while (core_->control().is_pinning()) {
     std::this_thread::yield();
     core_->Turn(++now_ns_);
   }
@@ -223,19 +223,19 @@ void CoreHarness::Receive(std::vector<std::byte> packet) {
   network_->arrivals.push_back(std::move(packet));
 }
 
-void CoreHarness::EndFarRank() { core_->RankEnded(kJob, kFarRank, ErrorCode::kPeerDied); }
+void CoreHarness::EndFarRank() { core_->ends().RankEnded(kJob, kFarRank, ErrorCode::kPeerDied); }
 
 void CoreHarness::RemoveAll() {
   for (const uint32_t rank : {0U, 1U}) {
     bool says_no_more = false;
-    for (uint32_t n = 0; !core_->TryRemoveSession(kJob, rank, 0, &says_no_more); ++n) {
+    for (uint32_t n = 0; !core_->control().TryRemoveSession(kJob, rank, 0, &says_no_more); ++n) {
       Turn();
       if (n > 1000) {
         abort();  // it never lets go
       }
     }
   }
-  core_->RemoveJob(kJob);
+  core_->control().RemoveJob(kJob);
 }
 
 void RunSteps(FuzzInput input, void (*step)(FuzzInput&, CoreHarness&),

@@ -63,16 +63,17 @@ TEST_F(LostConnectionTest, AConnectionThatIsClosedInGoodOrderIsNone) {
 TEST_F(LostConnectionTest, WithoutAJobTheNextOneBeginsAnew) {
   Carry();
   bool says_no_more = false;
-  for (int n = 0; n < 100 && !cores_[0]->TryRemoveSession(kJob, 0, 0, &says_no_more); ++n) {
+  for (int n = 0; n < 100 && !cores_[0]->control().TryRemoveSession(kJob, 0, 0, &says_no_more);
+       ++n) {
     Turn();
   }
-  cores_[0]->RemoveJob(kJob);
+  cores_[0]->control().RemoveJob(kJob);
   ends_[0]->Lose(/*lossless=*/false);
   Turn();
   EXPECT_TRUE(lost_.empty());
-  ASSERT_TRUE(cores_[0]->AddJob(PlanFor(0)).ok());
+  ASSERT_TRUE(cores_[0]->control().AddJob(PlanFor(0)).ok());
   const NodeRoute route{{}, 10, 11, kFirstLink + 1, 0};
-  const Status status = cores_[0]->AddNode(kJob, 1, route);
+  const Status status = cores_[0]->control().AddNode(kJob, 1, route);
   EXPECT_TRUE(status.ok()) << status.ToString();
   ends_[0]->Lose(/*lossless=*/false);  // which is a link that works
   Turn();

@@ -80,36 +80,37 @@ std::vector<FaultReport> OwnPlane::Faults(bool release) {
 }
 
 std::vector<NicStatistics> OwnPlane::Nics() const {
-  return Ask<std::vector<NicStatistics>>([](auto& core) { return core.Nics(); });
+  return Ask<std::vector<NicStatistics>>([](auto& core) { return core.control().Nics(); });
 }
 
 Status OwnPlane::StartTrace() {
-  return Ask<Status>([](auto& core) { return core.StartTrace(progress::TraceRing(1 << 16)); });
+  return Ask<Status>(
+      [](auto& core) { return core.control().StartTrace(progress::TraceRing(1 << 16)); });
 }
 
 StatusOr<TraceDump> OwnPlane::StopTrace() {
-  return Ask<StatusOr<TraceDump>>([](auto& core) { return core.StopTrace(); });
+  return Ask<StatusOr<TraceDump>>([](auto& core) { return core.control().StopTrace(); });
 }
 
 RankReport OwnPlane::Inspect(const std::string& job_id, uint32_t rank) const {
-  return Ask<RankReport>([&](auto& core) { return core.Inspect(job_id, rank); });
+  return Ask<RankReport>([&](auto& core) { return core.control().Inspect(job_id, rank); });
 }
 
 Status OwnPlane::AddJob(const JobPlan& plan) {
-  return Ask<Status>([&](auto& core) { return core.AddJob(plan); });
+  return Ask<Status>([&](auto& core) { return core.control().AddJob(plan); });
 }
 
 void OwnPlane::RemoveJob(const std::string& job_id) {
-  Tell([&](auto& core) { core.RemoveJob(job_id); });
+  Tell([&](auto& core) { core.control().RemoveJob(job_id); });
 }
 
 Status OwnPlane::AddSession(std::shared_ptr<Session> session) {
   thread_->Watch(session->doorbell.get());
   return Ask<Status>([&](auto& core) {
-    Status status = core.CheckSession(*session);
+    Status status = core.control().CheckSession(*session);
     if (status.ok()) {
       doorbells_[{session->job_id, session->rank}] = session->doorbell.get();
-      core.AddSession(session, seat(*session));
+      core.control().AddSession(session, seat(*session));
     }
     return status;
   });
@@ -123,7 +124,8 @@ void OwnPlane::RemoveSession(const std::string& job_id, uint32_t rank, Departure
       thread_->Unwatch(doorbell.mapped());
     }
     bool says_no_more = false;
-    const bool removed = core_->TryRemoveSession(job_id, rank, deadline_ns, &says_no_more);
+    const bool removed =
+        core_->control().TryRemoveSession(job_id, rank, deadline_ns, &says_no_more);
     if (says_no_more && !std::exchange(has_said, true)) {
       said_last();
     }
@@ -140,7 +142,8 @@ Status OwnPlane::AddRegion(const std::string& job_id, uint32_t rank,
   memory.number = region->id;
   memory.lent = region->lent;
   memory.keep_alive = std::move(region);
-  return Ask<Status>([&](auto& core) { return core.AddRegion(job_id, rank, std::move(memory)); });
+  return Ask<Status>(
+      [&](auto& core) { return core.control().AddRegion(job_id, rank, std::move(memory)); });
 }
 
 void OwnPlane::RemoveRegion(const std::string& job_id, uint32_t rank, uint32_t region,
@@ -148,50 +151,51 @@ void OwnPlane::RemoveRegion(const std::string& job_id, uint32_t rank, uint32_t r
   const uint64_t deadline_ns = MonotonicNs() + operation_timeout_ns_;
   auto signal = std::make_shared<progress::UnpinSignal>();
   const std::future<void> unpinned = signal->done.get_future();
-  thread_->Until([&] { return core_->TryRemoveRegion(job_id, rank, region, deadline_ns, signal); });
+  thread_->Until(
+      [&] { return core_->control().TryRemoveRegion(job_id, rank, region, deadline_ns, signal); });
   signal.reset();
   unpinned.wait();
   done();
 }
 
 Status OwnPlane::AddNode(const std::string& job_id, uint32_t node, const NodeRoute& route) {
-  return Ask<Status>([&](auto& core) { return core.AddNode(job_id, node, route); });
+  return Ask<Status>([&](auto& core) { return core.control().AddNode(job_id, node, route); });
 }
 
 void OwnPlane::NodeReturned(const std::string& job_id, uint32_t node) {
-  Tell([&](auto& core) { core.NodeReturned(job_id, node); });
+  Tell([&](auto& core) { core.ends().NodeReturned(job_id, node); });
 }
 
 void OwnPlane::PartRanks(const std::string& job_id, uint32_t rank, uint32_t peer) {
-  Tell([&](auto& core) { core.PartRanks(job_id, rank, peer); });
+  Tell([&](auto& core) { core.ends().PartRanks(job_id, rank, peer); });
 }
 
 bool OwnPlane::AreParted(const std::string& job_id, uint32_t rank, uint32_t peer) {
   bool are_parted = false;
-  Tell([&](auto& core) { are_parted = core.AreParted(job_id, rank, peer); });
+  Tell([&](auto& core) { are_parted = core.ends().AreParted(job_id, rank, peer); });
   return are_parted;
 }
 
 bool OwnPlane::AreRejoined(const std::string& job_id, uint32_t rank, uint32_t peer) {
   bool are_rejoined = false;
-  Tell([&](auto& core) { are_rejoined = core.AreRejoined(job_id, rank, peer); });
+  Tell([&](auto& core) { are_rejoined = core.ends().AreRejoined(job_id, rank, peer); });
   return are_rejoined;
 }
 
 void OwnPlane::RankEnded(const std::string& job_id, uint32_t rank, ErrorCode error) {
-  Tell([&](auto& core) { core.RankEnded(job_id, rank, error); });
+  Tell([&](auto& core) { core.ends().RankEnded(job_id, rank, error); });
 }
 
 void OwnPlane::NodeFailed(uint64_t link, ErrorCode error) {
-  Tell([&](auto& core) { core.NodeFailed(link, error); });
+  Tell([&](auto& core) { core.ends().NodeFailed(link, error); });
 }
 
 void OwnPlane::PoisonJob(const std::string& job_id, ErrorCode error) {
-  Tell([&](auto& core) { core.PoisonJob(job_id, error); });
+  Tell([&](auto& core) { core.ends().PoisonJob(job_id, error); });
 }
 
 bool OwnPlane::Idle() const {
-  return Ask<bool>([](auto& core) { return core.Idle(); });
+  return Ask<bool>([](auto& core) { return core.control().Idle(); });
 }
 
 }  // namespace ferry::daemon

@@ -35,7 +35,7 @@ class OwnPlane final : public DataPlane, private progress::Home {
     return core_->transport().AddressFor(guest);
   }
   std::vector<NicStatistics> Nics() const override;
-  RegistrationStatistics Registered() const override { return core_->Registered(); }
+  RegistrationStatistics Registered() const override { return core_->control().Registered(); }
   Status StartTrace() override;
   StatusOr<TraceDump> StopTrace() override;
   std::vector<FaultReport> Faults(bool release) override;

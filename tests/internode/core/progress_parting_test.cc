@@ -1,4 +1,4 @@
-// Two ranks that have lost a direct link, and begin anew with each other (ProgressCore::PartRanks).
+// Two ranks that have lost a direct link, and begin anew with each other (CoreEnds::PartRanks).
 #include <gtest/gtest.h>
 
 #include <algorithm>

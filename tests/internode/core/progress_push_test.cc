@@ -86,7 +86,7 @@ TEST_F(ProgressPushTest, DataLandsInTheBufferOfAReceiveThatWaits) {
   EXPECT_EQ(got, sent);
   ExpectSent();
   EXPECT_EQ(ends_[1]->reads(), 0U);
-  EXPECT_TRUE(cores_[0]->Idle() && cores_[1]->Idle());
+  EXPECT_TRUE(cores_[0]->control().Idle() && cores_[1]->control().Idle());
 }
 
 TEST_F(ProgressPushTest, ASendIsOverOnceTheTransportHasItAll) {
@@ -95,7 +95,7 @@ TEST_F(ProgressPushTest, ASendIsOverOnceTheTransportHasItAll) {
   Push(sent);
   Settle();
   EXPECT_FALSE(TakeAnswer());
-  EXPECT_FALSE(cores_[0]->Idle());
+  EXPECT_FALSE(cores_[0]->control().Idle());
   ends_[0]->holds_reports = false;
   Settle(/*progresses=*/false);  // the receiver need do nothing
   ExpectSent();
@@ -127,7 +127,8 @@ TEST_F(ProgressPushTest, AReceiveThatComesInTheMiddleWaitsForTheRest) {
   const uint32_t receive = Receive(got);
   Settle();
   EXPECT_FALSE(rank(1).Test(receive));
-  EXPECT_STREQ(cores_[1]->Inspect(kJob, 1).transfers.at(0).wants, "the rest of the message");
+  EXPECT_STREQ(cores_[1]->control().Inspect(kJob, 1).transfers.at(0).wants,
+               "the rest of the message");
   ends_[1]->holds_data = false;
   Settle();
   ExpectReceived(receive);
@@ -166,7 +167,7 @@ TEST_F(ProgressPushTest, AShortBufferTakesWhatFits) {
       ExpectSent();
     }
   }
-  EXPECT_TRUE(cores_[1]->Idle());
+  EXPECT_TRUE(cores_[1]->control().Idle());
 }
 
 TEST_F(ProgressPushTest, ComesWholeWhereTheTransportDoesNotAsk) {
@@ -348,7 +349,7 @@ TEST_F(ProgressPushTest, ACutInTheMiddleEndsTheReceive) {
     Settle();
     ASSERT_TRUE(rank(1).Test(receive));
     EXPECT_EQ(rank(1).Wait(receive), ErrorCode::kLinkDown);
-    EXPECT_TRUE(cores_[1]->Idle());
+    EXPECT_TRUE(cores_[1]->control().Idle());
     if (waits) {
       TearDown();
       ASSERT_NO_FATAL_FAILURE(SetUp());
@@ -367,7 +368,7 @@ TEST_F(ProgressPushTest, ARankThatGoesInTheMiddleIsLetGoOfThoughTheRestDoesNotCo
   bool says_no_more = false;
   bool is_gone = false;
   for (int n = 0; n < 5 && !is_gone; ++n) {
-    is_gone = cores_[1]->TryRemoveSession(kJob, 1, 0, &says_no_more);
+    is_gone = cores_[1]->control().TryRemoveSession(kJob, 1, 0, &says_no_more);
     Turn();
   }
   EXPECT_TRUE(is_gone);

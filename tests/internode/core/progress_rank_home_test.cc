@@ -53,8 +53,8 @@ TEST_F(ProgressRankHomeTest, MovesMessagesOfAllSizesBothWays) {
     }
   }
   for (const uint32_t node : {0U, 1U}) {
-    EXPECT_TRUE(cores_[node]->Idle());
-    EXPECT_TRUE(cores_[node]->IsIdleWith(kJob, 1 - node));
+    EXPECT_TRUE(cores_[node]->control().Idle());
+    EXPECT_TRUE(cores_[node]->control().IsIdleWith(kJob, 1 - node));
     EXPECT_EQ(ranks_[node]->view().inbox.lane(shm::DaemonLane(1))->producer.tail, 0U)
         << "the daemon had nothing to do with it";
   }
@@ -134,8 +134,8 @@ TEST_F(ProgressRankHomeTest, OfALostLinkTheHomeIsToldAndNoRank) {
   const std::vector<std::byte> sent = Pattern(600'000, 1);
   (void)Send(0, sent);  // an RTS
   Settle();
-  EXPECT_FALSE(cores_[0]->IsIdleWith(kJob, 1));
-  EXPECT_FALSE(cores_[1]->IsIdleWith(kJob, 0));
+  EXPECT_FALSE(cores_[0]->control().IsIdleWith(kJob, 1));
+  EXPECT_FALSE(cores_[1]->control().IsIdleWith(kJob, 0));
   const uint32_t epochs[] = {rank(0).view().inbox.wake()->death_epoch,
                              rank(1).view().inbox.wake()->death_epoch};
   CutWire();
@@ -146,7 +146,7 @@ TEST_F(ProgressRankHomeTest, OfALostLinkTheHomeIsToldAndNoRank) {
     EXPECT_EQ(WordsOf(node).dead, 0U);
     EXPECT_EQ(ranks_[node]->view().layout->rtrs[1 - node].cuts, 0U);
     EXPECT_EQ(ranks_[node]->view().inbox.wake()->death_epoch, epochs[node]);
-    EXPECT_TRUE(cores_[node]->IsIdleWith(kJob, 1 - node));
+    EXPECT_TRUE(cores_[node]->control().IsIdleWith(kJob, 1 - node));
   }
   Mend(1);  // at once: the engines are the home's to part
 }

@@ -54,7 +54,7 @@ class WiredAccumulateTest : public WiredCoresTest,
       memory.size_bytes = heap->size_bytes();
       memory.number = heap->id;
       memory.keep_alive = heap;
-      ASSERT_TRUE(cores_[node]->AddRegion(kJob, node, std::move(memory)).ok());
+      ASSERT_TRUE(cores_[node]->control().AddRegion(kJob, node, std::move(memory)).ok());
     }
   }
 
@@ -340,7 +340,7 @@ TEST_P(WiredAccumulateDeathTest, ATargetThatDiesEndsThemByName) {
   for (uint32_t n = 0; n < end; ++n) {
     Step();
   }
-  cores_[1]->RankEnded(kJob, 1, ErrorCode::kPeerDied);
+  cores_[1]->ends().RankEnded(kJob, 1, ErrorCode::kPeerDied);
   std::vector<std::byte> memory(rank(1).heap(), rank(1).heap() + 4096);
   for (int n = 0; n < 20; ++n) {
     TurnOne(Below(2));

@@ -55,10 +55,11 @@ void WiredCoresTest::Start(bool by_link, const std::vector<uint32_t>& engines) {
     auto core = progress::ProgressCore::Create(options, std::move(parts), std::move(hooks), [] {});
     ASSERT_TRUE(core.ok()) << core.status().ToString();
     cores_[node] = std::move(*core);
-    ASSERT_TRUE(cores_[node]->AddJob(PlanFor(node)).ok());
-    ASSERT_TRUE(cores_[node]->CheckSession(*sessions_[node]).ok());
-    cores_[node]->AddSession(sessions_[node], by_link ? progress::LinkSeat(*sessions_[node])
-                                                      : progress::DaemonSeat(*sessions_[node]));
+    ASSERT_TRUE(cores_[node]->control().AddJob(PlanFor(node)).ok());
+    ASSERT_TRUE(cores_[node]->control().CheckSession(*sessions_[node]).ok());
+    cores_[node]->control().AddSession(
+        sessions_[node],
+        by_link ? progress::LinkSeat(*sessions_[node]) : progress::DaemonSeat(*sessions_[node]));
   }
   ends_[0]->Join(*ends_[1]);
   ends_[1]->Join(*ends_[0]);
@@ -74,10 +75,11 @@ void WiredCoresTest::Start(bool by_link, const std::vector<uint32_t>& engines) {
 void WiredCoresTest::TearDown() {
   for (const uint32_t rank : {0U, 1U}) {
     bool says_no_more = false;
-    for (int n = 0; n < 100 && !cores_[rank]->TryRemoveSession(kJob, rank, 0, &says_no_more); ++n) {
+    for (int n = 0;
+         n < 100 && !cores_[rank]->control().TryRemoveSession(kJob, rank, 0, &says_no_more); ++n) {
       Turn();
     }
-    EXPECT_EQ(cores_[rank]->FindServed(kJob, rank), nullptr) << "it is never let go of";
+    EXPECT_EQ(cores_[rank]->control().FindServed(kJob, rank), nullptr) << "it is never let go of";
     EXPECT_EQ(ends_[rank]->registered(), 0U);
   }
 }
@@ -102,16 +104,16 @@ void WiredCoresTest::Settle(bool progresses) {
 void WiredCoresTest::CutWire() {
   ends_[0]->Break();
   for (const uint32_t node : {0U, 1U}) {
-    cores_[node]->NodeFailed(kFirstLink + 1 - node, ErrorCode::kLinkDown);
+    cores_[node]->ends().NodeFailed(kFirstLink + 1 - node, ErrorCode::kLinkDown);
   }
 }
 
 void WiredCoresTest::Mend(uint64_t life) {
   for (const uint32_t node : {0U, 1U}) {
     const NodeRoute route{{}, 10 + node, 11 - node, kFirstLink + 1 - node, life};
-    const Status status = cores_[node]->AddNode(kJob, 1 - node, route);
+    const Status status = cores_[node]->control().AddNode(kJob, 1 - node, route);
     ASSERT_TRUE(status.ok()) << status.ToString();
-    cores_[node]->NodeReturned(kJob, 1 - node);
+    cores_[node]->ends().NodeReturned(kJob, 1 - node);
   }
 }
 
