@@ -180,7 +180,7 @@ std::optional<Arrivals::Trouble> Arrivals::Handle(Job& job, const Packet& packet
 void Arrivals::HandleOneSided(Job& job, const Packet& packet, uint64_t now_ns) {
   const PacketHeader& header = packet.header;
   if (header.kind == static_cast<uint8_t>(PacketKind::kOneSided)) {
-    if (one_sided_.OnPacket(job, packet, now_ns)) {
+    if (one_sided_.memory().OnPacket(job, packet, now_ns)) {
       return;
     }
   } else if (header.kind == static_cast<uint8_t>(PacketKind::kOneSidedRts)) {

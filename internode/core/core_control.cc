@@ -27,7 +27,7 @@ void CoreControl::RemoveJob(const std::string& job_id) {
     state_.staged_sends.Drop(job, state_.now_ns);
     state_.rndv_gets.Drop(*job);
     state_.rndv_puts.Drop(*job);
-    state_.one_sided.Drop(job);
+    state_.one_sided.memory().Drop(job);
     for (const Stage* stage : {&job->private_stage, &job->device_stage}) {
       state_.depot.Retire(*stage, state_.now_ns + state_.options.operation_timeout_ns);
     }
@@ -89,7 +89,7 @@ bool CoreControl::TryRemoveSession(const std::string& job_id, uint32_t rank, uin
   for (auto& [id, region] : served->regions) {
     region.closing = true;
   }
-  state_.one_sided.RetryWaiting(state_.now_ns);
+  state_.one_sided.memory().RetryWaiting(state_.now_ns);
   // A worker process may be stopped: this thread does not wait for it.
   if (served->operations != 0 &&
       (job->private_stage.copier == nullptr ||
@@ -155,7 +155,7 @@ bool CoreControl::TryRemoveRegion(const std::string& job_id, uint32_t rank, uint
   state_.rndv_gets.FailIn(&found->second, ErrorCode::kInvalidBuffer, state_.now_ns);
   state_.staged_sends.FailIn(&found->second, ErrorCode::kInvalidBuffer, state_.now_ns);
   state_.rndv_puts.FailIn(&found->second, ErrorCode::kInvalidBuffer, state_.now_ns);
-  state_.one_sided.RetryWaiting(state_.now_ns);
+  state_.one_sided.memory().RetryWaiting(state_.now_ns);
   if (state_.extension != nullptr) {
     state_.extension->CloseIn(*served, found->second);
   }
@@ -334,7 +334,7 @@ bool CoreControl::IsIdleWith(const std::string& job_id, uint32_t peer) {
   const Link* const link = job->RouteTo(peer).link;
   if (!state_.rndv_gets.IsIdleWith(job, peer) || !state_.staged_sends.IsIdleWith(job, peer) ||
       !state_.rndv_puts.IsIdleWith(job, peer) || !state_.pushes.IsIdleWith(job, peer) ||
-      state_.one_sided.OwesNews(job, peer) ||
+      state_.one_sided.memory().OwesNews(job, peer) ||
       (link != nullptr && (!state_.landings.IsIdleWith(*link) || !link->frame.empty() ||
                            !link->waiting.empty() || link->outstanding != 0))) {
     return false;

@@ -38,7 +38,7 @@ CoreState::CoreState(const CoreOptions& core_options, CoreParts parts, CoreHooks
       rndv_puts(*transport, outbound, depot, registrations),
       one_sided(outbound, rndv_gets, staged_sends, registrations, private_memory),
       extension(parts.extend ? parts.extend({*transport, outbound, registrar, registrations,
-                                             one_sided, options.operation_timeout_ns})
+                                             one_sided.rings(), options.operation_timeout_ns})
                              : nullptr) {}
 
 TraceCounters CoreState::Counters() const {

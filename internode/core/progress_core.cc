@@ -109,8 +109,8 @@ uint32_t ProgressCore::Turn(uint64_t now_ns) {
   }
   state_.outbound.Flush(now_ns);
   done += PollTransport();
-  state_.one_sided.RetryHeld(now_ns);
-  state_.one_sided.Report(now_ns);
+  state_.one_sided.memory().RetryHeld(now_ns);
+  state_.one_sided.memory().Report(now_ns);
   if (state_.extension != nullptr) {
     done += state_.extension->AdvanceAfterPoll(now_ns);
   }
@@ -128,7 +128,7 @@ uint32_t ProgressCore::Turn(uint64_t now_ns) {
   state_.staged_sends.Advance(now_ns);
   state_.rndv_puts.Advance(now_ns);
   state_.rtrs.Advance();
-  state_.one_sided.Advance(now_ns);
+  state_.one_sided.memory().Advance(now_ns);
   state_.depot.Advance();
   state_.registrations.Advance(now_ns);
   state_.registrar.Advance(now_ns);
@@ -376,11 +376,11 @@ bool ProgressCore::HasTransfers() const {
 uint64_t ProgressCore::NextTurnNs(uint64_t now_ns) const {
   uint64_t next = state_.transport->NextPollNs(now_ns);
   bool retry = !state_.transport->capabilities().wait_fd || state_.rtrs.closes_windows() ||
-               state_.one_sided.holds_some() ||
+               state_.one_sided.memory().holds_some() ||
                (state_.device_copies != nullptr && state_.device_copies->pending() != 0);
   bool check = !state_.rndv_gets.empty() || !state_.staged_sends.empty() ||
                state_.depot.must_recycle() || state_.registrations.any_leaving() ||
-               state_.rtrs.awaits_answers() || state_.one_sided.is_waiting();
+               state_.rtrs.awaits_answers() || state_.one_sided.memory().is_waiting();
   for (const auto& rank : state_.directory.served()) {
     retry |= !rank->delivery.empty();
     check |= rank->held;
@@ -400,7 +400,7 @@ void ProgressCore::CheckDeadlines() {
   state_.rndv_gets.CheckDeadlines(state_.now_ns);
   state_.staged_sends.CheckDeadlines(state_.now_ns);
   state_.rtrs.CheckDeadlines(state_.directory, state_.now_ns);
-  state_.one_sided.RetryWaiting(state_.now_ns);
+  state_.one_sided.memory().RetryWaiting(state_.now_ns);
   state_.depot.Recycle(state_.now_ns);
   state_.registrations.Sweep(state_.now_ns);
   for (const auto& rank : state_.directory.served()) {

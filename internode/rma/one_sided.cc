@@ -31,9 +31,8 @@ OneSided::OneSided(Outbound& outbound, RndvGets& rndv_gets, StagedSends& staged_
                    Registrations& registrations, const PrivateMemory& private_memory)
     : outbound_(outbound),
       rndv_gets_(rndv_gets),
-      staged_sends_(staged_sends),
-      registrations_(registrations),
-      private_memory_(private_memory) {
+      memory_(outbound, rndv_gets, staged_sends, registrations, private_memory),
+      rings_(*this, memory_, outbound, rndv_gets, staged_sends, registrations) {
   rndv_gets_.on_one_sided_end = [this](const RndvGet& rndv_get, ServedRank& rank) {
     return OnRndvGetEnd(rndv_get, rank);
   };
@@ -215,6 +214,17 @@ bool OneSided::Start(ServedRank& rank, const shm::Descriptor& command, uint64_t 
   return true;
 }
 
+// Carries out an operation of a rank here on memory of a rank here: its end is told as if the
+// other's daemon had.
+void OneSided::CarryOutHere(ServedRank& rank, PacketHeader header, const WireOneSided& wire,
+                            std::span<const std::byte> data, uint64_t now_ns) {
+  uint64_t value = 0;
+  std::span<const std::byte> found;
+  const ErrorCode error = memory_.CarryOutHere(rank, header, wire, data, now_ns, &value, &found);
+  std::swap(header.source, header.destination);
+  (void)OnDone(*rank.job, header, {header.number, value, static_cast<int32_t>(error), 0}, found);
+}
+
 bool OneSided::StartLongPut(ServedRank& rank, const shm::Descriptor& command, uint8_t flags,
                             const WireRts& announced, const transport::Attachment& data,
                             uint64_t now_ns) {
@@ -259,7 +269,7 @@ bool OneSided::OnDone(const Job& job, const PacketHeader& header, const WireOneS
   }
   ServedRank* const rank = job.served[header.destination];
   if (rank != nullptr && done.stream == static_cast<uint32_t>(OneSidedStream::kRings)) {
-    OnRingDone(*rank, header.source, done, data);
+    rings_.OnDone(*rank, header.source, done, data);
     return true;
   }
   if (rank == nullptr || rank->one_sided.counts.empty()) {
@@ -288,7 +298,7 @@ bool OneSided::OnDone(const Job& job, const PacketHeader& header, const WireOneS
 }
 
 void OneSided::OnResult(ServedRank& rank, uint32_t peer, const WireResult& result) {
-  if (OnRingResult(rank, peer, result)) {
+  if (rings_.OnResult(rank, peer, result)) {
     return;
   }
   auto& awaited = rank.one_sided.awaited;
@@ -302,14 +312,6 @@ void OneSided::OnResult(ServedRank& rank, uint32_t peer, const WireResult& resul
   }
 }
 
-// Ends an RTS that will not be fetched any more, or whose data have come whole.
-void OneSided::EndRts(Job& job, const PacketHeader& header, const WireRts& announced,
-                      ErrorCode error, uint64_t now_ns) {
-  const WireResult result{announced.send_request, announced.send_generation,
-                          static_cast<int32_t>(error), 0};
-  outbound_.Post(job, PacketKind::kSendDone, header.destination, header.source, result, now_ns);
-}
-
 void OneSided::OnRts(Job& job, const PacketHeader& header, const WireOneSidedRts& announced,
                      std::span<const std::byte> data, uint64_t now_ns) {
   ServedRank* const rank = job.served[header.destination];
@@ -318,10 +320,10 @@ void OneSided::OnRts(Job& job, const PacketHeader& header, const WireOneSidedRts
     if (awaited.number == 0 && !awaited.is_fetched && awaited.peer == header.source &&
         RequestOf(awaited.answer) == announced.get.request &&
         awaited.serial == announced.get.generation) {
-      if (Land(*rank, awaited.here, awaited.size_bytes, data)) {
+      if (memory_.Land(*rank, awaited.here, awaited.size_bytes, data)) {
         Answer(*rank, awaited, 0, ErrorCode::kOk, {});
         rank->one_sided.awaited.erase(rank->one_sided.awaited.begin() + static_cast<ptrdiff_t>(i));
-        return EndRts(job, header, announced.rts, ErrorCode::kOk, now_ns);
+        return memory_.EndRts(job, header, announced.rts, ErrorCode::kOk, now_ns);
       }
       awaited.is_fetched = true;
       const bool is_private = (header.flags & shm::kFlagSourcePrivate) != 0;
@@ -333,9 +335,30 @@ void OneSided::OnRts(Job& job, const PacketHeader& header, const WireOneSidedRts
                                       announced.rts, awaited.here, awaited.size_bytes, end, now_ns);
     }
   }
-  if (rank == nullptr || !OnRingRts(*rank, header, announced, data, now_ns)) {
-    EndRts(job, header, announced.rts, ErrorCode::kCancelled, now_ns);
+  if (rank == nullptr || !rings_.OnRts(*rank, header, announced, data, now_ns)) {
+    memory_.EndRts(job, header, announced.rts, ErrorCode::kCancelled, now_ns);
   }
+}
+
+// The bytes of a long operation are there, or do not come.
+ErrorCode OneSided::OnRndvGetEnd(const RndvGet& rndv_get, ServedRank& rank) {
+  const OneSidedEnd& end = *rndv_get.one_sided;
+  if (!end.is_get) {
+    return memory_.OnPutFetched(rank, end, rndv_get.error);
+  }
+  if (end.ring_get != 0) {
+    rings_.EndGet(rank, end.ring_get, rndv_get.error);
+    return rndv_get.error;
+  }
+  auto& awaited = rank.one_sided.awaited;
+  const auto found = std::find_if(awaited.begin(), awaited.end(), [&](const AwaitedAnswer& a) {
+    return a.is_fetched && a.answer == end.answer;
+  });
+  if (found != awaited.end()) {
+    Answer(rank, *found, 0, rndv_get.error, {});
+    awaited.erase(found);
+  }
+  return rndv_get.error;
 }
 
 void OneSided::Answer(ServedRank& rank, const AwaitedAnswer& awaited, uint64_t value,
@@ -386,17 +409,14 @@ void OneSided::FailWith(const Job& job, uint32_t peer, ErrorCode error) {
 }
 
 void OneSided::FailBetween(ServedRank& rank, uint32_t peer, ErrorCode error) {
-  DropHeld([&](const Held& held) {
-    return held.job == rank.job && held.header.destination == rank.rank() &&
-           held.header.source == peer;
-  });
+  memory_.DropHeldBetween(rank, peer);
   if (!rank.one_sided.counts.empty()) {
     const OneSidedCounts& counts = rank.one_sided.counts[peer];
     if (counts.done != counts.begun) {
       End(rank, peer, counts.begun, error);
     }
   }
-  FailRingsWith(rank, peer, error);
+  rings_.FailWith(rank, peer, error);
   // The rest are long ones. Of those whose bytes are on their way here, the rendezvous get says the
   // end.
   std::erase_if(rank.one_sided.awaited, [&](const AwaitedAnswer& awaited) {
@@ -405,15 +425,6 @@ void OneSided::FailBetween(ServedRank& rank, uint32_t peer, ErrorCode error) {
       Answer(rank, awaited, 0, error, {});
     }
     return is_over;
-  });
-}
-
-// Drops held operations whose ranks no longer wait for them.
-void OneSided::DropHeld(const std::function<bool(const Held&)>& is_over) {
-  std::erase_if(held_, [&](const Held& held) {
-    const bool is_dropped = is_over(held);
-    held_bytes_ -= is_dropped ? held.body.size() : 0;
-    return is_dropped;
   });
 }
 

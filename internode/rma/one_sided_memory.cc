@@ -1,10 +1,10 @@
-// OneSided: operations in memory of ranks here. See one_sided.h.
+#include "internode/rma/one_sided_memory.h"
+
 #include <algorithm>
 #include <mutex>
 #include <string>
 #include <utility>
 
-#include "internode/rma/one_sided.h"
 #include "internode/rma/one_sided_words.h"
 #include "internode/rndv/rndv_rts.h"
 #include "shm/atomic_operation.h"
@@ -49,10 +49,8 @@ void Update(std::byte* signal, uint8_t update, uint64_t value) {
 
 }  // namespace
 
-// Copies bytes that came along with their RTS to where the rank wants them, if a CPU reaches
-// that. False: they are to be fetched.
-bool OneSided::Land(ServedRank& rank, shm::Location where, uint64_t size_bytes,
-                    std::span<const std::byte> data) const {
+bool OneSidedMemory::Land(ServedRank& rank, shm::Location where, uint64_t size_bytes,
+                          std::span<const std::byte> data) const {
   if (data.size() != size_bytes ||
       private_memory_.Locate(rank, size_bytes, NamedBy::kRank, &where) != ErrorCode::kOk) {
     return false;
@@ -71,8 +69,8 @@ bool OneSided::Land(ServedRank& rank, shm::Location where, uint64_t size_bytes,
 }
 
 // Which CPUs may write to, or read. A number that names no region, 0, would be an address.
-ErrorCode OneSided::FindMemory(ServedRank& rank, uint32_t region_id, uint64_t offset,
-                               uint64_t size_bytes, bool is_write, Memory* found) const {
+ErrorCode OneSidedMemory::FindMemory(ServedRank& rank, uint32_t region_id, uint64_t offset,
+                                     uint64_t size_bytes, bool is_write, Memory* found) const {
   shm::Location where{region_id, 0, offset};
   if (region_id == 0) {
     return ErrorCode::kInvalidBuffer;
@@ -93,8 +91,8 @@ ErrorCode OneSided::FindMemory(ServedRank& rank, uint32_t region_id, uint64_t of
   return ErrorCode::kOk;
 }
 
-ErrorCode OneSided::FindBytes(ServedRank& rank, uint32_t region_id, uint64_t offset,
-                              uint64_t size_bytes, bool is_write, std::byte** bytes) const {
+ErrorCode OneSidedMemory::FindBytes(ServedRank& rank, uint32_t region_id, uint64_t offset,
+                                    uint64_t size_bytes, bool is_write, std::byte** bytes) const {
   Memory memory;
   const ErrorCode code = FindMemory(rank, region_id, offset, size_bytes, is_write, &memory);
   *bytes = memory.bytes;
@@ -102,8 +100,8 @@ ErrorCode OneSided::FindBytes(ServedRank& rank, uint32_t region_id, uint64_t off
 }
 
 // Finds a word as FindBytes finds bytes. Memory that the program exposes may begin at any address.
-ErrorCode OneSided::FindWord(ServedRank& rank, uint32_t region_id, uint64_t offset, uint64_t width,
-                             std::byte** word) const {
+ErrorCode OneSidedMemory::FindWord(ServedRank& rank, uint32_t region_id, uint64_t offset,
+                                   uint64_t width, std::byte** word) const {
   const ErrorCode code = FindBytes(rank, region_id, offset, width, /*is_write=*/true, word);
   if (code == ErrorCode::kOk && offset % width != 0) {
     return ErrorCode::kInvalidArgument;
@@ -114,8 +112,8 @@ ErrorCode OneSided::FindWord(ServedRank& rank, uint32_t region_id, uint64_t offs
 }
 
 // Its holder may have been stopped, and other messages are not to wait for that.
-bool OneSided::LockElements(const ServedRank& rank, uint32_t region_id,
-                            std::unique_lock<shm::ElementLock>* lock) const {
+bool OneSidedMemory::LockElements(const ServedRank& rank, uint32_t region_id,
+                                  std::unique_lock<shm::ElementLock>* lock) const {
   shm::ElementLock* const elements =
       (region_id & shm::kSegmentPrivate) != 0 ? private_memory_.LockOf(rank, region_id) : nullptr;
   if (elements == nullptr) {
@@ -132,19 +130,28 @@ bool OneSided::LockElements(const ServedRank& rank, uint32_t region_id,
 // ---- What is held -------------------------------------------------------------------------------
 
 // Of one rank with another the order of a stream stays.
-bool OneSided::IsBehindHeld(const Job& job, const PacketHeader& header) const {
+bool OneSidedMemory::IsBehindHeld(const Job& job, const PacketHeader& header) const {
   return std::any_of(held_.begin(), held_.end(), [&](const Held& held) {
     return held.job == &job && held.header.source == header.source &&
            held.header.destination == header.destination && held.header.stream == header.stream;
   });
 }
 
-void OneSided::Hold(Job& job, const PacketHeader& header, std::span<const std::byte> body) {
+void OneSidedMemory::DropHeldBetween(const ServedRank& rank, uint32_t peer) {
+  std::erase_if(held_, [&](const Held& held) {
+    const bool is_dropped = held.job == rank.job && held.header.destination == rank.rank() &&
+                            held.header.source == peer;
+    held_bytes_ -= is_dropped ? held.body.size() : 0;
+    return is_dropped;
+  });
+}
+
+void OneSidedMemory::Hold(Job& job, const PacketHeader& header, std::span<const std::byte> body) {
   held_.push_back({&job, header, {body.begin(), body.end()}});
   held_bytes_ += body.size();
 }
 
-void OneSided::CarryOutHeld(uint64_t now_ns) {
+void OneSidedMemory::CarryOutHeld(uint64_t now_ns) {
   std::deque<Held> held = std::exchange(held_, {});
   held_bytes_ = 0;
   for (Held& each : held) {
@@ -157,7 +164,7 @@ void OneSided::CarryOutHeld(uint64_t now_ns) {
   }
 }
 
-bool OneSided::OnPacket(Job& job, const Packet& packet, uint64_t now_ns) {
+bool OneSidedMemory::OnPacket(Job& job, const Packet& packet, uint64_t now_ns) {
   if (packet.header.stream >= kOneSidedStreams) {
     return false;
   }
@@ -176,7 +183,7 @@ bool OneSided::OnPacket(Job& job, const Packet& packet, uint64_t now_ns) {
   return CarryOutPacket(job, packet, now_ns);
 }
 
-bool OneSided::CarryOutPacket(Job& job, const Packet& packet, uint64_t now_ns) {
+bool OneSidedMemory::CarryOutPacket(Job& job, const Packet& packet, uint64_t now_ns) {
   if (packet.header.number == 0) {
     return OnLong(job, packet, now_ns);
   }
@@ -212,7 +219,7 @@ bool OneSided::CarryOutPacket(Job& job, const Packet& packet, uint64_t now_ns) {
 }
 
 // A long one, which has its packet for itself.
-bool OneSided::OnLong(Job& job, const Packet& packet, uint64_t now_ns) {
+bool OneSidedMemory::OnLong(Job& job, const Packet& packet, uint64_t now_ns) {
   const auto wire = HeadOf<WireOneSided>(packet.body);
   PacketHeader header = packet.header;
   if (!wire || !IsLongOperation(wire->operation) ||
@@ -239,9 +246,10 @@ bool OneSided::OnLong(Job& job, const Packet& packet, uint64_t now_ns) {
 }
 
 // Carries out one that is not long, and tells its end if it has failed, or a result.
-OneSided::Performed OneSided::Perform(Job& job, const PacketHeader& header,
-                                      const WireOneSided& wire, std::span<const std::byte> data,
-                                      uint64_t now_ns) {
+OneSidedMemory::Performed OneSidedMemory::Perform(Job& job, const PacketHeader& header,
+                                                  const WireOneSided& wire,
+                                                  std::span<const std::byte> data,
+                                                  uint64_t now_ns) {
   uint64_t value = 0;
   std::span<const std::byte> found;
   const ErrorCode error = CarryOut(job, header, wire, DataOf(wire, data), now_ns, &value, &found);
@@ -256,20 +264,16 @@ OneSided::Performed OneSided::Perform(Job& job, const PacketHeader& header,
   return Performed::kTold;
 }
 
-// One of a rank here on memory of a rank here: its end is told as if the other's daemon had.
-void OneSided::CarryOutHere(ServedRank& rank, PacketHeader header, const WireOneSided& wire,
-                            std::span<const std::byte> data, uint64_t now_ns) {
+ErrorCode OneSidedMemory::CarryOutHere(ServedRank& rank, PacketHeader header,
+                                       const WireOneSided& wire, std::span<const std::byte> data,
+                                       uint64_t now_ns, uint64_t* value,
+                                       std::span<const std::byte>* found) {
   SetOperation(wire, wire.size_bytes, &header);
-  uint64_t value = 0;
-  std::span<const std::byte> found;
-  const ErrorCode error =
-      CarryOut(*rank.job, header, wire, DataOf(wire, data), now_ns, &value, &found);
-  std::swap(header.source, header.destination);
-  (void)OnDone(*rank.job, header, {header.number, value, static_cast<int32_t>(error), 0}, found);
+  return CarryOut(*rank.job, header, wire, DataOf(wire, data), now_ns, value, found);
 }
 
 // It is told with others, at the end of the turn.
-void OneSided::NoteUntold(Job& job, const PacketHeader& header, uint64_t number) {
+void OneSidedMemory::NoteUntold(Job& job, const PacketHeader& header, uint64_t number) {
   for (Untold& other : untold_) {
     if (other.job == &job && other.here == header.destination && other.source == header.source &&
         other.stream == header.stream) {
@@ -280,11 +284,9 @@ void OneSided::NoteUntold(Job& job, const PacketHeader& header, uint64_t number)
   untold_.push_back({&job, header.destination, header.source, header.stream, number});
 }
 
-// Checks everything before it changes anything. kWouldBlock: another process changes elements
-// there.
-ErrorCode OneSided::CarryOut(Job& job, const PacketHeader& header, const WireOneSided& wire,
-                             std::span<const std::byte> data, uint64_t now_ns, uint64_t* value,
-                             std::span<const std::byte>* found) {
+ErrorCode OneSidedMemory::CarryOut(Job& job, const PacketHeader& header, const WireOneSided& wire,
+                                   std::span<const std::byte> data, uint64_t now_ns,
+                                   uint64_t* value, std::span<const std::byte>* found) {
   ServedRank* const rank = job.served[header.destination];
   if (const ErrorCode ended = job.EndOf(header.destination); ended != ErrorCode::kOk) {
     return ended;
@@ -340,9 +342,9 @@ ErrorCode OneSided::CarryOut(Job& job, const PacketHeader& header, const WireOne
 
 // Of elements that no CPU changes at once, ferryd's progress thread is the only one to change them,
 // or the holder of their lock.
-ErrorCode OneSided::Accumulate(ServedRank& rank, const PacketHeader& header,
-                               const WireOneSided& wire, std::span<const std::byte> data,
-                               std::span<const std::byte>* found) {
+ErrorCode OneSidedMemory::Accumulate(ServedRank& rank, const PacketHeader& header,
+                                     const WireOneSided& wire, std::span<const std::byte> data,
+                                     std::span<const std::byte>* found) {
   const auto what = shm::Accumulation::Unpack(static_cast<uint32_t>(header.tag));
   std::unique_lock<shm::ElementLock> lock;
   if (!LockElements(rank, header.context, &lock)) {
@@ -374,9 +376,9 @@ ErrorCode OneSided::Accumulate(ServedRank& rank, const PacketHeader& header,
 }
 
 // Begins it. `data` of a long put: WireRts, and perhaps the bytes.
-ErrorCode OneSided::CarryOutLong(ServedRank& rank, const PacketHeader& header,
-                                 const WireOneSided& wire, std::span<const std::byte> data,
-                                 uint64_t now_ns) {
+ErrorCode OneSidedMemory::CarryOutLong(ServedRank& rank, const PacketHeader& header,
+                                       const WireOneSided& wire, std::span<const std::byte> data,
+                                       uint64_t now_ns) {
   const bool is_put = IsPutOperation(wire.operation);
   Memory memory;
   if (const ErrorCode code =
@@ -426,7 +428,7 @@ ErrorCode OneSided::CarryOutLong(ServedRank& rank, const PacketHeader& header,
 
 // Announces the bytes of a long get. False: their memory is being registered. A get whose bytes
 // cannot be announced is answered with the error.
-bool OneSided::Lend(Waiting& get, uint64_t now_ns) {
+bool OneSidedMemory::Lend(Waiting& get, uint64_t now_ns) {
   const PacketHeader& header = get.header;
   if (get.job->ended[header.source] != ErrorCode::kOk) {
     return true;  // the RTS would never be returned
@@ -472,8 +474,8 @@ bool OneSided::Lend(Waiting& get, uint64_t now_ns) {
 }
 
 // Sends the RTS of a get with its bytes, unless these are too many, or there is no room.
-bool OneSided::CarryAlong(const Waiting& get, const WireOneSidedRts& wire,
-                          const shm::Location& where, SentRts* announced, uint64_t now_ns) {
+bool OneSidedMemory::CarryAlong(const Waiting& get, const WireOneSidedRts& wire,
+                                const shm::Location& where, SentRts* announced, uint64_t now_ns) {
   if (!MayCarry(outbound_, *get.job->served[get.header.destination], *announced)) {
     return false;
   }
@@ -489,14 +491,14 @@ bool OneSided::CarryAlong(const Waiting& get, const WireOneSidedRts& wire,
   return true;
 }
 
-void OneSided::Advance(uint64_t now_ns) {
+void OneSidedMemory::Advance(uint64_t now_ns) {
   if (seen_changes_ != registrations_.changes()) {
     seen_changes_ = registrations_.changes();
     RetryWaiting(now_ns);
   }
 }
 
-void OneSided::RetryWaiting(uint64_t now_ns) {
+void OneSidedMemory::RetryWaiting(uint64_t now_ns) {
   std::vector<Waiting> waiting = std::exchange(waiting_, {});
   for (Waiting& get : waiting) {
     if (!Lend(get, now_ns)) {
@@ -505,38 +507,8 @@ void OneSided::RetryWaiting(uint64_t now_ns) {
   }
 }
 
-// The bytes of a long operation are there, or do not come.
-ErrorCode OneSided::OnRndvGetEnd(const RndvGet& rndv_get, ServedRank& rank) {
-  const OneSidedEnd& end = *rndv_get.one_sided;
-  if (!end.is_get) {
-    ErrorCode error = rndv_get.error;
-    std::byte* signal = nullptr;
-    if (error == ErrorCode::kOk && end.signal != 0) {
-      error = FindWord(rank, end.signal_region, end.signal_offset, sizeof(uint64_t), &signal);
-    }
-    if (signal != nullptr && error == ErrorCode::kOk) {
-      Update(signal, end.signal, end.signal_value);
-    }
-    rank.delivery.NoteChange();
-    return error;
-  }
-  if (end.ring_get != 0) {
-    EndRingGet(rank, end.ring_get, rndv_get.error);
-    return rndv_get.error;
-  }
-  auto& awaited = rank.one_sided.awaited;
-  const auto found = std::find_if(awaited.begin(), awaited.end(), [&](const AwaitedAnswer& a) {
-    return a.is_fetched && a.answer == end.answer;
-  });
-  if (found != awaited.end()) {
-    Answer(rank, *found, 0, rndv_get.error, {});
-    awaited.erase(found);
-  }
-  return rndv_get.error;
-}
-
-void OneSided::Tell(Job& job, const PacketHeader& header, const WireOneSidedDone& done,
-                    std::span<const std::byte> data, uint64_t now_ns) {
+void OneSidedMemory::Tell(Job& job, const PacketHeader& header, const WireOneSidedDone& done,
+                          std::span<const std::byte> data, uint64_t now_ns) {
   std::erase_if(untold_, [&](const Untold& other) {  // this says it, too
     return other.job == &job && other.here == header.destination && other.source == header.source &&
            other.stream == done.stream && other.number <= done.number;
@@ -546,8 +518,8 @@ void OneSided::Tell(Job& job, const PacketHeader& header, const WireOneSidedDone
 }
 
 // A long operation cannot be. `data` of a put: as of OnOperation.
-void OneSided::TellOfLong(Job& job, const PacketHeader& header, const WireOneSided& wire,
-                          std::span<const std::byte> data, ErrorCode error, uint64_t now_ns) {
+void OneSidedMemory::TellOfLong(Job& job, const PacketHeader& header, const WireOneSided& wire,
+                                std::span<const std::byte> data, ErrorCode error, uint64_t now_ns) {
   WireResult result{static_cast<uint32_t>(wire.operand), static_cast<uint32_t>(wire.compare),
                     static_cast<int32_t>(error), 0};
   if (const auto announced = HeadOf<WireRts>(data); announced && IsPutOperation(wire.operation)) {
@@ -557,8 +529,27 @@ void OneSided::TellOfLong(Job& job, const PacketHeader& header, const WireOneSid
   outbound_.Post(job, PacketKind::kSendDone, header.destination, header.source, result, now_ns);
 }
 
+ErrorCode OneSidedMemory::OnPutFetched(ServedRank& rank, const OneSidedEnd& end, ErrorCode error) {
+  std::byte* signal = nullptr;
+  if (error == ErrorCode::kOk && end.signal != 0) {
+    error = FindWord(rank, end.signal_region, end.signal_offset, sizeof(uint64_t), &signal);
+  }
+  if (signal != nullptr && error == ErrorCode::kOk) {
+    Update(signal, end.signal, end.signal_value);
+  }
+  rank.delivery.NoteChange();
+  return error;
+}
+
+void OneSidedMemory::EndRts(Job& job, const PacketHeader& header, const WireRts& announced,
+                            ErrorCode error, uint64_t now_ns) {
+  const WireResult result{announced.send_request, announced.send_generation,
+                          static_cast<int32_t>(error), 0};
+  outbound_.Post(job, PacketKind::kSendDone, header.destination, header.source, result, now_ns);
+}
+
 // A report that a node cannot take yet goes together with the later ones.
-void OneSided::Report(uint64_t now_ns) {
+void OneSidedMemory::Report(uint64_t now_ns) {
   std::erase_if(untold_, [&](const Untold& untold) {
     if (Outbound::IsCrowded(*untold.job, untold.source)) {
       return false;
@@ -569,7 +560,7 @@ void OneSided::Report(uint64_t now_ns) {
   });
 }
 
-void OneSided::Drop(const Job* job) {
+void OneSidedMemory::Drop(const Job* job) {
   std::erase_if(untold_, [job](const Untold& untold) { return untold.job == job; });
   std::erase_if(waiting_, [job](const Waiting& get) { return get.job == job; });
 }

@@ -1,4 +1,5 @@
-// OneSided: operations that rings of devices ask for. See one_sided.h.
+#include "internode/rma/one_sided_rings.h"
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -85,8 +86,8 @@ ErrorCode Store(ServedRank& rank, const shm::Location& here, std::span<const std
 
 // ---- In memory of this node ---------------------------------------------------------------------
 
-ErrorCode OneSided::CarryOutForRing(ServedRank& rank, const RingCall& call, uint64_t now_ns,
-                                    uint64_t* value) {
+ErrorCode OneSidedRings::CarryOutForRing(ServedRank& rank, const RingCall& call, uint64_t now_ns,
+                                         uint64_t* value) {
   std::span<const std::byte> data;
   if (call.is_put() && call.here.region == 0) {
     data = std::as_bytes(std::span(&call.operand, 2)).first(call.size_bytes);
@@ -101,15 +102,15 @@ ErrorCode OneSided::CarryOutForRing(ServedRank& rank, const RingCall& call, uint
   std::span<const std::byte> found;
   PacketHeader header = HeaderOf(rank, call);
   header.tag = static_cast<int32_t>(shm::RegionOf(call.signal.segment));
-  const ErrorCode code =
-      CarryOut(*rank.job, header, WireOf(call, call.operation), data, now_ns, value, &found);
+  const ErrorCode code = memory_.CarryOut(*rank.job, header, WireOf(call, call.operation), data,
+                                          now_ns, value, &found);
   return code == ErrorCode::kOk && call.is_get() ? Store(rank, call.here, found, value) : code;
 }
 
 // ---- Leaving for another node -------------------------------------------------------------------
 
-ErrorCode OneSided::BeginForRing(ServedRank& rank, const RingCall& call, uint64_t now_ns,
-                                 Claim* claim, bool* is_long) {
+ErrorCode OneSidedRings::BeginForRing(ServedRank& rank, const RingCall& call, uint64_t now_ns,
+                                      Claim* claim, bool* is_long) {
   *is_long = false;
   if (const ErrorCode ended = rank.StateOf(call.peer); ended != ErrorCode::kOk) {
     return ended;
@@ -134,7 +135,7 @@ ErrorCode OneSided::BeginForRing(ServedRank& rank, const RingCall& call, uint64_
   return call.is_put() ? BeginLongPut(rank, call, now_ns, claim) : BeginLongGet(rank, call, now_ns);
 }
 
-ErrorCode OneSided::BeginShort(ServedRank& rank, const RingCall& call, uint64_t now_ns) {
+ErrorCode OneSidedRings::BeginShort(ServedRank& rank, const RingCall& call, uint64_t now_ns) {
   RingStream& stream = rank.one_sided.ring_streams[call.peer];
   const uint64_t get_bytes = call.is_get() ? call.size_bytes : 0;
   const uint64_t answer_bytes = AnswerBytes(call.wants_answer, get_bytes);
@@ -180,9 +181,9 @@ ErrorCode OneSided::BeginShort(ServedRank& rank, const RingCall& call, uint64_t 
   return code;
 }
 
-ErrorCode OneSided::BeginLongPut(ServedRank& rank, const RingCall& call, uint64_t now_ns,
-                                 Claim* claim) {
-  if (!MayAskLong(rank, call.peer)) {
+ErrorCode OneSidedRings::BeginLongPut(ServedRank& rank, const RingCall& call, uint64_t now_ns,
+                                      Claim* claim) {
+  if (!OneSided::MayAskLong(rank, call.peer)) {
     return ErrorCode::kWouldBlock;
   }
   SentRts announced;
@@ -209,7 +210,7 @@ ErrorCode OneSided::BeginLongPut(ServedRank& rank, const RingCall& call, uint64_
     words.operand = words.compare = 0;
   }
   wire.send_request = announced.lent = rank.TakeRts();
-  const ErrorCode code = SendLongPut(rank, header, words, wire, data, now_ns);
+  const ErrorCode code = one_sided_.SendLongPut(rank, header, words, wire, data, now_ns);
   if (code != ErrorCode::kOk) {
     rank.GiveRts(announced.lent);
   } else {
@@ -223,8 +224,8 @@ ErrorCode OneSided::BeginLongPut(ServedRank& rank, const RingCall& call, uint64_
   return code;
 }
 
-ErrorCode OneSided::BeginLongGet(ServedRank& rank, const RingCall& call, uint64_t now_ns) {
-  if (!MayAskLong(rank, call.peer)) {
+ErrorCode OneSidedRings::BeginLongGet(ServedRank& rank, const RingCall& call, uint64_t now_ns) {
+  if (!OneSided::MayAskLong(rank, call.peer)) {
     return ErrorCode::kWouldBlock;
   }
   const uint32_t number = rank.one_sided.ring_gets + 1;
@@ -247,8 +248,8 @@ ErrorCode OneSided::BeginLongGet(ServedRank& rank, const RingCall& call, uint64_
 
 // An operation with an answer gets one even if it fails: so no earlier operation that still waits
 // for its answer can be over.
-void OneSided::OnRingDone(ServedRank& rank, uint32_t peer, const WireOneSidedDone& done,
-                          std::span<const std::byte> data) {
+void OneSidedRings::OnDone(ServedRank& rank, uint32_t peer, const WireOneSidedDone& done,
+                           std::span<const std::byte> data) {
   const auto found = rank.one_sided.ring_streams.find(peer);
   if (found == rank.one_sided.ring_streams.end() || done.number <= found->second.counts.done ||
       done.number > found->second.counts.begun) {
@@ -297,7 +298,7 @@ RingTransfer Take(ServedRank& rank, Is&& is) {
 
 }  // namespace
 
-bool OneSided::OnRingResult(ServedRank& rank, uint32_t peer, const WireResult& result) {
+bool OneSidedRings::OnResult(ServedRank& rank, uint32_t peer, const WireResult& result) {
   const RingTransfer ended = Take(rank, [&](const RingTransfer& transfer) {
     return transfer.peer == peer && transfer.request == result.send_request &&
            transfer.generation == result.send_generation && !transfer.is_fetched;
@@ -308,16 +309,16 @@ bool OneSided::OnRingResult(ServedRank& rank, uint32_t peer, const WireResult& r
   return ended.request != 0;
 }
 
-bool OneSided::OnRingRts(ServedRank& rank, const PacketHeader& header,
-                         const WireOneSidedRts& announced, std::span<const std::byte> data,
-                         uint64_t now_ns) {
+bool OneSidedRings::OnRts(ServedRank& rank, const PacketHeader& header,
+                          const WireOneSidedRts& announced, std::span<const std::byte> data,
+                          uint64_t now_ns) {
   for (RingTransfer& get : rank.one_sided.ring_transfers) {
     if (get.is_get && !get.is_fetched && get.peer == header.source &&
         get.request == announced.get.request && get.generation == announced.get.generation) {
       get.is_fetched = true;
-      if (Land(rank, get.here, get.size_bytes, data)) {
-        EndRingGet(rank, get.request, ErrorCode::kOk);
-        EndRts(*rank.job, header, announced.rts, ErrorCode::kOk, now_ns);
+      if (memory_.Land(rank, get.here, get.size_bytes, data)) {
+        EndGet(rank, get.request, ErrorCode::kOk);
+        memory_.EndRts(*rank.job, header, announced.rts, ErrorCode::kOk, now_ns);
         return true;
       }
       const bool is_private = (header.flags & shm::kFlagSourcePrivate) != 0;
@@ -335,8 +336,7 @@ bool OneSided::OnRingRts(ServedRank& rank, const PacketHeader& header,
   return false;
 }
 
-// Of one whose bytes have come, or were on their way.
-void OneSided::EndRingGet(ServedRank& rank, uint32_t request, ErrorCode error) {
+void OneSidedRings::EndGet(ServedRank& rank, uint32_t request, ErrorCode error) {
   const RingTransfer ended = Take(rank, [&](const RingTransfer& transfer) {
     return transfer.is_fetched && transfer.request == request;
   });
@@ -345,7 +345,7 @@ void OneSided::EndRingGet(ServedRank& rank, uint32_t request, ErrorCode error) {
   }
 }
 
-void OneSided::FailRingsWith(ServedRank& rank, uint32_t peer, ErrorCode error) {
+void OneSidedRings::FailWith(ServedRank& rank, uint32_t peer, ErrorCode error) {
   if (const auto found = rank.one_sided.ring_streams.find(peer);
       found != rank.one_sided.ring_streams.end()) {
     found->second.counts.done = found->second.counts.begun;
@@ -369,7 +369,7 @@ void OneSided::FailRingsWith(ServedRank& rank, uint32_t peer, ErrorCode error) {
   }
 }
 
-void OneSided::ForgetRing(ServedRank& rank, uint64_t ring) {
+void OneSidedRings::ForgetRing(ServedRank& rank, uint64_t ring) {
   for (auto& [peer, stream] : rank.one_sided.ring_streams) {
     for (RingFlight& flight : stream.flights) {
       flight.token.ring = flight.token.ring == ring ? 0 : flight.token.ring;

@@ -100,7 +100,7 @@ TEST_F(ProgressOneSidedTest, ASignalComesAfterItsData) {
     put.words.compare = 8;
     put.command.tag = kHeapRegion;
     Say(0, put, &data);
-    // Pairs with OneSided::CarryOut.
+    // Pairs with OneSidedMemory::CarryOut.
     ASSERT_TRUE(Eventually([&] { return shm::LoadAcquire(Word(1, 8)) == round; }));
     ASSERT_EQ(std::memcmp(rank(1).heap() + 4096, data.data(), data.size()), 0);
   }
