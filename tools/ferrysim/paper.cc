@@ -4,6 +4,7 @@
 
 #include "common/counted.h"
 #include "tools/ferrysim/allreduce.h"
+#include "tools/ferrysim/paper_results.h"
 
 namespace ferry::sim {
 namespace {

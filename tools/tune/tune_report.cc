@@ -1,3 +1,5 @@
+#include "tools/tune/tune_report.h"
+
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -10,7 +12,6 @@
 #include "common/version.h"
 #include "tools/display/table.h"
 #include "tools/tune/plot.h"
-#include "tools/tune/tune.h"
 
 namespace ferry::tools {
 namespace {
