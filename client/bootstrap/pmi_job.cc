@@ -9,12 +9,14 @@
 #include <cstdlib>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "client/bootstrap/attach_connection.h"
 #include "client/bootstrap/job_life.h"
+#include "client/bootstrap/launched_task.h"
 #include "client/bootstrap/meeting_watch.h"
 #include "client/bootstrap/own_daemon.h"
 #include "client/bootstrap/pmi_wire.h"
@@ -308,31 +310,16 @@ Status AgreeOnJob(Exchange* exchange, JobStarter* starter, config::Options* opti
   return {};
 }
 
-Status CheckAlone(const char* const* environment) {
-  struct Launcher {
-    const char* size;
-    const char* rank;  // without it the size may be that of an allocation
-    const char* name;
-    const char* advice;
-  };
-  constexpr Launcher kLaunchers[] = {
-      {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "srun", "srun --mpi=pmix or srun --mpi=pmi2"},
-      {"FLUX_JOB_SIZE", "FLUX_TASK_RANK", "flux run", "flux run with its PMI"},
-      {"PMI_SIZE", "PMI_RANK", "a launcher with PMI", "ferryrun"},
-      {"WORLD_SIZE", "RANK", "torchrun, or its like,", "ferryrun"},
-  };
-  for (const Launcher& launcher : kLaunchers) {
-    const auto size = config::FindVariable(environment, launcher.size);
-    const StatusOr<uint32_t> ranks = ReadNumber(size.value_or(""));
-    if (ranks.ok() && *ranks > 1 && config::FindVariable(environment, launcher.rank).has_value()) {
-      return {ErrorCode::kConfiguration,
-              std::string(launcher.name) + " started " + std::to_string(*ranks) + " processes (" +
-                  launcher.size +
-                  "), and this one has no way to meet the others: start them with " +
-                  launcher.advice + "; if each is to be a job of its own, with ferryrun -n 1"};
-    }
+Status CheckAlone(const char* const* environment, bool has_terminal) {
+  const std::optional<LaunchedTask> task = FindLaunchedTask(environment, has_terminal);
+  if (!task || task->tasks <= 1) {
+    return {};
   }
-  return {};
+  return {ErrorCode::kConfiguration,
+          task->launcher + " started " + std::to_string(task->tasks) +
+              (task->perhaps_more ? " or more" : "") + " processes (" + task->variable +
+              "), and this one has no way to meet the others: start them with " + task->advice +
+              "; if each is to be a job of its own, with ferryrun -n 1"};
 }
 
 bool PmiJob::HasLauncher(const char* const* environment) {
@@ -365,7 +352,6 @@ StatusOr<std::unique_ptr<PmiJob>> PmiJob::Start(config::Options* options) {
 }
 
 StatusOr<std::unique_ptr<PmiJob>> PmiJob::StartAlone(config::Options* options) {
-  FERRY_RETURN_IF_ERROR(CheckAlone(config::ProcessEnvironment()));
   std::unique_ptr<PmiJob> job(new PmiJob());
   job->starter_ = std::make_unique<NodeDaemon>(*options);
   Monologue monologue;

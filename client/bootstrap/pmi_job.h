@@ -45,7 +45,7 @@ class PmiJob {
   // Makes the job and stores this rank's place in it in `options`.
   static StatusOr<std::unique_ptr<PmiJob>> Start(config::Options* options);
   // Makes a job of this process alone, which no launcher started as a rank: an MPI singleton (MPI
-  // 5.0, section 11.8.2). Stores the rank's place in `options`. kConfiguration: see CheckAlone.
+  // 5.0, section 11.8.2), which CheckAlone must allow. Stores the rank's place in `options`.
   static StatusOr<std::unique_ptr<PmiJob>> StartAlone(config::Options* options);
 
   // Call it after the rank has left the job in good order. Waits for the other ranks, since the
@@ -63,8 +63,8 @@ class PmiJob {
 
 // Checks that this process is meant to run alone. kConfiguration: a launcher started it as one of
 // several, and gave it no server by which to meet them, so that each would silently be a job of its
-// own; says what to type instead.
-Status CheckAlone(const char* const* environment);
+// own; says what to type instead. `has_terminal`: see launched_task.h.
+Status CheckAlone(const char* const* environment, bool has_terminal);
 
 // Carries out the steps above over the given exchange and starter. Fills run_directory, job_id,
 // job_secret, rank, size, node, app and app_size of `options`.

@@ -12,6 +12,7 @@
 #include "client/api/front_end.h"
 #include "client/api/front_end_life.h"
 #include "client/bootstrap/job_life.h"
+#include "client/bootstrap/launched_task.h"
 #include "client/bootstrap/pmi_job.h"
 #include "client/c_api/last_error.h"
 #include "client/c_api/running.h"
@@ -29,9 +30,11 @@ namespace {
 
 using ferry::ErrorCode;
 using ferry::Status;
+using ferry::client::CheckAlone;
 using ferry::client::Client;
 using ferry::client::Completion;
 using ferry::client::Fail;
+using ferry::client::HasTerminal;
 using ferry::client::JobLife;
 using ferry::client::Message;
 using ferry::client::PmiJob;
@@ -279,7 +282,13 @@ int Initialize(int required, int* provided, Starter starter) {
   const bool told = !options->job_id.empty();  // by ferryrun
   std::unique_ptr<PmiJob> made;
   const bool has_launcher = PmiJob::HasLauncher(ferry::config::ProcessEnvironment());
-  if (options->job_id.empty() && (has_launcher || starter == Starter::kItself)) {
+  if (!told && !has_launcher) {
+    if (const Status alone = CheckAlone(ferry::config::ProcessEnvironment(), HasTerminal());
+        !alone.ok()) {
+      return Fail(alone);
+    }
+  }
+  if (!told && (has_launcher || starter == Starter::kItself)) {
     auto started = has_launcher ? PmiJob::Start(&*options) : PmiJob::StartAlone(&*options);
     if (!started.ok()) {
       return Fail(started.status());

@@ -151,27 +151,6 @@ struct Agreement {
   std::vector<Status> outcomes;
 };
 
-TEST(CheckAloneTest, OneOfSeveralIsNoJobOfItsOwn) {
-  const char* const srun[] = {"SLURM_STEP_NUM_TASKS=4", "SLURM_PROCID=3", nullptr};
-  EXPECT_EQ(CheckAlone(srun).code(), ErrorCode::kConfiguration);
-  EXPECT_THAT(CheckAlone(srun).message(),
-              AllOf(HasSubstr("srun started 4 processes (SLURM_STEP_NUM_TASKS)"),
-                    HasSubstr("srun --mpi=pmix"), HasSubstr("ferryrun -n 1")));
-  const char* const torchrun[] = {"WORLD_SIZE=2", "RANK=0", nullptr};
-  EXPECT_THAT(CheckAlone(torchrun).message(), HasSubstr("torchrun"));
-}
-
-TEST(CheckAloneTest, WhoeverIsAloneMayBe) {
-  const char* const one_task[] = {"SLURM_STEP_NUM_TASKS=1", "SLURM_PROCID=0", nullptr};
-  const char* const batch_script[] = {"SLURM_NTASKS=4", "SLURM_PROCID=0", nullptr};
-  const char* const no_rank[] = {"WORLD_SIZE=5", nullptr};
-  const char* const no_number[] = {"WORLD_SIZE=large", "RANK=0", nullptr};
-  const char* const nothing[] = {nullptr};
-  for (const char* const* environment : {one_task, batch_script, no_rank, no_number, nothing}) {
-    EXPECT_TRUE(CheckAlone(environment).ok()) << (*environment != nullptr ? *environment : "");
-  }
-}
-
 TEST(PmiJobTest, AllRanksAgreeAndEveryLeaderTellsItsDaemon) {
   const NodeOfRank nodes = {1, 0, 1, 0, 2};  // nodes are numbered anew, by their lowest rank
   const Agreement agreed(nodes);
