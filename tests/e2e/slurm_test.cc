@@ -192,10 +192,11 @@ int FreePort() {
   return ntohs(address.sin_port);
 }
 
-// munged, slurmctld and slurmd; no cgroups, no systemd.
+// munged, slurmctld and slurmd; no cgroups, no systemd. Of two nodes, which are both this machine,
+// if it has no scripts of Ferry, of one otherwise.
 class Cluster {
  public:
-  explicit Cluster(const Installation& ferry) : ferry_(ferry) {
+  Cluster(const Installation& ferry, bool has_scripts) : ferry_(ferry), has_scripts_(has_scripts) {
     host_ = SortedLines(RunCommand({"/bin/hostname", "-s"}).out).at(0);
     for (const char* folder : {"munge", "state", "spool", "home"}) {
       fs::create_directory(ferry.Path(folder));
@@ -205,19 +206,22 @@ class Cluster {
     fs::permissions(ferry.Path("munge/key"), fs::perms(0600));
     WriteFile(ferry.Path("cluster.conf"), Configuration());
     const std::string munge = ferry.Path("munge/");
-    // One shell owns all three: they end with it.
+    const std::string slurmd = has_scripts
+                                   ? Find("slurmd") + " -D"
+                                   : Find("slurmd") + " -D -N n1 & " + Find("slurmd") + " -D -N n2";
+    // One shell owns all: they end with it.
     daemons_ = std::make_unique<Command>(
         Words{"/bin/sh", "-c",
               Find("munged") + " --foreground --key-file=" + munge + "key --socket=" + munge +
                   "socket --pid-file=" + munge + "pid --log-file=" + munge + "log --seed-file=" +
-                  munge + "seed & " + Find("slurmctld") + " -D & " + Find("slurmd") + " -D & wait"},
+                  munge + "seed & " + Find("slurmctld") + " -D & " + slurmd + " & wait"},
         Environment());
   }
 
   // Returns true once the node serves; if it does not, `why` has the daemons' words.
   bool WaitUntilIdle(std::string* why) const {
     const bool idle = Eventually([this] {
-      return Ask({"sinfo", "-h", "-o", "%T"}).out == "idle\n";
+      return Ask({"sinfo", "-h", "-o", "%T %D"}).out == (has_scripts_ ? "idle 1\n" : "idle 2\n");
     });
     *why = ReadFile(ferry_.Path("slurmctld.log")) + ReadFile(ferry_.Path("slurmd.log"));
     return idle;
@@ -228,13 +232,15 @@ class Cluster {
     return RunCommand(arguments, Environment());
   }
   // Submits a script as an ordinary user; returns the job's number.
-  std::string Submit(const std::string& script) const {
+  std::string Submit(const std::string& script, const Words& flags = {}) const {
     WriteFile(ferry_.Path("job.sh"),
               "#!/bin/bash\nexport LD_LIBRARY_PATH=" + ferry_.Path("") + "\n" + script, true);
     const CommandResult result =
-        RunCommand({"/usr/bin/setpriv", "--reuid", kNobody, "--regid", kNobody, "--clear-groups",
-                    Find("sbatch"), "--parsable", "--chdir", ferry_.Path("home"), "--output",
-                    ferry_.Path("home/%j"), ferry_.Path("job.sh")},
+        RunCommand(Joined(Joined({"/usr/bin/setpriv", "--reuid", kNobody, "--regid", kNobody,
+                                  "--clear-groups", Find("sbatch"), "--parsable", "--chdir",
+                                  ferry_.Path("home"), "--output", ferry_.Path("home/%j")},
+                                 flags),
+                          {ferry_.Path("job.sh")}),
                    Environment());
     EXPECT_EQ(result.exit_code, 0) << result.err;
     return result.out.substr(0, result.out.find('\n'));
@@ -259,25 +265,39 @@ class Cluster {
            "\nSlurmUser=root\nSlurmdUser=root\n"
            "AuthType=auth/munge\nAuthInfo=socket=" +
            ferry_.Path("munge/socket") + "\nStateSaveLocation=" + ferry_.Path("state") +
-           "\nSlurmdSpoolDir=" + ferry_.Path("spool") +
+           "\nSlurmdSpoolDir=" + ferry_.Path("spool") + (has_scripts_ ? "" : "/%n") +
            "\nSlurmctldPidFile=" + ferry_.Path("slurmctld.pid") +
-           "\nSlurmdPidFile=" + ferry_.Path("slurmd.pid") +
+           "\nSlurmdPidFile=" + ferry_.Path("slurmd%n.pid") +
            "\nSlurmctldLogFile=" + ferry_.Path("slurmctld.log") +
            "\nSlurmdLogFile=" + ferry_.Path("slurmd.log") +
            "\nProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\nSwitchType=switch/none\n"
-           "MpiDefault=none\nJobAcctGatherType=jobacct_gather/none\nReturnToService=2\n"
-           "PrologFlags=Alloc\nProlog=" +
-           ferry_.Path("prolog") + "\nEpilog=" + ferry_.Path("epilog") +
-           "\nTaskProlog=" + ferry_.Path("task-prolog") + "\nNodeName=" + host_ +
-           " NodeAddr=127.0.0.1 CPUs=1\nPartitionName=test Nodes=" + host_ + " Default=YES\n";
+           "MpiDefault=none\nJobAcctGatherType=jobacct_gather/none\nReturnToService=2\n" +
+           (has_scripts_ ? NodeWithScripts() : TwoNodes());
+  }
+  std::string NodeWithScripts() const {
+    return "PrologFlags=Alloc\nProlog=" + ferry_.Path("prolog") +
+           "\nEpilog=" + ferry_.Path("epilog") + "\nTaskProlog=" + ferry_.Path("task-prolog") +
+           "\nNodeName=" + host_ + " NodeAddr=127.0.0.1 CPUs=1\nPartitionName=test Nodes=" + host_ +
+           " Default=YES\n";
+  }
+  std::string TwoNodes() const {
+    std::string text = "SlurmdParameters=config_overrides\n";
+    for (const std::string name : {"n1", "n2"}) {
+      text += "NodeName=" + name + " NodeHostname=" + host_ +
+              " NodeAddr=127.0.0.1 Port=" + std::to_string(FreePort()) + " CPUs=2\n";
+    }
+    return text + "PartitionName=test Nodes=n[1-2] Default=YES\n";
   }
 
   const Installation& ferry_;
+  const bool has_scripts_;
   std::string host_;
   std::unique_ptr<Command> daemons_;
 };
 
-class SlurmTest : public testing::Test {
+// `kHasScripts`: see Cluster.
+template <bool kHasScripts>
+class ClusterTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     if (geteuid() != 0) {
@@ -292,7 +312,7 @@ class SlurmTest : public testing::Test {
       }
     }
     ferry_ = std::make_unique<Installation>();
-    cluster_ = std::make_unique<Cluster>(*ferry_);
+    cluster_ = std::make_unique<Cluster>(*ferry_, kHasScripts);
     if (std::string words; !cluster_->WaitUntilIdle(&words)) {
       why_not_ = "Slurm does not start here: " + words;
     }
@@ -308,14 +328,13 @@ class SlurmTest : public testing::Test {
     ferry_->Configure("");
   }
 
-  static std::string why_not_;
-  static std::unique_ptr<Installation> ferry_;
-  static std::unique_ptr<Cluster> cluster_;
+  inline static std::string why_not_;
+  inline static std::unique_ptr<Installation> ferry_;
+  inline static std::unique_ptr<Cluster> cluster_;
 };
 
-std::string SlurmTest::why_not_;
-std::unique_ptr<Installation> SlurmTest::ferry_;
-std::unique_ptr<Cluster> SlurmTest::cluster_;
+using SlurmTest = ClusterTest</*kHasScripts=*/true>;
+using TwoNodesOfSlurmTest = ClusterTest</*kHasScripts=*/false>;
 
 TEST_F(SlurmTest, AJobRunsOverItsOwnDaemonAndLeavesNothing) {
   const std::string job = cluster_->Submit(
@@ -347,6 +366,17 @@ TEST_F(SlurmTest, RanksOfSrunFindEachOther) {
                       HasSubstr("rank 2 of 3: rank 1 says hello"), HasSubstr("srun: 0")));
     EXPECT_THAT(ferry_->Leftovers(), IsEmpty());
   }
+}
+
+TEST_F(SlurmTest, TasksThatCannotMeetSayWhatToType) {
+  const std::string job = cluster_->Submit("srun --mpi=none --overcommit -n 3 " +
+                                           ferry_->Path("hello") + "\necho \"srun: $?\"\n");
+  ASSERT_TRUE(cluster_->WaitForState(job, "COMPLETED")) << cluster_->Output(job);
+  EXPECT_THAT(
+      cluster_->Output(job),
+      AllOf(HasSubstr("srun started 3 processes (SLURM_STEP_NUM_TASKS), and this one has "
+                      "no way to meet the others"),
+            HasSubstr("srun --mpi=pmix or srun --mpi=pmi2"), testing::Not(HasSubstr("srun: 0"))));
 }
 
 TEST_F(SlurmTest, ACancelledJobLeavesNothing) {
@@ -383,6 +413,43 @@ TEST_F(SlurmTest, WithoutADaemonTheNodeIsDrained) {
   EXPECT_EQ(cluster_->Output(job), "");
   EXPECT_THAT(ferry_->Leftovers(), IsEmpty());
   cluster_->Ask({"scontrol", "update", "nodename=" + cluster_->host(), "state=resume"});
+}
+
+// ---- A job of two nodes ----
+
+// By srun, which is there. The nodes are one machine, whose loopback is their network.
+TEST_F(TwoNodesOfSlurmTest, FerryrunTakesHostsAndRanksFromTheJob) {
+  const std::string ferryrun = ferry_->Path("ferryrun") + " --network lo ";
+  const std::string job = cluster_->Submit(
+      ferryrun + "-v " + ferry_->Path("hello") + "\n" + ferryrun +
+          "-l sh -c 'echo on node $FERRY_NODE of $SLURM_JOB_NODELIST'\n" + ferryrun +
+          "-l -host n2 sh -c 'echo is alone on $FERRY_NODE of $FERRY_SIZE'\n" + ferryrun +
+          "-host n3 true\necho \"beyond: $?\"\n" + ferryrun +
+          "--allocation none -l sh -c 'echo stays on $FERRY_NODE of $FERRY_SIZE'\n",
+      {"-N", "2", "-n", "3"});
+  ASSERT_TRUE(cluster_->WaitForState(job, "COMPLETED")) << cluster_->Output(job);
+  EXPECT_THAT(
+      cluster_->Output(job),
+      AllOf(HasSubstr("ferryrun: 2 hosts of Slurm's allocation (SLURM_JOB_NODELIST): n1:2, n2:1"),
+            HasSubstr("ferryrun: rank 1 on node 0, host n1\n"),
+            HasSubstr("ferryrun: rank 2 on node 1, host n2\n"),
+            HasSubstr("rank 0 of 3: rank 2 says hello"),
+            HasSubstr("rank 2 of 3: rank 1 says hello"), HasSubstr("[1] on node 0 of n[1-2]\n"),
+            HasSubstr("[2] on node 1 of n[1-2]\n"), HasSubstr("[0] is alone on 0 of 1\n"),
+            HasSubstr("ferryrun: -host n3: 2 hosts of "), HasSubstr("beyond: 2\n"),
+            HasSubstr("[0] stays on 0 of 1\n")));
+}
+
+// Ranks, and ferryruns that are tasks, are several: each has its own host only.
+TEST_F(TwoNodesOfSlurmTest, AFerryrunThatIsATaskStaysOnItsHost) {
+  const std::string job = cluster_->Submit(
+      "srun -N 2 -n 2 " + ferry_->Path("ferryrun") +
+          " -v --no-label -n 2 sh -c 'echo $FERRY_RANK of $FERRY_SIZE on $FERRY_NODE'\n",
+      {"-N", "2", "-n", "2"});
+  ASSERT_TRUE(cluster_->WaitForState(job, "COMPLETED")) << cluster_->Output(job);
+  EXPECT_THAT(cluster_->Output(job),
+              AllOf(testing::Not(HasSubstr("allocation")), testing::Not(HasSubstr("on node 1")),
+                    HasSubstr("0 of 2 on 0\n"), HasSubstr("1 of 2 on 0\n")));
 }
 
 }  // namespace

@@ -199,6 +199,8 @@ class Parser {
       case Flag::kNetwork:
         arguments_.network = values[0];
         return {};
+      case Flag::kAllocation:
+        return SetAllocation(name, values[0]);
       case Flag::kLauncher:
       case Flag::kRsh:
         SetOption(name.substr(2), values[0]);
@@ -267,6 +269,7 @@ class Parser {
         return {};
       case Flag::kNodes:
         arguments_.nodes = *number;
+        arguments_.names_nodes = true;
         return {};
       case Flag::kTimeout:
         arguments_.timeout_s = *number;
@@ -336,6 +339,17 @@ class Parser {
       return Refuse("--bind-to " + text + ": it knows auto, none, core and socket");
     }
     arguments_.options.push_back("--bind_to=" + text);
+    return {};
+  }
+
+  Status SetAllocation(const std::string& flag, const std::string& system) {
+    constexpr std::string_view kNames[] = {"auto", "none", "slurm",     "pbs",
+                                           "lsf",  "flux", "gridengine"};
+    if (std::find(std::begin(kNames), std::end(kNames), system) == std::end(kNames)) {
+      return Refuse(flag + " " + system +
+                    ": it knows auto, none, slurm, pbs, lsf, gridengine and flux");
+    }
+    arguments_.allocation = system;
     return {};
   }
 

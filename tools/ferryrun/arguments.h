@@ -27,7 +27,9 @@ struct Part {
 struct Arguments {
   std::vector<Part> parts;  // at least one
   uint64_t nodes = 1;
-  std::vector<Host> hosts;  // of the job, without those that only parts name
+  bool names_nodes = false;         // with --nodes: then all are on this machine
+  std::string allocation = "auto";  // whose hosts the job has where none are named
+  std::vector<Host> hosts;          // of the job, without those that only parts name
   Mapping mapping;
   std::vector<std::string> variables;  // "NAME=value", for all ranks; those of parts come first
   bool private_daemons = false;        // asked for

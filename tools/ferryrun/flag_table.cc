@@ -10,7 +10,8 @@ constexpr FlagRow kTable[] = {
     {Flag::kVersion, "-version,--version", "", "print the version and exit"},
     {Flag::kCompletion, "--completion", "SHELL",
      "print what lets bash, zsh or fish complete this command, and exit"},
-    {Flag::kRanks, "-n,-np,--np,-c,--ranks", "N", "how many ranks to start (1)"},
+    {Flag::kRanks, "-n,-np,--np,-c,--ranks", "N",
+     "how many ranks to start (1; in the job of a batch system one for each of its slots)"},
     {Flag::kExport, "-x", "NAME[=VALUE]",
      "set a variable for this program's ranks, or pass it on as it is here"},
     {Flag::kVariable, "-env", "NAME VALUE", "set a variable for this program's ranks"},
@@ -50,8 +51,12 @@ constexpr FlagRow kTable[] = {
      "kinds of memory that the programs will use, as MPI names them"},
     {Flag::kMalloc, "--malloc", "",
      "give ranks a malloc whose memory those of the node read without the kernel (--malloc=ferry)"},
+    {Flag::kAllocation, "--allocation,-rmk", "SYSTEM",
+     "whose hosts and slots to take where no hosts are named: auto (those of the job around it, "
+     "the "
+     "default), slurm, pbs, lsf, gridengine, flux, none"},
     {Flag::kLauncher, "--launcher", "HOW",
-     "how to reach other hosts: ssh (the default), srun, none"},
+     "how to reach other hosts: ssh (the default, but for hosts that Slurm has given), srun, none"},
     {Flag::kRsh, "--rsh", "COMMAND",
      "instead, the command to which a host and what to run there are added"},
     {Flag::kNetwork, "--network", "NAME|ADDRESS/BITS",

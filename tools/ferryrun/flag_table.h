@@ -37,6 +37,7 @@ enum class Flag {
   kTimeout,
   kGrace,
   kFerryd,
+  kAllocation,
   kLauncher,
   kRsh,
   kNetwork,

@@ -32,14 +32,6 @@ std::optional<uint64_t> ReadSlots(std::string_view text) {
   return slots && *slots >= 1 && *slots <= kMaxSlots ? slots : std::nullopt;
 }
 
-// Names become words of a remote shell's command line, and never options of the launcher.
-bool IsName(std::string_view name) {
-  return !name.empty() && name[0] != '-' && std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-           c == '-' || c == '_' || c == ':' || c == '@' || c == '%';
-  });
-}
-
 // "NAME", "NAME:SLOTS", "[ADDRESS]:SLOTS"; more than one colon without brackets: an IPv6 address.
 StatusOr<Host> ParseHost(std::string_view text) {
   Host host;
@@ -60,7 +52,7 @@ StatusOr<Host> ParseHost(std::string_view text) {
     host.name = text;
     slots = "1";
   }
-  if (!IsName(host.name)) {
+  if (!IsHostName(host.name)) {
     return Refuse(quoted + " names no host: a name or an address of letters, digits and .-_:@%");
   }
   const std::optional<uint64_t> number = ReadSlots(slots);
@@ -70,17 +62,6 @@ StatusOr<Host> ParseHost(std::string_view text) {
   }
   host.slots = *number;
   return host;
-}
-
-std::vector<std::string_view> Words(std::string_view line) {
-  constexpr std::string_view kSpace = " \t\r";
-  std::vector<std::string_view> words;
-  for (size_t begin = line.find_first_not_of(kSpace); begin != line.npos;) {
-    const size_t end = std::min(line.find_first_of(kSpace, begin), line.size());
-    words.push_back(line.substr(begin, end - begin));
-    begin = line.find_first_not_of(kSpace, end);
-  }
-  return words;
 }
 
 StatusOr<Host> ParseLine(const std::vector<std::string_view>& words) {
@@ -189,6 +170,24 @@ StatusOr<std::string> InNetwork(const AddressQuestion& question) {
 
 }  // namespace
 
+bool IsHostName(std::string_view name) {
+  return !name.empty() && name[0] != '-' && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '-' || c == '_' || c == ':' || c == '@' || c == '%';
+  });
+}
+
+std::vector<std::string_view> WordsOf(std::string_view line) {
+  constexpr std::string_view kSpace = " \t\r";
+  std::vector<std::string_view> words;
+  for (size_t begin = line.find_first_not_of(kSpace); begin != line.npos;) {
+    const size_t end = std::min(line.find_first_of(kSpace, begin), line.size());
+    words.push_back(line.substr(begin, end - begin));
+    begin = line.find_first_not_of(kSpace, end);
+  }
+  return words;
+}
+
 void AddHosts(const std::vector<Host>& more, std::vector<Host>* hosts) {
   for (const Host& host : more) {
     const auto same = std::find_if(hosts->begin(), hosts->end(),
@@ -220,7 +219,7 @@ StatusOr<std::vector<Host>> ParseHostFile(std::string_view text, const std::stri
     std::string_view line = text.substr(begin, end - begin);
     line = line.substr(0, line.find('#'));
     begin = end + 1;
-    const std::vector<std::string_view> words = Words(line);
+    const std::vector<std::string_view> words = WordsOf(line);
     if (words.empty()) {
       continue;
     }

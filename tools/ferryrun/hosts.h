@@ -35,6 +35,13 @@ StatusOr<std::vector<Host>> ReadHostFile(const std::string& path);
 // Adds `more` to `hosts`; the slots of one that is in both are added up.
 void AddHosts(const std::vector<Host>& more, std::vector<Host>* hosts);
 
+// Returns true if `name` may name a host: it becomes a word of a remote shell's command line, and
+// is never an option of the launcher.
+bool IsHostName(std::string_view name);
+
+// Returns the words of a line, between spaces.
+std::vector<std::string_view> WordsOf(std::string_view line);
+
 // ---- Which host this is, and by which of its addresses the others reach it ----
 
 // An address of a network interface that is up.

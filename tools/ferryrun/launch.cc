@@ -17,6 +17,7 @@
 #include "tools/ferryrun/agent_protocol.h"
 #include "tools/ferryrun/binding.h"
 #include "tools/ferryrun/daemons.h"
+#include "tools/ferryrun/host_source.h"
 #include "tools/ferryrun/hosts.h"
 #include "tools/ferryrun/job.h"
 #include "tools/ferryrun/node_plan.h"
@@ -67,10 +68,11 @@ bool IsLoopback(const std::string& control_address) {
 // One run; members in the order of their lives.
 class Launch {
  public:
-  Launch(const Arguments& arguments, config::Options options, JobLayout layout,
+  Launch(const Arguments& arguments, config::Options options, bool by_srun, JobLayout layout,
          SignalSource signals)
       : arguments_(arguments),
         options_(std::move(options)),
+        by_srun_(by_srun),
         layout_(std::move(layout)),
         signals_(std::move(signals)),
         hosts_(layout_.nodes.size()),
@@ -115,6 +117,7 @@ class Launch {
 
   const Arguments& arguments_;
   const config::Options options_;
+  const bool by_srun_;  // other hosts are reached by srun, though `launcher` does not say so
   const JobLayout layout_;
   SignalSource signals_;
   BoundRanks bound_;                                // here, in their order
@@ -185,12 +188,16 @@ AgentSetUp Launch::SetUpOf(size_t node) const {
 
 // Starts an agent on every other host; they log in side by side.
 Status Launch::ReachHosts() {
+  config::Options options = options_;
+  if (by_srun_) {
+    options.launcher = "srun";
+  }
   for (size_t node = 0; node < layout_.nodes.size(); ++node) {
     if (!IsRemote(node)) {
       continue;
     }
     const StatusOr<std::vector<std::string>> command =
-        LauncherCommand(options_, layout_.nodes[node].host, OwnProgram(), {kAgentFlag});
+        LauncherCommand(options, layout_.nodes[node].host, OwnProgram(), {kAgentFlag});
     FERRY_RETURN_IF_ERROR(command.status());
     StatusOr<std::unique_ptr<RemoteHost>> host =
         RemoteHost::Start(layout_.nodes[node].host, *command);
@@ -525,7 +532,7 @@ Status CheckPrograms(const Arguments& arguments, const JobLayout& layout) {
 
 }  // namespace
 
-int RunJob(const Arguments& arguments) {
+int RunJob(Arguments arguments) {
   StatusOr<config::Options> options = LoadOptions(arguments.options);
   if (!options.ok()) {
     return Fail(kUsageError, options.status());
@@ -535,7 +542,11 @@ int RunJob(const Arguments& arguments) {
     options->collective_table =
         std::filesystem::absolute(options->collective_table, ignored).string();
   }
-  StatusOr<JobLayout> layout = PlanNodes(arguments, *options, IsThisHost);
+  const StatusOr<HostSource> source = TakeHosts(*options, &arguments);
+  if (!source.ok()) {
+    return Fail(kUsageError, source.status());
+  }
+  StatusOr<JobLayout> layout = PlanNodes(arguments, *options, source->is_this_host);
   if (!layout.ok()) {
     return Fail(kUsageError, layout.status());
   }
@@ -547,7 +558,8 @@ int RunJob(const Arguments& arguments) {
   if (!signals.ok()) {
     return Fail(kCannotStart, signals.status());
   }
-  return Launch(arguments, *options, std::move(*layout), std::move(*signals)).Run();
+  return Launch(arguments, *options, source->by_srun, std::move(*layout), std::move(*signals))
+      .Run();
 }
 
 }  // namespace ferry::tools

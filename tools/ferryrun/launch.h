@@ -8,7 +8,7 @@ namespace ferry::tools {
 
 // Runs the job and reports failures on standard error. Blocks until the job and all its processes
 // have ended. Returns the exit code. Main thread, with no other thread yet.
-int RunJob(const Arguments& arguments);
+int RunJob(Arguments arguments);
 
 // Runs this ferryrun as an agent on another host of a job: obeys the ferryrun that the user called
 // (agent_protocol.h), and ends everything that it started when that one falls silent. Serves

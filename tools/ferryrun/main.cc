@@ -23,10 +23,9 @@ int main(int argc, char** argv) {
   if (argc == 2 && std::string_view(argv[1]) == ferry::tools::kHelperFlag) {
     return ferry::tools::RunDaemonHelper();
   }
-  const auto arguments =
-      ferry::tools::ParseArguments(argc, argv, ferry::config::ProcessEnvironment());
+  auto arguments = ferry::tools::ParseArguments(argc, argv, ferry::config::ProcessEnvironment());
   if (const int* exit_code = std::get_if<int>(&arguments)) {
     return *exit_code;
   }
-  return ferry::tools::RunJob(std::get<ferry::tools::Arguments>(arguments));
+  return ferry::tools::RunJob(std::get<ferry::tools::Arguments>(std::move(arguments)));
 }

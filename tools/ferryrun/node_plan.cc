@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <unordered_map>
 #include <utility>
 
 namespace ferry::tools {
@@ -15,14 +16,13 @@ class HostTable {
 
   // The index of the host's node, which is made if it is a new one.
   uint32_t Add(const Host& host, bool adds_slots) {
-    const auto known = std::find(names_.begin(), names_.end(), host.name);
-    const auto name = static_cast<size_t>(known - names_.begin());
-    uint32_t node = name < names_.size() ? node_of_name_[name] : NodeOf(host.name);
-    if (name == names_.size()) {
-      names_.push_back(host.name);
-      node_of_name_.push_back(node);
-      slots_[node] += host.slots;
-    } else if (adds_slots) {
+    const auto known = node_of_name_.find(host.name);
+    const bool is_new = known == node_of_name_.end();
+    const uint32_t node = is_new ? NodeOf(host.name) : known->second;
+    if (is_new) {
+      node_of_name_.emplace(host.name, node);
+    }
+    if (is_new || adds_slots) {
       slots_[node] += host.slots;
     }
     return node;
@@ -45,8 +45,7 @@ class HostTable {
   }
 
   const std::function<bool(const std::string&)>& is_this_host_;
-  std::vector<std::string> names_;
-  std::vector<uint32_t> node_of_name_;
+  std::unordered_map<std::string, uint32_t> node_of_name_;
   std::vector<NodePlan> nodes_;
   std::vector<uint64_t> slots_;
 };

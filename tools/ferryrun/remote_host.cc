@@ -28,6 +28,18 @@ std::string Trimmed(std::string text) {
   return text;
 }
 
+// Variables that srun takes as options, and that the job's batch script may have: they would keep
+// an agent, which is one task and needs all of its node, to the cores of one rank.
+bool IsOptionOfSrun(std::string_view entry) {
+  constexpr std::string_view kNames[] = {
+      "SLURM_CPUS_PER_TASK", "SRUN_CPUS_PER_TASK",    "SLURM_NTASKS_PER_NODE",
+      "SLURM_EXACT",         "SLURM_EXCLUSIVE",       "SLURM_CPU_BIND",
+      "SLURM_MEM_BIND",      "SLURM_NTASKS_PER_CORE", "SLURM_NTASKS_PER_SOCKET",
+      "SLURM_DISTRIBUTION",  "SLURM_THREADS_PER_CORE"};
+  const std::string_view name = entry.substr(0, entry.find('='));
+  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+}
+
 std::string Quoted(const std::string& word) {
   const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -61,7 +73,9 @@ StatusOr<std::unique_ptr<RemoteHost>> RemoteHost::Start(const std::string& name,
   FERRY_RETURN_IF_ERROR(err.status());
   std::vector<std::string> variables;
   for (; *environment != nullptr; ++environment) {
-    variables.emplace_back(*environment);
+    if (!IsOptionOfSrun(*environment)) {
+      variables.emplace_back(*environment);
+    }
   }
   const StatusOr<pid_t> pid = Spawn({.path = *path,
                                      .arguments = command,

@@ -1,0 +1,53 @@
+#include "tools/ferryrun/host_source.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+
+#include "client/bootstrap/launched_task.h"
+#include "config/environment.h"
+#include "tools/ferryrun/allocation.h"
+#include "tools/ferryrun/hosts.h"
+#include "tools/ferryrun/process.h"
+
+namespace ferry::tools {
+namespace {
+
+// Whether the user says how other hosts are reached.
+bool NamesLauncher(const config::Options& options, const Arguments& arguments) {
+  const std::string variable = config::EnvironmentVariable(*config::FindOption("launcher"));
+  return options.launcher != config::Options().launcher || !options.rsh.empty() ||
+         config::FindVariable(config::ProcessEnvironment(), variable).has_value() ||
+         std::any_of(arguments.options.begin(), arguments.options.end(),
+                     [](const std::string& flag) { return flag.starts_with("--launcher="); });
+}
+
+bool HasProgram(const std::string& name) {
+  const auto path = config::FindVariable(config::ProcessEnvironment(), "PATH");
+  return FindProgram(name, path.value_or("")).ok();
+}
+
+}  // namespace
+
+StatusOr<HostSource> TakeHosts(const config::Options& options, Arguments* arguments) {
+  if (!arguments->hosts.empty() || arguments->names_nodes) {
+    return HostSource{.is_this_host = IsThisHost};
+  }
+  const StatusOr<std::optional<Allocation>> found =
+      FindAllocation(config::ProcessEnvironment(), arguments->allocation, client::HasTerminal());
+  FERRY_RETURN_IF_ERROR(found.status());
+  if (!found->has_value()) {
+    return HostSource{.is_this_host = IsThisHost};
+  }
+  const Allocation& allocation = **found;
+  const auto here = NameOfThisHost(allocation, config::HostName(), IsThisHost);
+  FERRY_RETURN_IF_ERROR(TakeAllocation(allocation, here, IsThisHost, arguments));
+  if (arguments->verbose) {
+    std::fprintf(stderr, "ferryrun: %s\n", Describe(allocation).c_str());
+  }
+  return HostSource{.is_this_host = [here](const std::string& name) { return name == here; },
+                    .by_srun = allocation.is_reached_by_srun &&
+                               !NamesLauncher(options, *arguments) && HasProgram("srun")};
+}
+
+}  // namespace ferry::tools

@@ -1,0 +1,24 @@
+// Where the hosts of a job come from: the command line, or the batch system's job around ferryrun
+// (allocation.h).
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "common/status.h"
+#include "config/options.h"
+#include "tools/ferryrun/arguments.h"
+
+namespace ferry::tools {
+
+struct HostSource {
+  std::function<bool(const std::string&)> is_this_host;  // by a name of the job's hosts
+  bool by_srun = false;  // the others are reached by srun, though `launcher` does not say so
+};
+
+// Gives `arguments` the hosts and ranks of the allocation around this process, if they name no
+// hosts. Says whose they are, if the user wants to know. Main thread; blocks as FindAllocation
+// does, and may for name service. kInvalidArgument, or the error of a file.
+StatusOr<HostSource> TakeHosts(const config::Options& options, Arguments* arguments);
+
+}  // namespace ferry::tools
