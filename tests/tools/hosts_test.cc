@@ -355,6 +355,7 @@ TEST(LauncherCommandTest, BySrunAsAStepOfTheJob) {
   EXPECT_EQ(command->front(), "srun");
   EXPECT_THAT(*command, Contains("--nodelist=a"));
   EXPECT_THAT(*command, Contains("--ntasks=1"));
+  EXPECT_THAT(*command, Contains("--unbuffered"));
   // No shell reads it there.
   EXPECT_EQ((*command)[command->size() - 2], "/my own/ferryrun");
 }

@@ -51,8 +51,9 @@ int ExitCodeOf(const Status& cannot_run) {
 
 // Variables that say something of this host or login only, and so do not travel to others.
 bool StaysHere(std::string_view entry) {
-  constexpr std::string_view kNames[] = {"HOSTNAME", "DISPLAY", "XAUTHORITY", "PWD",
-                                         "OLDPWD",   "SHLVL",   "_",          "TMPDIR"};
+  constexpr std::string_view kNames[] = {"HOSTNAME", "DISPLAY", "XAUTHORITY",
+                                         "PWD",      "OLDPWD",  "SHLVL",
+                                         "_",        "TMPDIR",  "SLURMD_NODENAME"};
   constexpr std::string_view kPrefixes[] = {"XDG_", "SSH_", "DBUS_"};
   const std::string_view name = entry.substr(0, entry.find('='));
   return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames) ||

@@ -218,9 +218,10 @@ StatusOr<std::vector<std::string>> LauncherCommand(const config::Options& option
   const bool by_srun = options.launcher == "srun" && options.rsh.empty();
   std::vector<std::string> command;
   if (by_srun) {
-    command = {"srun",         "--nodes=1",      "--ntasks=1",         "--nodelist=" + host,
-               "--overlap",    "--input=0",      "--kill-on-bad-exit", "--mpi=none",
-               "--export=ALL", "--cpu-bind=none"};
+    // Slurm would keep what an agent says until a line of it ends.
+    command = {"srun",       "--nodes=1",    "--ntasks=1",     "--nodelist=" + host,
+               "--overlap",  "--input=0",    "--unbuffered",   "--kill-on-bad-exit",
+               "--mpi=none", "--export=ALL", "--cpu-bind=none"};
   } else {
     std::istringstream words(options.rsh.empty() ? "ssh -x -o BatchMode=yes" : options.rsh);
     for (std::string word; words >> word;) {
