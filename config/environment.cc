@@ -213,7 +213,8 @@ std::vector<std::string> GpuEnvironment(const Options& options, const char* cons
   const Options defaults;
   std::vector<std::string> entries;
   for (const Option& option : OptionTable()) {
-    if (option.group == Group::kGpu && !IsAlike(option, options, defaults)) {
+    const bool of_gpus = option.group == Group::kGpu || option.group == Group::kSimulation;
+    if (of_gpus && !IsAlike(option, options, defaults)) {
       entries.push_back(EntryFor(option, options));
     }
   }

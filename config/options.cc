@@ -251,9 +251,6 @@ constexpr Option kTable[] = {
     Number(Group::kFailures, "drain_timeout_ms", &Options::drain_timeout_ms, "milliseconds", 0,
            kHourMs,
            "How long a daemon that was told to stop by a signal waits for its ranks to leave."),
-    Text(Group::kFailures, "faults", &Options::faults, 0, kPathMax,
-         "For tests: faults that the daemon is to produce, as POINT:N:ACTION,... such as "
-         "staging.copy_in:3:SYSTEM (docs/operations.md lists them). Empty: none."),
 
     Choice(Group::kGpu, "gpu_backend", &Options::gpu_backend, "auto|cuda|hip|level_zero|host",
            "Which GPUs are used. cuda, hip and level_zero: those of NVIDIA, AMD and Intel; host: "
@@ -271,46 +268,6 @@ constexpr Option kTable[] = {
     Number(Group::kGpu, "gpu_idle_release_ms", &Options::gpu_idle_release_ms, "ms", 0, kHourMs,
            "A daemon or worker process closes a GPU backend, with its contexts on the devices, "
            "when it has imported no rank's memory for this long."),
-    Number(Group::kGpu, "host_gpu_count", &Options::host_gpu_count, "devices", 1, 64,
-           "How many devices the host backend emulates on this node."),
-    Number(Group::kGpu, "host_gpu_memory_bytes", &Options::host_gpu_memory_bytes, "bytes", kMebi,
-           kTebi, "Memory of each emulated device."),
-    Number(
-        Group::kGpu, "host_link_h2d_mb_per_s", &Options::host_link_h2d_mb_per_s, "MB/s", 0,
-        kMillion,
-        "Emulated bandwidth of copies from pinned host memory to a device. 0: no link is emulated, "
-        "and copies run at the speed of memory. Set it together with host_link_d2h_mb_per_s."),
-    Number(Group::kGpu, "host_link_d2h_mb_per_s", &Options::host_link_d2h_mb_per_s, "MB/s", 0,
-           kMillion, "The same for copies from a device to pinned host memory."),
-    Number(Group::kGpu, "host_link_pageable_h2d_mb_per_s",
-           &Options::host_link_pageable_h2d_mb_per_s, "MB/s", 0, kMillion,
-           "Emulated bandwidth from host to device for memory that is neither pinned nor "
-           "registered. 0: as for pinned memory."),
-    Number(Group::kGpu, "host_link_pageable_d2h_mb_per_s",
-           &Options::host_link_pageable_d2h_mb_per_s, "MB/s", 0, kMillion,
-           "The same for copies from device to host."),
-    Number(Group::kGpu, "host_link_d2d_mb_per_s", &Options::host_link_d2d_mb_per_s, "MB/s", 0,
-           kMillion,
-           "Emulated bandwidth of copies inside a device. 0: they take only their start-up time. "
-           "This option and the next ones need an emulated link."),
-    Number(Group::kGpu, "host_link_latency_us", &Options::host_link_latency_us, "microseconds", 0,
-           kSecondUs, "Emulated start-up time of every copy to, from or inside a device."),
-    Number(
-        Group::kGpu, "host_link_pageable_latency_us", &Options::host_link_pageable_latency_us,
-        "microseconds", 0, kSecondUs,
-        "The same for memory that is neither pinned nor registered. 0: as host_link_latency_us."),
-    Number(Group::kGpu, "host_link_engines", &Options::host_link_engines, "engines", 1, 2,
-           "Number of emulated copy engines of each device. With 1, the two directions take turns; "
-           "with 2, each has its own."),
-    Number(Group::kGpu, "host_link_guard", &Options::host_link_guard, "", 0, 1,
-           "1: a program that touches device memory behind an emulated link other than through a "
-           "stream ends with a fault, as with a GPU whose memory CPUs cannot reach."),
-    Number(Group::kGpu, "host_launch_us", &Options::host_launch_us, "microseconds", 0, kMillion,
-           "An operation of an emulated device's stream begins at the earliest this long after it "
-           "was enqueued, as kernels of real devices do. Operations that were enqueued well ahead "
-           "do not show it."),
-    Number(Group::kGpu, "host_synchronize_us", &Options::host_synchronize_us, "microseconds", 0,
-           kMillion, "How much longer it takes to wait for an emulated device's stream."),
     Number(Group::kGpu, "pipeline_threshold_bytes", &Options::pipeline_threshold_bytes, "bytes", 0,
            kTebi,
            "A message between nodes up to this size, from or to device memory that the network "
@@ -430,6 +387,52 @@ constexpr Option kTable[] = {
            "How many records of 64 bytes `ferryctl trace` keeps; new ones replace the oldest. The "
            "memory is taken when a trace starts and given back when it stops."),
 
+    Number(Group::kSimulation, "host_gpu_count", &Options::host_gpu_count, "devices", 1, 64,
+           "How many devices the host backend emulates on this node."),
+    Number(Group::kSimulation, "host_gpu_memory_bytes", &Options::host_gpu_memory_bytes, "bytes",
+           kMebi, kTebi, "Memory of each emulated device."),
+    Number(
+        Group::kSimulation, "host_link_h2d_mb_per_s", &Options::host_link_h2d_mb_per_s, "MB/s", 0,
+        kMillion,
+        "Emulated bandwidth of copies from pinned host memory to a device. 0: no link is emulated, "
+        "and copies run at the speed of memory. Set it together with host_link_d2h_mb_per_s."),
+    Number(Group::kSimulation, "host_link_d2h_mb_per_s", &Options::host_link_d2h_mb_per_s, "MB/s",
+           0, kMillion, "Emulated bandwidth of copies from a device to pinned host memory."),
+    Number(Group::kSimulation, "host_link_pageable_h2d_mb_per_s",
+           &Options::host_link_pageable_h2d_mb_per_s, "MB/s", 0, kMillion,
+           "Emulated bandwidth from host to device for memory that is neither pinned nor "
+           "registered. 0: as for pinned memory."),
+    Number(Group::kSimulation, "host_link_pageable_d2h_mb_per_s",
+           &Options::host_link_pageable_d2h_mb_per_s, "MB/s", 0, kMillion,
+           "Emulated bandwidth from device to host for such memory."),
+    Number(Group::kSimulation, "host_link_d2d_mb_per_s", &Options::host_link_d2d_mb_per_s, "MB/s",
+           0, kMillion,
+           "Emulated bandwidth of copies inside a device. 0: they take only their start-up time. "
+           "This option and the next ones need an emulated link."),
+    Number(Group::kSimulation, "host_link_latency_us", &Options::host_link_latency_us,
+           "microseconds", 0, kSecondUs,
+           "Emulated start-up time of every copy to, from or inside a device."),
+    Number(Group::kSimulation, "host_link_pageable_latency_us",
+           &Options::host_link_pageable_latency_us, "microseconds", 0, kSecondUs,
+           "Emulated start-up time for memory that is neither pinned nor registered. 0: as "
+           "host_link_latency_us."),
+    Number(Group::kSimulation, "host_link_engines", &Options::host_link_engines, "engines", 1, 2,
+           "Number of emulated copy engines of each device. With 1, the two directions take turns; "
+           "with 2, each has its own."),
+    Number(Group::kSimulation, "host_link_guard", &Options::host_link_guard, "", 0, 1,
+           "1: a program that touches device memory behind an emulated link other than through a "
+           "stream ends with a fault, as with a GPU whose memory CPUs cannot reach."),
+    Number(Group::kSimulation, "host_launch_us", &Options::host_launch_us, "microseconds", 0,
+           kMillion,
+           "An operation of an emulated device's stream begins at the earliest this long after it "
+           "was enqueued, as kernels of real devices do. Operations that were enqueued well ahead "
+           "do not show it."),
+    Number(Group::kSimulation, "host_synchronize_us", &Options::host_synchronize_us, "microseconds",
+           0, kMillion, "How much longer it takes to wait for an emulated device's stream."),
+    Text(Group::kSimulation, "faults", &Options::faults, 0, kPathMax,
+         "Faults that the daemon is to produce, as POINT:N:ACTION,... such as "
+         "staging.copy_in:3:SYSTEM (docs/operations.md lists them). Empty: none."),
+
     Choice(Group::kLaunching, "launcher", &Options::launcher, "ssh|srun|none",
            "How ferryrun reaches the other hosts of a job. ssh: by ssh, without a password; srun: "
            "as a step of the Slurm job in which it runs; none: not at all. Hosts that ferryrun has "
@@ -505,6 +508,8 @@ const char* GroupTitle(Group group) {
       return "MPI";
     case Group::kLog:
       return "Log";
+    case Group::kSimulation:
+      return "Emulated devices and faults, for tests and rehearsals";
     case Group::kLaunching:
       return "Launching";
     case Group::kLaunch:

@@ -102,7 +102,6 @@ struct Options {
   uint64_t operation_timeout_ms = 20000;
   uint64_t attach_timeout_ms = 5000;
   uint64_t drain_timeout_ms = 5000;
-  std::string faults;  // empty: none
 
   // GPUs.
   std::string gpu_backend = "auto";
@@ -110,19 +109,6 @@ struct Options {
   std::string hip_library;
   std::string level_zero_library;
   uint64_t gpu_idle_release_ms = 10000;
-  uint64_t host_gpu_count = 1;
-  uint64_t host_gpu_memory_bytes = 1ULL << 30;
-  uint64_t host_link_h2d_mb_per_s = 0;
-  uint64_t host_link_d2h_mb_per_s = 0;
-  uint64_t host_link_pageable_h2d_mb_per_s = 0;
-  uint64_t host_link_pageable_d2h_mb_per_s = 0;
-  uint64_t host_link_d2d_mb_per_s = 0;
-  uint64_t host_link_latency_us = 0;
-  uint64_t host_link_pageable_latency_us = 0;
-  uint64_t host_link_engines = 2;
-  uint64_t host_link_guard = 0;
-  uint64_t host_launch_us = 0;
-  uint64_t host_synchronize_us = 0;
   uint64_t pipeline_threshold_bytes = 256ULL << 10;
   std::string pipeline_mode = "advanced";
   uint64_t pipeline_blocks_to_host = 2;
@@ -158,6 +144,22 @@ struct Options {
   std::string log_file;
   uint64_t trace_events = 131072;
 
+  // Emulated devices and faults.
+  uint64_t host_gpu_count = 1;
+  uint64_t host_gpu_memory_bytes = 1ULL << 30;
+  uint64_t host_link_h2d_mb_per_s = 0;
+  uint64_t host_link_d2h_mb_per_s = 0;
+  uint64_t host_link_pageable_h2d_mb_per_s = 0;
+  uint64_t host_link_pageable_d2h_mb_per_s = 0;
+  uint64_t host_link_d2d_mb_per_s = 0;
+  uint64_t host_link_latency_us = 0;
+  uint64_t host_link_pageable_latency_us = 0;
+  uint64_t host_link_engines = 2;
+  uint64_t host_link_guard = 0;
+  uint64_t host_launch_us = 0;
+  uint64_t host_synchronize_us = 0;
+  std::string faults;  // empty: none
+
   // Launching.
   std::string launcher = "ssh";
   std::string rsh;  // empty: that of `launcher`
@@ -190,6 +192,7 @@ enum class Group {
   kMpi,
   kShmem,
   kLog,
+  kSimulation,
   kLaunching,
   kLaunch
 };
