@@ -172,9 +172,9 @@ class Memory {
     OwnRegion region;
     uint64_t allocation_id = 0;  // 0: the vendor gives none,
     gpu::IpcHandle handle{};     // so its handle of the memory tells
-    // Mapped to its addresses piece by piece, with holes. No other process maps it, so no piece is
-    // stale.
-    bool in_pieces = false;
+    // The program maps it to addresses that it has reserved: one mapping, or several with holes
+    // between them. No other process maps it, so no mapping is stale.
+    bool is_mapped = false;
     const void* seen = nullptr;  // an address of it at the last look
     bool is_gone = false;        // freed; and nothing else has been seen there since
     bool is_located = false;     // other ranks may name it at any time
@@ -204,9 +204,13 @@ class Memory {
   Status LookCloser(const void* pointer, uint64_t size_bytes);
   Status LookAtProgramsOwn(const void* pointer, uint64_t size_bytes);
   bool IsHiddenByDriver(const void* pointer, uint64_t size_bytes);
-  Status CheckPieces(const void* pointer, uint64_t size_bytes);
+  Status CheckAll(const Adopted& first, const void* pointer, uint64_t size_bytes);
+  Status AdoptUnlessKnown(const void* pointer, const gpu::PointerInfo& info,
+                          const gpu::MemoryPiece& piece);
+  Status AdoptAnew(const void* pointer, const gpu::PointerInfo& info);
   Status Adopt(const void* pointer, const gpu::PointerInfo& info);
-  StatusOr<bool> IsStillThere(const Adopted& adopted, const gpu::PointerInfo& info);
+  StatusOr<bool> IsStillThere(const Adopted& adopted, const void* pointer,
+                              const gpu::PointerInfo& info);
   void NoteGone(Adopted* adopted);
   void WithdrawFreed(size_t most_looks);
   void MakeRoom();
@@ -245,6 +249,7 @@ class Memory {
   std::map<const void*, DeviceAllocation> device_;
   std::map<const std::byte*, Adopted> adopted_;  // by base; none overlap
   uint64_t looks_ = 0;
+  uint64_t earlier_looks_ = 0;  // before the call that looks now
   std::function<bool(const void*, uint64_t)> holds_;
   std::map<const void*, uint64_t> registered_;
   struct Shared {

@@ -81,6 +81,15 @@ Status NotMapped(const void* hole, const void* pointer, uint64_t size_bytes) {
               " lies where no memory is mapped, from " + AddressText(hole) + " on"};
 }
 
+// Whether this is what the region was made for: the same mapping, or another one at its addresses,
+// or, where the vendor tells of all that was reserved together, one of those in it.
+bool IsMappingOf(const OwnRegion& region, const gpu::PointerInfo& info,
+                 const gpu::MemoryPiece& piece) {
+  const bool is_all = piece.begin <= region.base && piece.end >= region.base + region.size_bytes;
+  return piece.is_mapping && info.base == region.base && info.size_bytes == region.size_bytes &&
+         (!is_all || std::max(info.device, 0) == region.device);
+}
+
 Status NotKnown(const void* pointer, const Status& failure) {
   return {ErrorCode::kInvalidBuffer, "whether there is device memory at " + AddressText(pointer) +
                                          " is not known: " + failure.message()};
@@ -217,22 +226,22 @@ Status Memory::LookAtProgramsOwn(const void* pointer, uint64_t size_bytes) {
   std::lock_guard lock(mutex_);
   const auto* const address = static_cast<const std::byte*>(pointer);
   const gpu::PointerInfo info = backend()->Identify(pointer);
+  earlier_looks_ = looks_;
   if (const OwnRegion region = regions_.Around(pointer); region) {
     if (!region.adopted) {
       return LookCloser(pointer, size_bytes);  // another thread was here
     }
     Adopted& adopted = adopted_.at(region.base);
-    const StatusOr<bool> is_still_there = IsStillThere(adopted, info);
+    const StatusOr<bool> is_still_there = IsStillThere(adopted, pointer, info);
     if (!is_still_there.ok()) {
       return NotKnown(pointer, is_still_there.status());
     }
     if (*is_still_there) {
       adopted.last_look = ++looks_;
       adopted.seen = pointer;
-      FERRY_RETURN_IF_ERROR(CheckEnd(region, pointer, size_bytes));
-      return adopted.in_pieces ? CheckPieces(pointer, size_bytes) : Status();
+      return CheckAll(adopted, pointer, size_bytes);
     }
-    if (adopted.in_pieces && info.kind == gpu::PointerKind::kUnknown && !IsReadable(pointer)) {
+    if (adopted.is_mapped && info.kind == gpu::PointerKind::kUnknown && !IsReadable(pointer)) {
       return NotMapped(pointer, pointer, size_bytes);
     }
     if (!IsDeviceOnly(info)) {
@@ -257,18 +266,16 @@ Status Memory::LookAtProgramsOwn(const void* pointer, uint64_t size_bytes) {
                             std::string(backend()->name()) +
                             " knows: was it freed, or is it another process's?");
   }
-  auto* const base = static_cast<const std::byte*>(info.base);
-  WithdrawBetween(base, base + std::max<uint64_t>(info.size_bytes, 1));
-  MakeRoom();
-  FERRY_RETURN_IF_ERROR(Adopt(pointer, info));
-  const Adopted& adopted = adopted_.at(base);
-  FERRY_RETURN_IF_ERROR(CheckEnd(adopted.region, pointer, size_bytes));
-  return adopted.in_pieces ? CheckPieces(pointer, size_bytes) : Status();
+  FERRY_RETURN_IF_ERROR(AdoptAnew(pointer, info));
+  return CheckAll(adopted_.at(static_cast<const std::byte*>(info.base)), pointer, size_bytes);
 }
 
-// Fails unless mapped device memory covers the buffer from its beginning to its end, in any number
-// of pieces.
-Status Memory::CheckPieces(const void* pointer, uint64_t size_bytes) {
+// Fails unless device memory covers the buffer, which begins in `first`, to its end: one allocation,
+// or any number of mappings side by side.
+Status Memory::CheckAll(const Adopted& first, const void* pointer, uint64_t size_bytes) {
+  if (!first.is_mapped) {
+    return CheckEnd(first.region, pointer, size_bytes);
+  }
   const auto* at = static_cast<const std::byte*>(pointer);
   const std::byte* const end = at + size_bytes;
   while (at < end) {
@@ -279,16 +286,48 @@ Status Memory::CheckPieces(const void* pointer, uint64_t size_bytes) {
     if (!IsDeviceOnly(info)) {
       return NotMapped(at, pointer, size_bytes);
     }
-    at = std::max(at + 1, backend()->PieceAround(at, info).end);
+    const StatusOr<gpu::MemoryPiece> piece = backend()->PieceAround(at, info);
+    if (!piece.ok()) {
+      return NotKnown(at, piece.status());
+    }
+    if (!piece->is_mapping) {
+      return NotMapped(at, pointer, size_bytes);
+    }
+    FERRY_RETURN_IF_ERROR(AdoptUnlessKnown(at, info, *piece));
+    at = std::max(at + 1, piece->end);
   }
   return {};
+}
+
+// A mapping that a buffer runs on into, so that what goes by IsByStream knows any part of it.
+Status Memory::AdoptUnlessKnown(const void* pointer, const gpu::PointerInfo& info,
+                                const gpu::MemoryPiece& piece) {
+  if (const auto found = adopted_.find(static_cast<const std::byte*>(info.base));
+      found != adopted_.end() && found->second.is_mapped && !found->second.is_gone &&
+      IsMappingOf(found->second.region, info, piece)) {
+    found->second.last_look = ++looks_;
+    found->second.seen = pointer;
+    return {};
+  }
+  return AdoptAnew(pointer, info);
+}
+
+Status Memory::AdoptAnew(const void* pointer, const gpu::PointerInfo& info) {
+  auto* const base = static_cast<const std::byte*>(info.base);
+  WithdrawBetween(base, base + std::max<uint64_t>(info.size_bytes, 1));
+  MakeRoom();
+  return Adopt(pointer, info);
 }
 
 shm::Location Memory::LocateForGood(const void* pointer, uint64_t size_bytes) {
   if (LookAt(pointer, size_bytes).ok() && regions_.Around(pointer).adopted) {
     std::lock_guard lock(mutex_);
-    if (const OwnRegion region = regions_.Around(pointer); region.adopted) {
+    const auto* at = static_cast<const std::byte*>(pointer);
+    const std::byte* const end = at + std::max<uint64_t>(size_bytes, 1);
+    for (OwnRegion region = regions_.Around(at); region.adopted && at < end;
+         region = regions_.Around(at)) {
       adopted_.at(region.base).is_located = true;
+      at = region.base + region.size_bytes;
     }
   }
   shm::Location where = regions_.Find(pointer, size_bytes);
@@ -317,10 +356,12 @@ bool Memory::IsHiddenByDriver(const void* pointer, uint64_t size_bytes) {
 // Other processes cannot map what vendors export no handle of: memory of pools, of cuMemCreate, and
 // what this process has imported itself.
 Status Memory::Adopt(const void* pointer, const gpu::PointerInfo& info) {
-  const gpu::MemoryPiece piece = backend()->PieceAround(pointer, info);
-  const auto* const begin = static_cast<const std::byte*>(info.base);
+  const StatusOr<gpu::MemoryPiece> piece = backend()->PieceAround(pointer, info);
+  if (!piece.ok()) {
+    return NotKnown(pointer, piece.status());
+  }
   Adopted adopted;
-  adopted.in_pieces = piece.begin > begin || piece.end < begin + info.size_bytes;
+  adopted.is_mapped = piece->is_mapping;
   adopted.seen = pointer;
   adopted.allocation_id = info.allocation_id;
   adopted.last_look = ++looks_;
@@ -331,8 +372,8 @@ Status Memory::Adopt(const void* pointer, const gpu::PointerInfo& info) {
             .device = std::max(info.device, 0),
             .by_stream = true,
             .adopted = true};
-  StatusOr<gpu::IpcHandle> handle = adopted.in_pieces
-                                        ? Status(ErrorCode::kUnsupported, "mapped piece by piece")
+  StatusOr<gpu::IpcHandle> handle = adopted.is_mapped
+                                        ? Status(ErrorCode::kUnsupported, "mapped by the program")
                                         : backend()->ExportIpc(info.base);
   const Status announced =
       handle.ok() ? AnnounceDevice(*backend(), &region, *handle, info.direct) : handle.status();
@@ -351,11 +392,19 @@ Status Memory::Adopt(const void* pointer, const gpu::PointerInfo& info) {
 }
 
 // A driver that fails has not said that it is gone.
-StatusOr<bool> Memory::IsStillThere(const Adopted& adopted, const gpu::PointerInfo& info) {
+StatusOr<bool> Memory::IsStillThere(const Adopted& adopted, const void* pointer,
+                                    const gpu::PointerInfo& info) {
   FERRY_RETURN_IF_ERROR(info.failure);
   if (!IsDeviceOnly(info) || adopted.is_gone || info.base != adopted.region.base ||
-      info.size_bytes != adopted.region.size_bytes ||
-      (info.allocation_id != adopted.allocation_id && !adopted.in_pieces)) {
+      info.size_bytes != adopted.region.size_bytes) {
+    return false;
+  }
+  if (adopted.is_mapped) {
+    const StatusOr<gpu::MemoryPiece> piece = backend()->PieceAround(pointer, info);
+    FERRY_RETURN_IF_ERROR(piece.status());
+    return IsMappingOf(adopted.region, info, *piece);
+  }
+  if (info.allocation_id != adopted.allocation_id) {
     return false;
   }
   if (info.allocation_id != 0 || adopted.region.hidden) {
@@ -382,17 +431,18 @@ void Memory::WithdrawFreed(size_t most_looks) {
   oldest.resize(looks);
   for (Adopted* const adopted : oldest) {
     const StatusOr<bool> is_still_there =
-        IsStillThere(*adopted, backend()->Identify(adopted->seen));
+        IsStillThere(*adopted, adopted->seen, backend()->Identify(adopted->seen));
     if (is_still_there.ok() && !*is_still_there) {
       NoteGone(adopted);
     }
   }
 }
 
-// Makes room for one more adopted region. Regions that a rank or a request may still name stay.
+// Makes room for one more adopted region. Regions that a rank or a request may still name stay, and
+// so do the mappings of the buffer that is looked at, however many they are.
 void Memory::MakeRoom() {
   WithdrawFreed(kLooksAtOthers);
-  if (adopted_.size() < kMostAdopted) {
+  if (adopted_.size() < kMostAdopted + (looks_ - earlier_looks_)) {
     return;
   }
   WithdrawFreed(kMostAdopted);
@@ -405,7 +455,7 @@ void Memory::MakeRoom() {
   for (auto next = adopted_.begin(); next != adopted_.end();) {
     const Adopted& adopted = next->second;
     const bool stays =
-        adopted.last_look >= last ||
+        adopted.last_look >= last || adopted.last_look > earlier_looks_ ||
         (!adopted.is_gone && (adopted.is_located ||
                               (holds_ && holds_(adopted.region.base, adopted.region.size_bytes))));
     if (!stays) {

@@ -43,10 +43,11 @@ class GpuBackend {
   virtual PointerInfo Identify(const void* pointer) const = 0;
   // Returns the part of the allocation around `pointer`, of which Identify has said `info`, that
   // surely exists: all of it, unless the program has mapped memory to its addresses piece by piece.
-  // Then there may be no memory behind this piece.
-  virtual MemoryPiece PieceAround(const void* /*pointer*/, const PointerInfo& info) const {
+  // Then there may be no memory behind this piece. kSystem where the vendor's own call fails.
+  virtual StatusOr<MemoryPiece> PieceAround(const void* /*pointer*/,
+                                            const PointerInfo& info) const {
     const auto* const base = static_cast<const std::byte*>(info.base);
-    return {base, base + info.size_bytes};
+    return MemoryPiece{base, base + info.size_bytes};
   }
 
   // All return memory aligned to at least 256 bytes, of unspecified content, already backed by

@@ -73,6 +73,10 @@ struct PointerInfo {
 struct MemoryPiece {
   const std::byte* begin = nullptr;
   const std::byte* end = nullptr;
+  // The program has mapped it to addresses that it had reserved: a buffer may run on into the
+  // mapping behind it. Other processes are given none of it: what a vendor's handle of it names, if
+  // there is one, differs between releases.
+  bool is_mapping = false;
 };
 
 // One exported allocation. The descriptor travels by SCM_RIGHTS, the other fields as they are; the

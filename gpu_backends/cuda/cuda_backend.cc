@@ -90,7 +90,7 @@ class CudaDriver final : public CudaLikeDriver<CudaVendor> {
   }
   Status Free(PointerKind kind, void* pointer) override;
   PointerInfo Identify(const void* pointer) override;
-  StatusOr<MemoryPiece> PieceAround(const void* pointer) override;
+  StatusOr<MemoryPiece> PieceAround(const void* pointer, const PointerInfo& info) override;
   StatusOr<void*> Import(int device, const IpcHandle& handle) override;
   Status CloseImport(void* base) override;
   StatusOr<Dmabuf> ExportDmabuf(void* base, uint64_t size_bytes) override;
@@ -243,7 +243,7 @@ PointerInfo CudaDriver::Identify(const void* pointer) {
 }
 
 // For memory that was mapped by cuMemMap the range above covers all that was reserved together.
-StatusOr<MemoryPiece> CudaDriver::PieceAround(const void* pointer) {
+StatusOr<MemoryPiece> CudaDriver::PieceAround(const void* pointer, const PointerInfo& info) {
   CudaDevicePtr begin = 0;
   size_t size_bytes = 0;
   std::array<int, 2> attributes = {kCudaPointerMappingBase, kCudaPointerMappingSize};
@@ -256,7 +256,8 @@ StatusOr<MemoryPiece> CudaDriver::PieceAround(const void* pointer) {
     return Status(ErrorCode::kUnsupported, "CUDA tells of no mapping at this address");
   }
   const auto* const piece = static_cast<const std::byte*>(ToPointer(begin));
-  return MemoryPiece{piece, piece + size_bytes};
+  const bool is_whole = piece == info.base && size_bytes == info.size_bytes;
+  return MemoryPiece{piece, piece + size_bytes, !is_whole};
 }
 
 StatusOr<void*> CudaDriver::Import(int device, const IpcHandle& handle) {

@@ -84,9 +84,9 @@ class Driver {
   // any other value, and with `failure` if the vendor's call fails (LookupFailed). Never touches
   // the memory. `allocation_id` is the vendor's, below 2^63; 0 where it gives none.
   virtual PointerInfo Identify(const void* pointer) = 0;
-  // GpuBackend::PieceAround, of memory that Identify knows; kUnsupported where the vendor does not
-  // tell, or has allocations in one piece only.
-  virtual StatusOr<MemoryPiece> PieceAround(const void* /*pointer*/) {
+  // GpuBackend::PieceAround, of memory of which Identify has said `info`. kUnsupported or
+  // kInvalidArgument where the vendor does not tell, or it is an allocation in one piece.
+  virtual StatusOr<MemoryPiece> PieceAround(const void* /*pointer*/, const PointerInfo& /*info*/) {
     return Status(ErrorCode::kUnsupported, "this driver tells of whole allocations");
   }
 
@@ -167,5 +167,17 @@ class Driver {
  protected:
   Driver() = default;
 };
+
+// GpuBackend::PieceAround by a driver.
+inline StatusOr<MemoryPiece> PieceOrWhole(Driver& driver, const void* pointer,
+                                          const PointerInfo& info) {
+  StatusOr<MemoryPiece> piece = driver.PieceAround(pointer, info);
+  if (piece.status().code() == ErrorCode::kUnsupported ||
+      piece.status().code() == ErrorCode::kInvalidArgument) {
+    const auto* const base = static_cast<const std::byte*>(info.base);
+    return MemoryPiece{base, base + info.size_bytes};
+  }
+  return piece;
+}
 
 }  // namespace ferry::gpu

@@ -201,7 +201,7 @@ class DriverBackend final : public GpuBackend {
   int device_count() const override { return driver().device_count(); }
   StatusOr<DeviceInfo> GetDeviceInfo(int device) const override;
   PointerInfo Identify(const void* pointer) const override;
-  MemoryPiece PieceAround(const void* pointer, const PointerInfo& info) const override;
+  StatusOr<MemoryPiece> PieceAround(const void* pointer, const PointerInfo& info) const override;
 
   StatusOr<void*> AllocateDevice(int device, uint64_t size_bytes) override;
   StatusOr<void*> AllocatePinned(uint64_t size_bytes) override;
@@ -328,9 +328,9 @@ PointerInfo DriverBackend::Identify(const void* pointer) const {
   return info;
 }
 
-MemoryPiece DriverBackend::PieceAround(const void* pointer, const PointerInfo& info) const {
-  const StatusOr<MemoryPiece> piece = driver().PieceAround(pointer);
-  return piece.ok() ? *piece : GpuBackend::PieceAround(pointer, info);
+StatusOr<MemoryPiece> DriverBackend::PieceAround(const void* pointer,
+                                                 const PointerInfo& info) const {
+  return PieceOrWhole(driver(), pointer, info);
 }
 
 PointerInfo DriverBackend::AskDriver(const void* pointer) const {

@@ -186,15 +186,40 @@ StatusOr<bool> DriverStream::IsOrdinary(const void* destination, const void* sou
   return is_ordinary;
 }
 
-// Copies in one piece, unless the host memory is only partly registered.
+// How many of those bytes lie in the mapping around `pointer`; all, if that is none.
+StatusOr<uint64_t> DriverStream::BytesOfMapping(const void* pointer, uint64_t size_bytes) const {
+  const PointerInfo info = around_.driver->Identify(pointer);
+  FERRY_RETURN_IF_ERROR(info.failure);
+  if (info.kind != PointerKind::kDevice) {
+    return size_bytes;
+  }
+  const StatusOr<MemoryPiece> piece = PieceOrWhole(*around_.driver, pointer, info);
+  FERRY_RETURN_IF_ERROR(piece.status());
+  const auto left = static_cast<uint64_t>(piece->end - static_cast<const std::byte*>(pointer));
+  return piece->is_mapping ? std::min(size_bytes, left) : size_bytes;
+}
+
+// Copies in one piece, unless the host memory is only partly registered, or the driver refuses a
+// copy across mappings, as the first releases of ROCm 6 do.
 Status DriverStream::Copy(void* destination, const void* source, uint64_t size_bytes) {
   auto* to = static_cast<std::byte*>(destination);
   auto* from = static_cast<const std::byte*>(source);
+  const auto copy = [&](uint64_t piece) {
+    return around_.driver->Copy(state().device(), state().native(), to, from, piece);
+  };
   while (size_bytes > 0) {
     uint64_t piece = around_.registrations.UniformBytes(to, size_bytes);
     piece = around_.registrations.UniformBytes(from, piece);
-    FERRY_RETURN_IF_ERROR(
-        around_.driver->Copy(state().device(), state().native(), to, from, piece));
+    Status copied = copy(piece);
+    if (copied.code() == ErrorCode::kInvalidArgument) {
+      StatusOr<uint64_t> mapped = BytesOfMapping(to, piece);
+      FERRY_RETURN_IF_ERROR(mapped.status());
+      mapped = BytesOfMapping(from, *mapped);
+      FERRY_RETURN_IF_ERROR(mapped.status());
+      copied = *mapped < piece ? copy(*mapped) : copied;
+      piece = *mapped;
+    }
+    FERRY_RETURN_IF_ERROR(copied);
     to += piece;
     from += piece;
     size_bytes -= piece;

@@ -98,6 +98,7 @@ class DriverStream final : public Stream {
   Status Enqueue(Operation&& operation);
   // Copies as one operation, with the order held.
   Status Copy(void* destination, const void* source, uint64_t size_bytes);
+  StatusOr<uint64_t> BytesOfMapping(const void* pointer, uint64_t size_bytes) const;
   StatusOr<bool> IsOrdinary(const void* destination, const void* source) const;
   Status Step(std::function<bool()> run);
   Status HostFunction(uint64_t place, std::function<Status()> function);

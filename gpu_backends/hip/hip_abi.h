@@ -63,6 +63,12 @@ struct HipPointerAttributes {  // hipPointerAttribute_t
   unsigned allocation_flags;
 };
 
+struct HipMemLocation {  // hipMemLocation
+  int type;
+  int id;
+};
+inline constexpr int kHipMemLocationDevice = 1;  // hipMemLocationTypeDevice
+
 struct HipIpcMemHandle {  // hipIpcMemHandle_t
   char reserved[64];
 };

@@ -56,6 +56,7 @@ Status ResolveAll(const Library& library, HipApi& api) {
       Symbol::Required("hipHostUnregister", &api.host_unregister),
       Symbol::Required("hipHostGetDevicePointer", &api.host_get_device_pointer),
       Symbol::Optional("hipPointerGetAttribute", &api.pointer_get_attribute),
+      Symbol::Optional("hipMemGetAccess", &api.mem_get_access),
       Symbol::Optional("hipMemGetHandleForAddressRange", &api.mem_get_handle_for_address_range),
       // Found through the library, which depends on the one that has it.
       Symbol::Optional("hsa_amd_portable_export_dmabuf", &api.hsa_export_dmabuf),

@@ -64,6 +64,8 @@ struct HipApi {
   HipError (*launch_host_func)(HipStream stream, HipHostFunction function, void* user_data);
   HipError (*stream_get_device)(HipStream stream, int* device);
   HipError (*pointer_get_attribute)(void* data, int attribute, void* pointer);
+  HipError (*mem_get_access)(unsigned long long* flags, const HipMemLocation* location,
+                             void* pointer);
   HipError (*mem_get_handle_for_address_range)(void* handle, void* pointer, size_t bytes, int type,
                                                unsigned long long flags);
   // hsa_amd_portable_export_dmabuf, from the library under HIP; returns an hsa_status_t, 0 for

@@ -134,6 +134,7 @@ class HipDriver final : public CudaLikeDriver<HipVendor> {
                                         : Call(kAnyDevice, "Free", api_.free, pointer);
   }
   PointerInfo Identify(const void* pointer) override;
+  StatusOr<MemoryPiece> PieceAround(const void* pointer, const PointerInfo& info) override;
   StatusOr<void*> Import(int device, const IpcHandle& handle) override;
   Status CloseImport(void* base) override {
     return Call(kAnyDevice, "IpcCloseMemHandle", api_.ipc_close_mem_handle, base);
@@ -271,6 +272,20 @@ PointerInfo HipDriver::Identify(const void* pointer) {
     info.allocation_id = named.ok() ? id : 0;
   }
   return info;
+}
+
+// The range above is one mapping of hipMemMap's, although others may lie beside it. Only of
+// mappings HIP says who has access to them.
+StatusOr<MemoryPiece> HipDriver::PieceAround(const void* /*pointer*/, const PointerInfo& info) {
+  if (api_.mem_get_access == nullptr) {
+    return Status(ErrorCode::kUnsupported, "this release has no mappings");
+  }
+  HipScope scope(devices_, kAnyDevice);
+  const HipMemLocation location{kHipMemLocationDevice, info.device};
+  unsigned long long flags = 0;
+  FERRY_RETURN_IF_ERROR(Check("MemGetAccess", api_.mem_get_access(&flags, &location, info.base)));
+  const auto* const begin = static_cast<const std::byte*>(info.base);
+  return MemoryPiece{begin, begin + info.size_bytes, true};
 }
 
 StatusOr<int> HipDriver::DeviceOf(const void* pointer) {

@@ -120,6 +120,7 @@ StatusOr<LevelZeroApi> OpenLevelZero(std::string_view library_path) {
       Symbol::Optional("zeKernelSetGroupSize", &api.kernel_set_group_size),
       Symbol::Optional("zeKernelSetArgumentValue", &api.kernel_set_argument_value),
       Symbol::Optional("zeCommandListAppendLaunchKernel", &api.command_list_append_launch_kernel),
+      Symbol::Optional("zeVirtualMemGetAccessAttribute", &api.virtual_mem_get_access_attribute),
       Symbol::Optional("zelLoaderTranslateHandle", &api.loader_translate_handle),
       Symbol::Optional("zeMemPutIpcHandle", &api.mem_put_ipc_handle),
   }));

@@ -85,6 +85,7 @@ struct LevelZeroApi {
   // Null where the loader is too old for them.
   decltype(&zeDriverGetExtensionFunctionAddress) driver_get_extension_function_address;
   decltype(&zeDevicePciGetPropertiesExt) device_pci_get_properties_ext;
+  decltype(&zeVirtualMemGetAccessAttribute) virtual_mem_get_access_attribute;
   decltype(&zelLoaderTranslateHandle) loader_translate_handle;
   decltype(&zeDeviceGetStatus) device_get_status;
   decltype(&zeModuleCreate) module_create;

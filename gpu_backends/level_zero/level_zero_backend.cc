@@ -43,6 +43,7 @@ class LevelZeroDriver final : public Driver {
   StatusOr<void*> AllocateManaged(int device, uint64_t size_bytes) override;
   Status Free(PointerKind kind, void* pointer) override;
   PointerInfo Identify(const void* pointer) override;
+  StatusOr<MemoryPiece> PieceAround(const void* pointer, const PointerInfo& info) override;
 
   Status Export(void* base, IpcHandle* handle) override;
   StatusOr<void*> Import(int device, const IpcHandle& handle) override;
@@ -262,15 +263,38 @@ PointerInfo LevelZeroDriver::Identify(const void* pointer) {
   return info;
 }
 
+// The range above is one mapping of zeVirtualMemMap's, although others may lie beside it. Only what
+// was reserved has an access attribute.
+StatusOr<MemoryPiece> LevelZeroDriver::PieceAround(const void* pointer, const PointerInfo& info) {
+  ze_memory_access_attribute_t access = ZE_MEMORY_ACCESS_ATTRIBUTE_NONE;
+  size_t reserved_bytes = 0;
+  const ze_result_t result =
+      api_.virtual_mem_get_access_attribute == nullptr
+          ? ZE_RESULT_ERROR_UNINITIALIZED
+          : api_.virtual_mem_get_access_attribute(ContextOf(pointer).handle(), info.base,
+                                                  info.size_bytes, &access, &reserved_bytes);
+  if (result == ZE_RESULT_ERROR_UNINITIALIZED) {  // also the loader's answer
+    return Status(ErrorCode::kUnsupported, "this driver has no mappings");
+  }
+  FERRY_RETURN_IF_ERROR(ZeStatus("zeVirtualMemGetAccessAttribute", result));
+  const auto* const begin = static_cast<const std::byte*>(info.base);
+  return MemoryPiece{begin, begin + info.size_bytes, true};
+}
+
 LevelZeroContext* LevelZeroDriver::Find(const void* pointer,
                                         ze_memory_allocation_properties_t* properties,
                                         ze_device_handle_t* device, Status* failure) const {
   for (const std::unique_ptr<LevelZeroContext>& context : contexts_) {
     *properties = {};
+    *device = nullptr;
     properties->stype = ZE_STRUCTURE_TYPE_MEMORY_ALLOCATION_PROPERTIES;
     const Status known =
         ZeStatus("zeMemGetAllocProperties",
                  api_.mem_get_alloc_properties(context->handle(), pointer, properties, device));
+    // Drivers of Intel's before August 2025 tell the device of mapped memory, and not its type.
+    if (known.ok() && properties->type == ZE_MEMORY_TYPE_UNKNOWN && *device != nullptr) {
+      properties->type = ZE_MEMORY_TYPE_DEVICE;
+    }
     if (known.ok() && properties->type != ZE_MEMORY_TYPE_UNKNOWN) {
       return context.get();
     }

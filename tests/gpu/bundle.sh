@@ -13,7 +13,7 @@ readonly programs=(
   examples/mpi_pingpong/mpi_pingpong tests/e2e/ranks/{device,matched,queues}
   tests/gpu_backends/{real_gpu,cuda,hip,level_zero_steps,host}_conformance_test
   tests/shmem/ranks/own_heap_{cuda,hip,level_zero}
-  tests/vendor_memory/{direct,faults,mpi,shmem}_{cuda,hip,level_zero}
+  tests/vendor_memory/{direct,faults,mpi,shmem,virtual}_{cuda,hip,level_zero}
 )
 readonly stand_ins=(
   tests/fixtures/cuda/libcuda_{11,13}.so tests/fixtures/hip/libamdhip64_{5,6}.so

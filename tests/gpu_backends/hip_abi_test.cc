@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "gpu_backends/hip/hip_api.h"
+#include "tests/fixtures/hip/hip_stand_in.h"
 #include "tests/gpu_backends/abi_shape.h"
 
 #if __has_include(<hip/hip_runtime_api.h>)
@@ -106,6 +107,22 @@ TEST(HipAbiTest, TypesAreAmds) {
             offsetof(hipPointerAttribute_t, allocationFlags));
 }
 
+#if HIP_VERSION_MAJOR >= 6
+TEST(HipAbiTest, VirtualMemoryIsAmds) {
+  FERRY_SAME_NUMBER(kHipMemLocationDevice, hipMemLocationTypeDevice);
+  FERRY_SAME_NUMBER(fixtures::kHipMemPinnedType, hipMemAllocationTypePinned);
+  FERRY_SAME_NUMBER(fixtures::kHipMemReadWrite, hipMemAccessFlagsProtReadWrite);
+  EXPECT_EQ(sizeof(HipMemLocation), sizeof(hipMemLocation));
+  EXPECT_EQ(offsetof(HipMemLocation, id), offsetof(hipMemLocation, id));
+  using Properties = fixtures::HipMemProperties;
+  EXPECT_EQ(sizeof(Properties), sizeof(hipMemAllocationProp));
+  EXPECT_EQ(offsetof(Properties, location), offsetof(hipMemAllocationProp, location));
+  EXPECT_EQ(offsetof(Properties, compression), offsetof(hipMemAllocationProp, allocFlags));
+  EXPECT_EQ(sizeof(fixtures::HipMemAccess), sizeof(hipMemAccessDesc));
+  EXPECT_EQ(offsetof(fixtures::HipMemAccess, flags), offsetof(hipMemAccessDesc, flags));
+}
+#endif
+
 TEST(HipAbiTest, FunctionsAreAmds) {
   const HipApi ours{};
 #define FERRY_SAME_SHAPE(member, function) \
@@ -162,6 +179,7 @@ TEST(HipAbiTest, FunctionsAreAmds) {
   FERRY_SAME_SHAPE(module_launch_kernel, hipModuleLaunchKernel);
 #if HIP_VERSION_MAJOR >= 6
   FERRY_SAME_SHAPE(stream_get_device, hipStreamGetDevice);
+  FERRY_SAME_SHAPE(mem_get_access, hipMemGetAccess);
 #endif
 #if HIP_VERSION_MAJOR >= 7
   FERRY_SAME_SHAPE(mem_get_handle_for_address_range, hipMemGetHandleForAddressRange);

@@ -1,6 +1,7 @@
-// calls_VENDOR CASE: while rank 0 is in one of Ferry's calls, each call of the driver's fails in
-// turn, from the first look at new memory on. Ferry's call succeeds, or names the driver's error;
-// the next one succeeds, and nothing is left behind. Two ranks; without a stand-in nothing fails.
+// calls_VENDOR CASE [KIND]: while rank 0 is in one of Ferry's calls, each call of the driver's
+// fails in turn, from the first look at new memory on. Ferry's call succeeds, or names the driver's
+// error; the next one succeeds, and nothing is left behind. Two ranks; without a stand-in nothing
+// fails.
 #include "ferry/stream.h"
 #include "tests/vendor_memory/each_call.h"
 #include "tests/vendor_memory/ferry_calls.h"
@@ -8,10 +9,13 @@
 namespace ferry::vendor_memory {
 namespace {
 
-constexpr int kCalls = 30;  // more than any of Ferry's calls makes
+constexpr int kCalls = 30;          // more than any of Ferry's calls makes,
+constexpr int kCallsOfMapped = 60;  // which looks at mapping by mapping
 constexpr int kTag = 2;
 
 const Kind& Device() { return *FindKind("device"); }
+
+const Kind* local = nullptr;  // the kind of memory that the calls name
 
 // The driver's calls fail while this lives, on rank 0.
 struct FailingHere : Failing {
@@ -54,7 +58,7 @@ struct Target {
 Target* target;
 
 void Put(const Round& round) {
-  Buffer memory(Device(), round.bytes);
+  Buffer memory(*local, round.bytes);
   memory.Fill(round.seed);
   const bool to_device = round.seed % 2 == 0;
   const ferry_place& to = to_device ? target->in_device : target->in_host;
@@ -79,7 +83,7 @@ void Put(const Round& round) {
 }
 
 void Get(const Round& round) {
-  Buffer memory(Device(), round.bytes);
+  Buffer memory(*local, round.bytes);
   const std::vector<unsigned char> pattern = Buffer::Pattern(round.bytes, round.seed);
   const bool from_device = round.seed % 2 == 0;
   if (from_device) {
@@ -146,7 +150,7 @@ void ReceiveSurely(const Round& round, const Buffer& memory) {
 }
 
 void Send(const Round& round) {
-  Buffer memory(Device(), round.bytes);
+  Buffer memory(*local, round.bytes);
   if (ferry_rank() == 0) {
     memory.Fill(round.seed);
     SendSurely(round, memory, round.seed % 2 == 0);
@@ -158,7 +162,7 @@ void Send(const Round& round) {
 
 // Rank 1 sends again what rank 0 could not take.
 void Receive(const Round& round) {
-  Buffer memory(Device(), round.bytes);
+  Buffer memory(*local, round.bytes);
   if (ferry_rank() == 1) {
     memory.Fill(round.seed);
     ferry_request request = FERRY_REQUEST_NULL;
@@ -198,7 +202,7 @@ void Receive(const Round& round) {
 
 // A start by a stream that fails ends the pair, at both ends; another one works.
 void MoveByQueue(const Round& round, const std::string& faults, bool* is_over) {
-  Buffer memory(Device(), round.bytes);
+  Buffer memory(*local, round.bytes);
   static int tag = kTag;
   ++tag;  // another pair
   const bool is_send = ferry_rank() == 0;
@@ -261,7 +265,9 @@ constexpr Case kCases[] = {
     {"put", Put}, {"get", Get}, {"send", Send}, {"receive", Receive}, {"queue", Enqueue},
 };
 
-int Run(const std::string& name) {
+int Run(const std::string& name, const char* kind) {
+  local = FindKind(kind);
+  VENDOR_CHECK(local != nullptr);
   for (const Case& each : kCases) {
     if (each.name != name) {
       continue;
@@ -270,8 +276,8 @@ int Run(const std::string& name) {
     {
       Target memory;
       target = &memory;
-      FailEachCallOfTheDriver({each.name, each.run, [] { VENDOR_FERRY(ferry_barrier()); }, kCalls,
-                               /*may_pass=*/false},
+      FailEachCallOfTheDriver({each.name, each.run, [] { VENDOR_FERRY(ferry_barrier()); },
+                               local == &Device() ? kCalls : kCallsOfMapped, /*may_pass=*/false},
                               ferry_rank() == 0);
     }
     if (ferry_rank() == 0) {
@@ -287,9 +293,9 @@ int Run(const std::string& name) {
 }  // namespace ferry::vendor_memory
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
+  if (argc != 2 && argc != 3) {
     return 2;
   }
   ferry::vendor_memory::Begin();
-  return ferry::vendor_memory::Run(argv[1]);
+  return ferry::vendor_memory::Run(argv[1], argc == 3 ? argv[2] : "device");
 }

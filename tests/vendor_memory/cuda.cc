@@ -13,8 +13,6 @@ namespace {
 
 using namespace fixtures;  // NOLINT(google-build-using-namespace): the driver's names
 
-constexpr size_t kGranularity = size_t{2} << 20;
-
 std::array<CudaContext, 2> contexts;
 CudaMemoryPool pool;
 
@@ -48,35 +46,6 @@ void* AllocateManaged(size_t bytes) {
   return Made([=](CudaDevicePtr* pointer) {
     return cuMemAllocManaged(pointer, bytes, kCudaMemAttachGlobal);
   });
-}
-
-// As PyTorch's expandable segments: more addresses than memory, and pieces of memory side by side.
-size_t MappedBytes(size_t bytes) {
-  return (bytes + kGranularity - 1) / kGranularity * kGranularity + kGranularity;
-}
-void* AllocateVirtual(size_t bytes) {
-  CudaDevicePtr begin = 0;
-  const size_t mapped = MappedBytes(bytes);
-  FERRY_CU(cuMemAddressReserve(&begin, 2 * mapped, 0, 0, 0));
-  const CudaMemoryLocation location{kCudaMemoryLocationDevice, 0};
-  CudaMemoryProperties properties{};
-  properties.type = kCudaMemoryPinnedType;
-  properties.location = location;
-  for (size_t at = 0; at < mapped; at += kGranularity) {
-    CudaMemoryHandle handle = 0;
-    FERRY_CU(cuMemCreate(&handle, kGranularity, &properties, 0));
-    FERRY_CU(cuMemMap(begin + at, kGranularity, 0, handle, 0));
-    FERRY_CU(cuMemRelease(handle));
-  }
-  const CudaMemoryAccess access{location, kCudaMemoryReadWrite};
-  FERRY_CU(cuMemSetAccess(begin, mapped, &access, 1));
-  // So that buffers of more than a few bytes lie in two pieces.
-  return ToPointer(begin + kGranularity - 64);
-}
-void FreeVirtual(void* pointer, size_t bytes) {
-  const CudaDevicePtr begin = ToAddress(pointer) + 64 - kGranularity;
-  FERRY_CU(cuMemUnmap(begin, MappedBytes(bytes)));
-  FERRY_CU(cuMemAddressFree(begin, 2 * MappedBytes(bytes)));
 }
 
 void* AllocateHost(size_t bytes) {
@@ -137,7 +106,7 @@ constexpr Kind kKinds[] = {
     {"device", false, AllocateDevice, FreeDevice},
     {"async", false, AllocateAsync, FreeAsync},
     {"pool", false, AllocateFromPool, FreeAsync},
-    {"virtual", false, AllocateVirtual, FreeVirtual},
+    kVirtualKind,
     {"elsewhere", false, AllocateElsewhere, FreeElsewhere},
     {"context", false, AllocateInContext, FreeInContext},
     {"managed", true, AllocateManaged, FreeDevice},
@@ -170,6 +139,52 @@ int DeviceCount() {
 }
 
 std::span<const Kind> Kinds() { return kKinds; }
+
+// ---- Virtual memory ----
+
+namespace {
+
+constexpr CudaMemoryLocation kLocation{kCudaMemoryLocationDevice, 0};
+
+CudaMemoryProperties OfDevice() {
+  CudaMemoryProperties properties{};
+  properties.type = kCudaMemoryPinnedType;
+  properties.location = kLocation;
+  return properties;
+}
+
+}  // namespace
+
+size_t LeastMappingBytes() {
+  const CudaMemoryProperties properties = OfDevice();
+  size_t bytes = 0;
+  FERRY_CU(cuMemGetAllocationGranularity(&bytes, &properties, 0));
+  return bytes;
+}
+
+std::byte* ReserveAddresses(size_t bytes) {
+  CudaDevicePtr begin = 0;
+  FERRY_CU(cuMemAddressReserve(&begin, bytes, 0, 0, 0));
+  return static_cast<std::byte*>(ToPointer(begin));
+}
+void FreeAddresses(std::byte* begin, size_t bytes) {
+  FERRY_CU(cuMemAddressFree(ToAddress(begin), bytes));
+}
+void* NewMemory(size_t bytes) {
+  const CudaMemoryProperties properties = OfDevice();
+  CudaMemoryHandle memory = 0;
+  FERRY_CU(cuMemCreate(&memory, bytes, &properties, 0));
+  return reinterpret_cast<void*>(memory);
+}
+void MapMemory(std::byte* at, void* memory, size_t bytes) {
+  const CudaMemoryAccess access{kLocation, kCudaMemoryReadWrite};
+  FERRY_CU(cuMemMap(ToAddress(at), bytes, 0, reinterpret_cast<CudaMemoryHandle>(memory), 0));
+  FERRY_CU(cuMemSetAccess(ToAddress(at), bytes, &access, 1));
+}
+void UnmapMemory(std::byte* at, size_t bytes) { FERRY_CU(cuMemUnmap(ToAddress(at), bytes)); }
+void ReleaseMemory(void* memory) {
+  FERRY_CU(cuMemRelease(reinterpret_cast<CudaMemoryHandle>(memory)));
+}
 
 void Copy(void* to, const void* from, size_t bytes) {
   FERRY_CU(cuMemcpy(ToAddress(to), ToAddress(from), bytes));

@@ -40,9 +40,8 @@ void* AllocateHost(size_t bytes) {
 void Free(void* pointer, size_t) { FERRY_ZE(zeMemFree(context, pointer)); }
 
 constexpr Kind kKinds[] = {
-    {"device", false, AllocateDevice, Free},
-    {"elsewhere", false, AllocateElsewhere, Free},
-    {"managed", true, AllocateShared, Free},
+    {"device", false, AllocateDevice, Free},       kVirtualKind,
+    {"elsewhere", false, AllocateElsewhere, Free}, {"managed", true, AllocateShared, Free},
     {"pinned", true, AllocateHost, Free},
 };
 
@@ -68,6 +67,41 @@ void UseDevice(int /*device*/) {}  // nothing of Level Zero's is a thread's own
 int DeviceCount() { return static_cast<int>(devices.size()); }
 
 std::span<const Kind> Kinds() { return kKinds; }
+
+// ---- Virtual memory ----
+
+size_t LeastMappingBytes() {
+  size_t bytes = 0;
+  FERRY_ZE(zeVirtualMemQueryPageSize(context, devices[0], 1, &bytes));
+  return bytes;
+}
+std::byte* ReserveAddresses(size_t bytes) {
+  void* begin = nullptr;
+  FERRY_ZE(zeVirtualMemReserve(context, nullptr, bytes, &begin));
+  return static_cast<std::byte*>(begin);
+}
+void FreeAddresses(std::byte* begin, size_t bytes) {
+  FERRY_ZE(zeVirtualMemFree(context, begin, bytes));
+}
+void* NewMemory(size_t bytes) {
+  ze_physical_mem_desc_t description = {};
+  description.stype = ZE_STRUCTURE_TYPE_PHYSICAL_MEM_DESC;
+  description.size = 2 * bytes;
+  ze_physical_mem_handle_t memory = nullptr;
+  FERRY_ZE(zePhysicalMemCreate(context, devices[0], &description, &memory));
+  return memory;
+}
+// The second half: what a handle of the memory names is the first.
+void MapMemory(std::byte* at, void* memory, size_t bytes) {
+  FERRY_ZE(zeVirtualMemMap(context, at, bytes, static_cast<ze_physical_mem_handle_t>(memory), bytes,
+                           ZE_MEMORY_ACCESS_ATTRIBUTE_READWRITE));
+  FERRY_ZE(
+      zeVirtualMemSetAccessAttribute(context, at, bytes, ZE_MEMORY_ACCESS_ATTRIBUTE_READWRITE));
+}
+void UnmapMemory(std::byte* at, size_t bytes) { FERRY_ZE(zeVirtualMemUnmap(context, at, bytes)); }
+void ReleaseMemory(void* memory) {
+  FERRY_ZE(zePhysicalMemDestroy(context, static_cast<ze_physical_mem_handle_t>(memory)));
+}
 
 void Copy(void* to, const void* from, size_t bytes) {
   ze_command_queue_desc_t description = {};

@@ -63,8 +63,8 @@ class VendorMemoryTest : public testing::TestWithParam<std::tuple<std::string, P
   // What takes long by kinds that have little in common, unless all are wanted.
   static void RunMpiByFewKinds(const std::string& cases) {
     const Words few = vendor() == "cuda"  ? Words{"device", "virtual", "registered"}
-                      : vendor() == "hip" ? Words{"async", "managed", "pinned"}
-                                          : Words{"device", "elsewhere", "pinned"};
+                      : vendor() == "hip" ? Words{"async", "virtual", "managed", "pinned"}
+                                          : Words{"device", "virtual", "elsewhere", "pinned"};
     Run("mpi", Joined({cases}, tests::RunsAll() ? Words{} : few));
   }
 };
@@ -81,6 +81,9 @@ TEST_P(VendorMemoryTest, Threads) { RunMpi("threads"); }
 TEST_P(VendorMemoryTest, BothSidesTouchIt) { RunMpi("both_sides"); }
 TEST_P(VendorMemoryTest, MovesByFerrysOwnCalls) { Run("direct", FewCopies()); }
 TEST_P(VendorMemoryTest, MovesByOpenShmem) { Run("shmem", FewCopies()); }
+// Mappings side by side are one buffer, holes between them are named, and what is mapped to old
+// addresses anew is used.
+TEST_P(VendorMemoryTest, MappingsAreUsedPieceByPiece) { Run("virtual", {}); }
 TEST_P(VendorMemoryTest, BadBuffersAreNamed) { RunMpi("bad"); }
 TEST_P(VendorMemoryTest, AllocationsSideBySideAreTwo) { Run("faults", {"spanning"}); }
 TEST_P(VendorMemoryTest, AnothersAddressIsNobodys) { Run("faults", {"another"}); }
@@ -107,6 +110,12 @@ TEST_P(VendorMemoryTest, DriversThatFailInPutsAreNamed) { Run("calls", {"put"});
 TEST_P(VendorMemoryTest, DriversThatFailInGetsAreNamed) { Run("calls", {"get"}); }
 TEST_P(VendorMemoryTest, DriversThatFailInSendsAreNamed) { Run("calls", {"send"}); }
 TEST_P(VendorMemoryTest, DriversThatFailInReceivesAreNamed) { Run("calls", {"receive"}); }
+TEST_P(VendorMemoryTest, DriversThatFailInSendsOfMappedMemoryAreNamed) {
+  Run("calls", {"send", "virtual"});
+}
+TEST_P(VendorMemoryTest, DriversThatFailInReceivesIntoMappedMemoryAreNamed) {
+  Run("calls", {"receive", "virtual"});
+}
 TEST_P(VendorMemoryTest, DriversThatFailInQueuesAreNamed) { Run("calls", {"queue"}); }
 TEST_P(VendorMemoryTest, HalosOfFerryLieInIt) { Run("halo", {}); }
 TEST_P(VendorMemoryTest, MemoryOfARankThatDiesIsLetGoOf) {
@@ -135,11 +144,10 @@ TEST_P(FailingCollectiveTest, IsNamedByAllRanksAndLeavesNothing) {
 }
 
 // All vendors and placements meet each operation where all is wanted, else in turns.
-std::vector<Failing> FailingCollectives() {
+std::vector<Failing> AllOrFew(const Words& operations) {
   std::vector<Failing> all;
   std::vector<Failing> few;
-  for (const std::string operation : {"bcast_from", "bcast_to", "reduce_from", "reduce_to",
-                                      "allreduce", "allgather", "alltoall"}) {
+  for (const std::string& operation : operations) {
     for (const Placement& placement : {kOneNode, kTwoNodes}) {
       for (const std::string vendor : {"cuda", "hip", "level_zero"}) {
         const bool has_turn = all.size() % 5 == 0;
@@ -153,11 +161,15 @@ std::vector<Failing> FailingCollectives() {
   return tests::RunsAll() ? all : few;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, FailingCollectiveTest, testing::ValuesIn(FailingCollectives()),
-                         [](const auto& info) {
-                           return info.param.vendor + info.param.placement.name + "_" +
-                                  info.param.operation;
-                         });
+std::string NameOf(const testing::TestParamInfo<Failing>& info) {
+  return info.param.vendor + info.param.placement.name + "_" + info.param.operation;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FailingCollectiveTest,
+                         testing::ValuesIn(AllOrFew({"bcast_from", "bcast_to", "reduce_from",
+                                                     "reduce_to", "allreduce", "allgather",
+                                                     "alltoall"})),
+                         NameOf);
 
 // Device memory of another node, block by block.
 class FarMemoryTest : public testing::TestWithParam<std::string> {
@@ -176,14 +188,13 @@ TEST_P(FarMemoryTest, MovesByVectorTypes) {
 INSTANTIATE_TEST_SUITE_P(All, FarMemoryTest, testing::Values("cuda", "hip", "level_zero"),
                          [](const auto& info) { return info.param; });
 
-// Pieces side by side are one buffer, holes between them are named, and what is mapped to old
-// addresses anew is used.
-TEST(VirtualMemoryTest, IsUsedPieceByPiece) {
-  for (const Placement& placement : {kOneNode, kTwoNodes}) {
-    SCOPED_TRACE(placement.name);
-    EXPECT_THAT(RunWell(PrivateJob(placement.flags, {"tests/vendor_memory/virtual_cuda"}),
-                        Installed("cuda")),
-                HasSubstr("cuda memory was right\n"));
+// Also with a driver that does not tell the type of what is mapped.
+TEST(UntypedMappingsTest, AreUsed) {
+  Words installed = Installed("level_zero");
+  installed.back() += ",untyped_mappings";
+  for (const std::string program : {"virtual_level_zero", "direct_level_zero"}) {
+    EXPECT_THAT(RunWell(PrivateJob(kOneNode.flags, {"tests/vendor_memory/" + program}), installed),
+                HasSubstr("level_zero memory was right\n"));
   }
 }
 

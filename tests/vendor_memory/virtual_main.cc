@@ -1,79 +1,61 @@
-// virtual_cuda: memory that is mapped to reserved addresses piece by piece,
-// with holes and anew, as PyTorch's expandable segments are. Two ranks.
+// virtual_VENDOR: memory that is mapped to reserved addresses piece by piece, with holes and anew,
+// as PyTorch's expandable segments are. Two ranks.
+#include <algorithm>
 #include <array>
+#include <utility>
 
-#include "tests/fixtures/cuda/cuda_stand_in.h"
 #include "tests/vendor_memory/ferry_calls.h"
 
 namespace ferry::vendor_memory {
 namespace {
 
-using namespace fixtures;  // NOLINT(google-build-using-namespace): the driver's
-                           // names
-
-constexpr size_t kPiece = size_t{2} << 20;
+constexpr size_t kPiece = kMappingBytes;
 constexpr size_t kPieces = 4;
-constexpr CudaMemoryLocation kDevice{kCudaMemoryLocationDevice, 0};
-
-#define VENDOR_CU(call) VENDOR_CHECK((call) == kCudaSuccess)
 
 class Segment {
  public:
-  Segment() { VENDOR_CU(cuMemAddressReserve(&begin_, kPieces * kPiece, 0, 0, 0)); }
+  Segment() : begin_(ReserveAddresses(kPieces * kPiece)) {}
   ~Segment() {
     for (size_t piece = 0; piece < kPieces; ++piece) {
-      if (is_mapped_[piece]) {
-        Unmap(piece);
+      if (mapped_[piece] != nullptr) {
+        ReleaseMemory(Unmap(piece));
       }
     }
-    VENDOR_CU(cuMemAddressFree(begin_, kPieces * kPiece));
+    FreeAddresses(begin_, kPieces * kPiece);
   }
-  Segment(const Segment &) = delete;
-  Segment &operator=(const Segment &) = delete;
+  Segment(const Segment&) = delete;
+  Segment& operator=(const Segment&) = delete;
 
-  static CudaMemoryHandle NewMemory() {
-    CudaMemoryProperties properties{};
-    properties.type = kCudaMemoryPinnedType;
-    properties.location = kDevice;
-    CudaMemoryHandle memory = 0;
-    VENDOR_CU(cuMemCreate(&memory, kPiece, &properties, 0));
-    return memory;
+  void Map(size_t piece, void* memory) {
+    MapMemory(At(piece), memory, kPiece);
+    mapped_[piece] = memory;
   }
-  void Map(size_t piece, CudaMemoryHandle memory) {
-    const CudaMemoryAccess access{kDevice, kCudaMemoryReadWrite};
-    VENDOR_CU(cuMemMap(begin_ + piece * kPiece, kPiece, 0, memory, 0));
-    VENDOR_CU(cuMemSetAccess(begin_ + piece * kPiece, kPiece, &access, 1));
-    is_mapped_[piece] = true;
+  void Map(size_t piece) { Map(piece, NewMemory(kPiece)); }
+  // Returns the memory.
+  void* Unmap(size_t piece) {
+    UnmapMemory(At(piece), kPiece);
+    return std::exchange(mapped_[piece], nullptr);
   }
-  void Map(size_t piece) {
-    const CudaMemoryHandle memory = NewMemory();
-    Map(piece, memory);
-    VENDOR_CU(cuMemRelease(memory));
-  }
-  void Unmap(size_t piece) {
-    VENDOR_CU(cuMemUnmap(begin_ + piece * kPiece, kPiece));
-    is_mapped_[piece] = false;
-  }
-  std::byte *At(size_t piece, ptrdiff_t offset = 0) const {
-    return reinterpret_cast<std::byte *>(begin_ + piece * kPiece) + offset;
+  std::byte* At(size_t piece, ptrdiff_t offset = 0) const {
+    return begin_ + piece * kPiece + offset;
   }
 
  private:
-  CudaDevicePtr begin_ = 0;
-  std::array<bool, kPieces> is_mapped_{};
+  std::byte* const begin_;
+  std::array<void*, kPieces> mapped_{};
 };
 
-void Write(std::byte *memory, size_t bytes, unsigned seed) {
+void Write(std::byte* memory, size_t bytes, unsigned seed) {
   Copy(memory, Buffer::Pattern(bytes, seed).data(), bytes);
 }
-std::vector<unsigned char> Read(const std::byte *memory, size_t bytes) {
+std::vector<unsigned char> Read(const std::byte* memory, size_t bytes) {
   std::vector<unsigned char> found(bytes);
   Copy(found.data(), memory, bytes);
   return found;
 }
 
 // The ranks send each other what lies there; it arrives at the same place.
-void Swap(std::byte *memory, size_t bytes, unsigned seed) {
+void Swap(std::byte* memory, size_t bytes, unsigned seed) {
   const std::vector<unsigned char> theirs =
       Buffer::Pattern(bytes, seed + static_cast<unsigned>(Peer()));
   std::vector<unsigned char> plain(bytes);
@@ -91,9 +73,9 @@ void Swap(std::byte *memory, size_t bytes, unsigned seed) {
   VENDOR_CHECK(Read(memory, bytes) == back);
 }
 
-void ExpectHole(const std::byte *memory, size_t bytes, const std::byte *hole) {
+void ExpectHole(const std::byte* memory, size_t bytes, const std::byte* hole) {
   char address[32];
-  std::snprintf(address, sizeof(address), "%p", static_cast<const void *>(hole));
+  std::snprintf(address, sizeof(address), "%p", static_cast<const void*>(hole));
   ferry_request request = FERRY_REQUEST_NULL;
   const auto is_named = [&](int code) {
     const std::string said = ferry_last_error();
@@ -102,7 +84,7 @@ void ExpectHole(const std::byte *memory, size_t bytes, const std::byte *hole) {
     }
   };
   is_named(ferry_send(memory, bytes, Peer(), 4));
-  is_named(ferry_irecv(const_cast<std::byte *>(memory), bytes, Peer(), 4, &request));
+  is_named(ferry_irecv(const_cast<std::byte*>(memory), bytes, Peer(), 4, &request));
 }
 
 void UseSegment() {
@@ -130,22 +112,42 @@ void UseSegment() {
   Swap(segment.At(2, -kBefore), kPiece + 2 * kBefore, 7);
 
   step = "mapped anew";
-  const CudaMemoryHandle first = Segment::NewMemory();
-  Segment aside;  // where the first memory stays to be seen
-  segment.Unmap(1);
-  ExpectHole(segment.At(1, -kBefore), 2 * kBefore, segment.At(1));
-  segment.Map(1, first);
-  aside.Map(0, first);
-  Swap(segment.At(1, -kBefore), 2 * kBefore, 8);
   Write(segment.At(1), kPiece, 9);
-  segment.Unmap(1);
+  Segment aside;  // where the first memory is looked at
+  aside.Map(0, segment.Unmap(1));
+  ExpectHole(segment.At(1, -kBefore), 2 * kBefore, segment.At(1));
   segment.Map(1);
   for (const size_t bytes : {size_t{2 * kBefore}, size_t{100'000}}) {
     Swap(segment.At(1, -kBefore), bytes, 10);
+    Swap(segment.At(1, kBefore), bytes, 11);
   }
   VENDOR_CHECK(Read(aside.At(0), kPiece) == Buffer::Pattern(kPiece, 9));
-  VENDOR_CU(cuMemRelease(first));
   VENDOR_FERRY(ferry_barrier());
+}
+
+// A buffer in more mappings than Ferry keeps allocations in mind, where they are small.
+void UseMany() {
+  constexpr size_t kMost = 600;
+  constexpr size_t kMostBytes = size_t{40} << 20;
+  const size_t piece_bytes = LeastMappingBytes();
+  const size_t bytes = std::min(kMost, kMostBytes / piece_bytes) * piece_bytes;
+  step = "many mappings of " + std::to_string(piece_bytes) + " bytes";
+  const size_t reserved = (bytes + kPiece - 1) / kPiece * kPiece;
+  std::byte* const begin = ReserveAddresses(reserved);
+  std::vector<void*> memory;
+  for (std::byte* at = begin; at < begin + bytes; at += piece_bytes) {
+    memory.push_back(NewMemory(piece_bytes));
+    MapMemory(at, memory.back(), piece_bytes);
+  }
+  Swap(begin + 100, bytes - 200, 12);
+  Swap(begin, piece_bytes + 300, 13);
+  Swap(begin + bytes - piece_bytes - 300, piece_bytes + 300, 14);
+  VENDOR_FERRY(ferry_barrier());
+  for (size_t piece = 0; piece < memory.size(); ++piece) {
+    UnmapMemory(begin + piece * piece_bytes, piece_bytes);
+    ReleaseMemory(memory[piece]);
+  }
+  FreeAddresses(begin, reserved);
 }
 
 }  // namespace
@@ -156,6 +158,7 @@ int main() {
   Begin();
   VENDOR_FERRY(ferry_init(FERRY_THREAD_SINGLE, nullptr));
   UseSegment();
+  UseMany();
   if (ferry_rank() == 0) {
     std::printf("%s memory was right\n", VendorName());
   }

@@ -79,11 +79,13 @@ TEST_P(VendorsHeapTest, IsReachedByAllCallsOfTheHost) {
 }
 
 TEST_P(VendorsHeapTest, MustBeForOtherProcesses) {
-  const e2e::CommandResult result =
-      RunJob({.variables = variables()}, {"own_heap_" + GetParam(), "managed", "memory"});
-  EXPECT_EQ(result.exit_code, 1);
-  EXPECT_THAT(result.err, HasSubstr("shmemx_heap_postinit: 1204000 bytes at "));
-  EXPECT_THAT(result.err, HasSubstr("that their driver lets no other process map"));
+  for (const std::string kind : {"managed", "virtual"}) {
+    const e2e::CommandResult result =
+        RunJob({.variables = variables()}, {"own_heap_" + GetParam(), kind, "memory"});
+    EXPECT_EQ(result.exit_code, 1);
+    EXPECT_THAT(result.err, HasSubstr("shmemx_heap_postinit: 1204000 bytes at "));
+    EXPECT_THAT(result.err, HasSubstr("that their driver lets no other process map"));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(, VendorsHeapTest, testing::Values("cuda", "hip", "level_zero"),
