@@ -14,7 +14,8 @@ import sys
 PER_PROGRAM = ('main', 'ferry::gpu::ConformanceBackends', 'ferry::gpu::VendorsUnderTest', 'ferry::gpu::KernelDrivers',
                'ferry::client::OpenEndpoint',
                *(f'ferry::vendor_memory::{name}'
-                 for name in ('Begin', 'Copy', 'DeviceCount', 'Kinds', 'UseDevice', 'VendorName')),
+                 for name in ('Begin', 'Copy', 'DeviceCount', 'FreeAddresses', 'Kinds', 'LeastMappingBytes', 'MapMemory',
+                              'NewMemory', 'ReleaseMemory', 'ReserveAddresses', 'UnmapMemory', 'UseDevice', 'VendorName')),
                *(f'ferry::own_heap::{name}' for name in ('BeginMemory', 'Give', 'IsForCpus', 'Take', 'TypeOf')))
 
 TOKEN = re.compile(r'''

@@ -270,7 +270,9 @@ void Assembly::GiveUpForGone(const char* call) const {
 
 void Assembly::Explain(const char* call, const RunFailure& failure) const {
   if (failure.peer < 0) {
-    GiveUp(call, failure.code, job.front_end->peers->Explain(failure.code).ToString());
+    GiveUp(call, failure.code,
+           failure.text != nullptr ? *failure.text
+                                   : job.front_end->peers->Explain(failure.code).ToString());
   }
   const int pe = PeOf(failure.peer);
   const std::string who = "PE " + std::to_string(pe);
@@ -298,7 +300,7 @@ void Assembly::Explain(const char* call, const RunFailure& failure) const {
   if (failure.code == ErrorCode::kCancelled) {
     GiveUp(call, failure.code, who + " has given this collective up");
   }
-  GiveUp(call, failure.code, StateText(pe, failure.code));
+  GiveUp(call, failure.code, StateText(pe, failure.code, failure.text.get()));
 }
 
 }  // namespace ferry::shmem

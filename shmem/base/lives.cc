@@ -78,8 +78,11 @@ int FindDeadNeighbour() {
   return dead == job.local_pes.end() ? -1 : *dead;
 }
 
-std::string StateText(int pe, ErrorCode state) {
+std::string StateText(int pe, ErrorCode state, const std::string* words) {
   const std::string who = "PE " + std::to_string(pe);
+  const auto why = [&] {
+    return words != nullptr ? *words : job.front_end->peers->Explain(state).ToString();
+  };
   switch (state) {
     case ErrorCode::kPeerDied:
       return who + " has died";
@@ -88,10 +91,9 @@ std::string StateText(int pe, ErrorCode state) {
     case ErrorCode::kNodeUnreachable:
       return who + " is gone: the ferryd of its node has died, or cannot be reached";
     case ErrorCode::kInvalidBuffer:
-      return "moving data to or from " + who + ": " +
-             job.front_end->peers->Explain(state).ToString();
+      return "moving data to or from " + who + ": " + why();
     default:
-      return "waiting for " + who + ": " + job.front_end->peers->Explain(state).ToString();
+      return "waiting for " + who + ": " + why();
   }
 }
 

@@ -41,7 +41,7 @@ void AwaitNews(HasCome&& has_come) {
   }
 }
 // Returns "PE 3 has died", or the like, for a state that StateOf(pe), or an operation with it, has
-// returned.
-std::string StateText(int pe, ErrorCode state);
+// returned. `words`: what is known of it beside the state.
+std::string StateText(int pe, ErrorCode state, const std::string* words = nullptr);
 
 }  // namespace ferry::shmem

@@ -16,6 +16,7 @@
 namespace ferry::e2e {
 namespace {
 
+using testing::ContainsRegex;
 using testing::HasSubstr;
 
 struct Placement {
@@ -169,6 +170,50 @@ INSTANTIATE_TEST_SUITE_P(All, FailingCollectiveTest,
                          testing::ValuesIn(AllOrFew({"bcast_from", "bcast_to", "reduce_from",
                                                      "reduce_to", "allreduce", "allgather",
                                                      "alltoall"})),
+                         NameOf);
+
+// Collectives of OpenSHMEM. Such a failure ends the job, and the next job begins behind it.
+class FailingShmemCollectiveTest : public testing::TestWithParam<Failing> {};
+
+TEST_P(FailingShmemCollectiveTest, IsNamedOrBringsTheData) {
+  const auto& [vendor, placement, operation] = GetParam();
+  const std::string fault = vendor == "cuda"  ? "CUDA_ERROR_UNKNOWN"
+                            : vendor == "hip" ? "hipErrorUnknown"
+                                              // what is lost by it, too
+                                              : "(result 0x000003e7|ZE_RESULT_ERROR_DEVICE_LOST)";
+  // Some of them, unless all are wanted: each takes a job.
+  const int pace = tests::RunsAll() ? 1 : 11;
+  int failed = 0;
+  for (int first = 0;; ++failed) {
+    const CommandResult result = RunCleanly(
+        PrivateJob(placement.flags,
+                   {"tests/vendor_memory/shmem_calls_" + vendor, operation, std::to_string(first)}),
+        Installed(vendor));
+    if (result.exit_code == 0) {
+      EXPECT_THAT(result.out, HasSubstr(vendor + " memory was right\n"));
+      break;
+    }
+    ASSERT_EQ(result.exit_code, 1) << result.err;
+    ASSERT_THAT(result.err, ContainsRegex("libferry: rank 0: shmem_long_[^\n]*" + fault));
+    const size_t last = result.err.rfind("try ");
+    ASSERT_NE(last, std::string::npos) << result.err;
+    first = std::stoi(result.err.substr(last + 4)) + pace;
+  }
+  EXPECT_GT(failed, 0);
+}
+
+TEST_P(FailingShmemCollectiveTest, OnQueuesIsAnErrorAndLeavesNothing) {
+  const auto& [vendor, placement, operation] = GetParam();
+  EXPECT_THAT(RunWell(PrivateJob(placement.flags,
+                                 {"tests/vendor_memory/shmem_calls_" + vendor, operation, "queue"}),
+                      Installed(vendor)),
+              HasSubstr(vendor + " memory was right\n"));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FailingShmemCollectiveTest,
+                         testing::ValuesIn(AllOrFew({"broadcast_from", "broadcast_to", "fcollect",
+                                                     "collect", "alltoall", "alltoalls", "reduce",
+                                                     "scan"})),
                          NameOf);
 
 // Device memory of another node, block by block.
