@@ -123,6 +123,7 @@ int ControlVariable::verbosity() const {
     case Group::kLimits:
     case Group::kFailures:
       return MPI_T_VERBOSITY_TUNER_DETAIL;
+    case Group::kSimulation:
     case Group::kLaunch:
       break;
   }
