@@ -25,7 +25,7 @@ class RingTurnsTest : public ProgressPartsTest {
   void SetUp() override {
     ServeRank(kPeers);
     ring_ = std::make_unique<RingOperations>(
-        one_sided_, *rank_, 1, kTimeoutNs,
+        one_sided_.rings(), *rank_, 1, kTimeoutNs,
         [this](const RingOperations::Ended& ended) { ++ended_[peer_of_ticket_[ended.ticket]]; });
   }
 

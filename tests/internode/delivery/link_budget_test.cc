@@ -70,7 +70,7 @@ class LinkBudgetTest : public ProgressPartsTest {
     put.region = kHeapRegion;
     put.size_bytes = sizeof(uint64_t);
     put.operand = number;
-    EXPECT_TRUE(one_sided_.OnPacket(*job_, {header, progress::BytesOf(put)}, kNowNs));
+    EXPECT_TRUE(one_sided_.memory().OnPacket(*job_, {header, progress::BytesOf(put)}, kNowNs));
   }
   progress::NodeUse& use() { return job_->nodes[1]; }
 
@@ -145,17 +145,17 @@ TEST_F(LinkBudgetTest, ANodeThatIsBehindIsToldOfAllTogether) {
   const size_t before = link.waiting.size();
   for (uint64_t number = 1; number <= 1000; ++number) {
     Land(number);
-    one_sided_.Report(kNowNs);
+    one_sided_.memory().Report(kNowNs);
   }
   EXPECT_EQ(link.waiting.size(), before);
-  EXPECT_TRUE(one_sided_.OwesNews(job_.get(), 1));
+  EXPECT_TRUE(one_sided_.memory().OwesNews(job_.get(), 1));
   transport_.TakeMessages();
   outbound_.Flush(kNowNs);
   EXPECT_EQ(memory_[0], 1000U);
   const size_t sent = transport_.messages().size();
-  one_sided_.Report(kNowNs);
+  one_sided_.memory().Report(kNowNs);
   outbound_.Flush(kNowNs);
-  EXPECT_FALSE(one_sided_.OwesNews(job_.get(), 1));
+  EXPECT_FALSE(one_sided_.memory().OwesNews(job_.get(), 1));
   ASSERT_EQ(transport_.messages().size(), sent + 1);
   std::span<const std::byte> frame = transport_.messages().back();
   const auto packet = progress::TakePacket(&frame);
