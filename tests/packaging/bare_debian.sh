@@ -37,6 +37,7 @@ make_debian() {
   link_packages "$root"
   debootstrap --variant=minbase bookworm "$root" "${mirror:-http://deb.debian.org/debian}" \
     >"$log" 2>&1 || skip "debootstrap cannot make a Debian here: $(tail -n 1 "$log")"
+  echo "127.0.0.1 localhost $(hostname)" >"$root/etc/hosts"  # as installers write it
   echo "$sources" >"$root/etc/apt/sources.list"
   apt-config dump | grep -i '^Acquire::.*proxy' >"$root/etc/apt/apt.conf.d/90proxy" || true
   inside "$root" 'apt-get update -qq' >"$log" 2>&1 ||
