@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <string>
+#include <thread>
 #include <utility>
 
+#include "common/clock.h"
 #include "shm/wake.h"
 #include "shm/word_copy.h"
 
@@ -15,6 +17,7 @@ using shm::SendMode;
 namespace {
 
 constexpr uint64_t kCellAlignment = 64;
+constexpr uint64_t kPatienceNs = 1'000'000'000;  // as of ClosePair
 
 SendMode ModeOf(const RequestLayout& slot) {
   return (slot.flags & shm::kRequestReady) != 0         ? SendMode::kReady
@@ -518,9 +521,34 @@ Status Pairs::Withdraw(Pair& pair) {
   if (pair.peer_end != nullptr) {
     shm::ClosePair(pair.ends());
   }
-  return parts_.poison() != ErrorCode::kOk
-             ? Status(parts_.poison(), "there is nobody to tell")
-             : parts_.attach->WithdrawPair(pair.is_send, pair.key, pair.Done());
+  if (parts_.poison() != ErrorCode::kOk) {
+    return {parts_.poison(), "there is nobody to tell"};
+  }
+  Status status = parts_.attach->WithdrawPair(pair.is_send, pair.key, pair.Done());
+  if (status.ok() && pair.peer_end == nullptr && IsLocal(pair.peer)) {
+    AwaitPeerOutside(pair);
+  }
+  return status;
+}
+
+// Waits until the other end is outside its gate, which the daemon has shut: it may have been
+// matched and started before this end has looked. Its block may have another life by now; then the
+// wait is in vain, but short.
+void Pairs::AwaitPeerOutside(const Pair& pair) {
+  const shm::PairWords& words = pair.end->pair;
+  if (shm::LoadAcquire(words.state) != static_cast<uint32_t>(shm::PairState::kMatched)) {
+    return;
+  }
+  const StatusOr<PeerMemory::ForGood> end =
+      parts_.peer_memory->MapForGood(pair.peer, words.end, sizeof(shm::PairLayout));
+  if (!end.ok()) {
+    return;
+  }
+  const auto& other = *reinterpret_cast<const shm::PairLayout*>(end->memory.get());
+  const uint64_t until_ns = MonotonicNs() + kPatienceNs;
+  while ((shm::LoadAcquire(other.gate) & shm::kGateInside) != 0 && MonotonicNs() < until_ns) {
+    std::this_thread::yield();  // Pairs with Leave of shm/pair_move.cc.
+  }
 }
 
 void Pairs::Abandon(Pair& pair, ErrorCode error) {

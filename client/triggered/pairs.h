@@ -152,6 +152,7 @@ class Pairs {
   ErrorCode Move(Pair& pair);
   bool Help(Pair& pair) const;
   void WakePeer(const Pair& pair) const;
+  void AwaitPeerOutside(const Pair& pair);
   bool IsInPlace(uint32_t request) {
     std::lock_guard lock(mutex_);
     return in_place_[request];

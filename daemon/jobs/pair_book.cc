@@ -6,6 +6,7 @@
 
 #include "shm/atomic.h"
 #include "shm/counter.h"
+#include "shm/pair_move.h"
 #include "shm/wake.h"
 
 namespace ferry::daemon {
@@ -395,6 +396,9 @@ void PairBook::EndHalf(const Match& match, bool is_send, const Ending& ending) {
     return data_plane_.EndPair({plan_.job_id, half->session->rank, half->number}, ending.rounds,
                                ending.error);
   }
+  // An end that leaves before it has looked at its match closes no gate: without this, a start here
+  // would count in the block of the leaving end, which may be another pair's by then.
+  shm::ShutGate(*half->layout());
   shm::Counter(&half->layout()->done).Fail(ending.error);
   shm::Wake(&half->session->inbox()->wake).Publish();
 }

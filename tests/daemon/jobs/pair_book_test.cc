@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "shm/counter.h"
+#include "shm/pair_move.h"
 #include "shm/segment.h"
 #include "tests/daemon/fake_data_plane.h"
 
@@ -327,6 +328,19 @@ TEST_F(PairBookTest, InsideTheNodeWhoFreesFailsTheCounter) {
   EXPECT_EQ(b_.failure(2), ErrorCode::kInvalidRequest);
   EXPECT_EQ(b_.end(2).done.value, shm::kCounterFailure + 3) << "what is complete stays so";
   EXPECT_EQ(a_.failure(1), ErrorCode::kOk);
+}
+
+// A rank that frees its request before it has looked at the match knows no gate that it could
+// close, and its block may soon be another pair's.
+TEST_F(PairBookTest, InsideTheNodeWhoFreesShutsTheOthersGate) {
+  ASSERT_TRUE(Offer(book(0), b_.session, OfferOf(KeyOf(0, 1, 0), false, 2)).ok());
+  ASSERT_TRUE(Offer(book(0), a_.session, OfferOf(KeyOf(0, 1, 0), true, 1)).ok());
+  const shm::PairEnds ends{&b_.end(2), &a_.end(1), shm::LifeOf(a_.end(1))};
+  EXPECT_FALSE(shm::BeginMove(ends, false, true)) << "it is the first to start";
+  EXPECT_EQ(a_.end(1).meet.value, 1U);
+  book(0).Withdraw(*a_.session, WithdrawalOf(KeyOf(0, 1, 0), true));
+  EXPECT_FALSE(shm::BeginMove(ends, false, true));
+  EXPECT_EQ(a_.end(1).meet.value, 1U) << "the block of the rank that left is not touched";
 }
 
 TEST_F(PairBookTest, DeathsEndPairsAndOffers) {
