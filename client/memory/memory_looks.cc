@@ -81,8 +81,8 @@ Status NotMapped(const void* hole, const void* pointer, uint64_t size_bytes) {
               " lies where no memory is mapped, from " + AddressText(hole) + " on"};
 }
 
-// Whether this is what the region was made for: the same mapping, or another one at its addresses,
-// or, where the vendor tells of all that was reserved together, one of those in it.
+// Returns true if `piece` is the mapping that the region was made for, another one at its
+// addresses, or, where the vendor tells of all that was reserved together, one of those in it.
 bool IsMappingOf(const OwnRegion& region, const gpu::PointerInfo& info,
                  const gpu::MemoryPiece& piece) {
   const bool is_all = piece.begin <= region.base && piece.end >= region.base + region.size_bytes;
@@ -270,8 +270,8 @@ Status Memory::LookAtProgramsOwn(const void* pointer, uint64_t size_bytes) {
   return CheckAll(adopted_.at(static_cast<const std::byte*>(info.base)), pointer, size_bytes);
 }
 
-// Fails unless device memory covers the buffer, which begins in `first`, to its end: one allocation,
-// or any number of mappings side by side.
+// Fails unless device memory covers the buffer, which begins in `first`, to its end: one
+// allocation, or any number of mappings side by side.
 Status Memory::CheckAll(const Adopted& first, const void* pointer, uint64_t size_bytes) {
   if (!first.is_mapped) {
     return CheckEnd(first.region, pointer, size_bytes);

@@ -224,7 +224,7 @@ Status Pairs::OfferInPieces(std::span<Pair* const> order) {
   return {};
 }
 
-// Channels of one direction.
+// Offers pairs of one direction.
 Status Pairs::OfferTogether(std::span<Pair* const> pairs) {
   const auto find = [&](const void* address, uint64_t bytes) {
     return PlaceOf(parts_.memory->regions().Find(address, bytes));

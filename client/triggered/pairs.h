@@ -140,7 +140,7 @@ class Pairs {
   StatusOr<std::unique_ptr<Pair>> Make(uint32_t request);
   // Makes the pair's window and cells.
   Status MakeWindow(Pair& pair);
-  // Channel::nic_region, as far as the rank knows.
+  // Pair::nic_region, as far as the rank knows.
   uint32_t FindNicRegion(const Pair& pair);
   Status StandIn(std::span<Pair* const> pairs);
   Status OfferInPieces(std::span<Pair* const> order);

@@ -1,5 +1,5 @@
-// What one end of a matched pair holds at its NIC: pinned memory, counters, and the page of its
-// trigger's counter (nic_mover.h says what they are for).
+// The resources that one end of a matched pair holds at its NIC: pinned memory, counters, and the
+// page of its trigger's counter (nic_mover.h says what they are for).
 //
 // The registrar pins the done word, the message of a send, and the *target*, to which the other
 // end's NIC writes: a receive's window, or the word that clears a send.

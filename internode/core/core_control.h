@@ -1,5 +1,5 @@
-// What the control plane asks of a core: jobs, sessions, regions and nodes come and go, and
-// reports.
+// Carries out the calls of the control plane on a core: adds and removes jobs, sessions, regions
+// and nodes, and makes reports.
 //
 // Part of ProgressCore. The calls that daemon/plane/data_plane.h has too are documented there.
 // Calling thread: the progress thread, unless noted. Nothing blocks.

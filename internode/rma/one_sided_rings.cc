@@ -375,7 +375,7 @@ void OneSidedRings::ForgetRing(ServedRank& rank, uint64_t ring) {
       flight.token.ring = flight.token.ring == ring ? 0 : flight.token.ring;
     }
   }
-  // Whose bytes are on their way here, is forgotten at the end of the rendezvous get.
+  // A get whose bytes are on their way here stays listed until its rendezvous get has ended.
   std::erase_if(rank.one_sided.ring_transfers, [ring](RingTransfer& transfer) {
     const bool is_its = transfer.token.ring == ring;
     transfer.token.ring = is_its ? 0 : transfer.token.ring;

@@ -144,8 +144,8 @@ class Win : public Object {
   const WindowTarget& own() const { return target(rank()); }
   ControlLayout control() const { return ControlLayout(size()); }
   Epochs& epochs() { return epochs_; }
-  // Of a dynamic window: the memory that this process has attached; and the mutex held while
-  // others' attached memory is looked up.
+  // Return the memory that this process has attached to a dynamic window, and the mutex held
+  // while others' attached memory is looked up.
   AttachedMemory& attached() { return *attached_; }
   std::mutex& attached_mutex() { return attached_mutex_; }
   // The address from which displacements in this process's own memory count.

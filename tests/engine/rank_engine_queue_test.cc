@@ -99,7 +99,7 @@ TEST(RankEngineQueueTest, FullOwnLaneEmptiesItself) {
 
 constexpr uint64_t kAnnouncedBytes = 20'000;
 
-// Whether the receiver has put the RTS among its unexpected messages, or has not looked yet.
+// Parameter: true if the receiver has put the RTS among its unexpected messages before the cancel.
 class CancelAnnouncedTest : public testing::TestWithParam<bool> {
  protected:
   uint32_t Rts(int32_t tag, uint32_t seed) {

@@ -13,7 +13,7 @@ std::vector<std::byte> MakePacket(FuzzInput& input) {
   progress::PacketHeader header{};
   header.magic = progress::kPacketMagic;
   header.version = progress::kPacketVersion;
-  // Those before kRetract that are not here need matched pairs, or RTRs.
+  // Packet kinds from 9 up to kRetract are left out: they need matched pairs, or RTRs.
   constexpr uint32_t kFirst = static_cast<uint32_t>(progress::PacketKind::kRetract);
   constexpr uint32_t kLast = static_cast<uint32_t>(progress::PacketKind::kSwitch);
   const uint32_t kind = 1 + input.Below(8 + kLast - kFirst + 1);
