@@ -26,6 +26,9 @@ namespace {
 // its company.
 constexpr std::chrono::microseconds kLookEvery(200);
 constexpr uint32_t kIdleLooks = 20;
+// The time between looks while threads of the program wait in all operations that there are: each
+// time that this thread wakes takes tens of microseconds from their core.
+constexpr std::chrono::microseconds kLookAtAttendedEvery(1600);
 // The time between looks at operations whose events do not wake WaitFor, while it waits for others.
 constexpr uint64_t kUnannouncedEveryNs = 200'000;
 
@@ -43,6 +46,7 @@ class Helper {
     const auto is_same = [&](const Entry& entry) { return entry.watched == watched; };
     if (std::none_of(watched_.begin(), watched_.end(), is_same)) {
       watched_.push_back({std::move(owner), watched});
+      has_new_ = true;
       if (!watched->IsAnnounced() && !std::exchange(is_unannounced_new_, true) && waits_) {
         front_end->peers->WakeThreads();  // it may be waiting for what is announced alone
       }
@@ -50,7 +54,7 @@ class Helper {
     if (!thread_.joinable()) {
       thread_ = std::thread([this] { RunThread("MPI helper", [this] { Work(); }); });
     }
-    if (is_at_rest_) {
+    if (is_at_rest_ || (naps_ && has_new_)) {
       has_work_.notify_one();
     }
   }
@@ -92,7 +96,8 @@ class Helper {
   // Until there has been nothing for a while.
   void LookNowAndThen(std::unique_lock<std::mutex>* lock) {
     for (uint32_t idle = 0; idle < kIdleLooks;) {
-      if (has_work_.wait_for(*lock, kLookEvery, [this] { return is_stopping_; })) {
+      Pause(lock);
+      if (is_stopping_) {
         return;
       }
       LetGoOfIdle(lock);
@@ -118,13 +123,36 @@ class Helper {
     }
   }
 
+  // Returns true if a thread of the program waits for the operation. It is left to that thread
+  // alone: two threads would contend for the lock, the links and the core.
+  static bool IsAttended(const Entry& entry) {
+    return !entry.watched->IsAnnounced() && entry.watched->IsLookedAfter();
+  }
+
+  // Waits until the next look is due.
+  void Pause(std::unique_lock<std::mutex>* lock) {
+    has_new_ = false;
+    naps_ = !watched_.empty() && std::all_of(watched_.begin(), watched_.end(), IsAttended);
+    const bool is_over = naps_ && !has_work_.wait_for(*lock, kLookAtAttendedEvery,
+                                                      [this] { return is_stopping_ || has_new_; });
+    naps_ = false;
+    if (!is_over) {
+      has_work_.wait_for(*lock, kLookEvery, [this] { return is_stopping_; });
+    }
+  }
+
   // Returns whether there is any.
   bool AdvanceUnannounced() {
     bool any = false;
+    bool has_polled = false;
     is_unannounced_new_ = false;
     for (const Entry& entry : watched_) {
-      if (!entry.watched->IsAnnounced()) {
-        if (!std::exchange(any, true)) {
+      if (entry.watched->IsAnnounced()) {
+        continue;
+      }
+      any = true;
+      if (!IsAttended(entry)) {
+        if (!std::exchange(has_polled, true)) {
           (void)front_end->peers->Poll();
         }
         (void)entry.watched->AdvanceAll();
@@ -134,7 +162,7 @@ class Helper {
   }
 
   void LetGoOfIdle(std::unique_lock<std::mutex>* lock) {
-    LetGo(lock, [](const Entry& entry) { return !entry.watched->IsBusy(); });
+    LetGo(lock, [](const Entry& entry) { return !IsAttended(entry) && !entry.watched->IsBusy(); });
   }
 
   // An object may end with that, which is done without the lock.
@@ -181,6 +209,8 @@ class Helper {
   std::thread thread_;
   std::atomic<bool> waits_{false};
   bool is_at_rest_ = false;          // Watch has to wake it
+  bool naps_ = false;                // likewise for new operations
+  bool has_new_ = false;             // since it began to
   bool is_unannounced_new_ = false;  // since the last look at these
   bool is_stopping_ = false;
 };

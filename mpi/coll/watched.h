@@ -10,6 +10,8 @@ class Watched {
   // Returns true if an operation is under way.
   virtual bool IsBusy() = 0;
   // Returns true if the program has carried the operations on by itself since the last question.
+  // Of operations that are not announced: if a thread of the program does so now, and looks again
+  // at once.
   virtual bool IsLookedAfter() = 0;
   // Carries the operations on as far as they go without waiting.
   struct Progress {

@@ -121,9 +121,11 @@ void Side::LookAfterKernels() {
 
 void Side::AwaitUntil(bool (*done)(void*), void* argument) {
   if (!done(argument)) {
+    attending_.fetch_add(1, std::memory_order_relaxed);
     TellOfWait(true);
     WaitUntil(done, argument);
     TellOfWait(false);
+    attending_.fetch_sub(1, std::memory_order_relaxed);
   }
 }
 
@@ -180,7 +182,9 @@ Failure Side::AwaitPartner(bool (*done)(void*), void* argument) {
     return each.done(each.argument) ||
            front_end->peers->PeerState(each.self->peer_) != ErrorCode::kOk;
   };
-  AwaitUntil(is_over, &wait);
+  if (!is_over(&wait)) {
+    WaitUntil(is_over, &wait);
+  }
   return done(argument) ? Failure() : FailureOf(front_end->peers->PeerState(peer_));
 }
 

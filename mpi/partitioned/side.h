@@ -52,9 +52,13 @@ class Side : public Request, public Partitioned, public PrequestSource, public W
   Failure Cancel() override;
   int32_t awaited_peer() const override { return static_cast<int32_t>(peer_); }
   Comm* comm() const override { return comm_.get(); }
-  // False for both: the program's own calls do not replace those of the library's thread, and no
-  // event announces changes of the words, so that the thread has to look.
-  bool IsLookedAfter() override { return false; }
+  // True while a thread waits for this side: it carries the round on, except in the rests that it
+  // takes.
+  bool IsLookedAfter() override {
+    return attending_.load(std::memory_order_relaxed) != 0 &&
+           !rests_.load(std::memory_order_relaxed);
+  }
+  // False: no event announces changes of the words, so that the library's thread has to look.
   bool IsAnnounced() const override { return false; }
   void Abandon() override {}
   // Tells the other side of the end at once, even if other references keep this side for a while.
@@ -147,12 +151,13 @@ class Side : public Request, public Partitioned, public PrequestSource, public W
   std::atomic<bool> has_prequest_{false};  // for the library's thread
   std::atomic<uint64_t> round_{0};
   std::atomic<bool> is_active_{false};
-  std::atomic<bool> rests_{false};  // a thread in AwaitUntil
+  std::atomic<bool> rests_{false};  // a thread that waits for this side
 
  private:
   void WaitUntil(bool (*done)(void*), void* argument);
 
   std::atomic<bool> has_failed_{false};
+  std::atomic<uint32_t> attending_{0};  // threads in AwaitUntil
   bool has_seen_end_ = false;
   bool has_left_ = false;  // under mutex_
   mutable std::mutex failure_mutex_;

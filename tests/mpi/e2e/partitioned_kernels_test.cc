@@ -60,6 +60,18 @@ TEST_P(PartitionedKernelsTest, LeaveItToWhoWaits) {
   }
 }
 
+TEST_P(PartitionedKernelsTest, LeaveItToWhoWaitsAlone) {
+  if (IsOneNode(GetParam())) {
+    GTEST_SKIP() << "the library's thread looks after what goes to other nodes";
+  }
+  for (const char* const links : {"FERRY_DIRECT_LINKS=off", "FERRY_DIRECT_LINKS=always"}) {
+    std::vector<std::string> variables = kTwoDevices;
+    variables.push_back(links);
+    ExpectJob(GetParam(), {"tests/mpi/ranks/partitioned_attended"}, "who waited was alone",
+              variables);
+  }
+}
+
 TEST_P(PartitionedKernelsTest, CopyThemselves) {
   if (!IsOneNode(GetParam())) {
     GTEST_SKIP() << "kernels do not reach other nodes";
