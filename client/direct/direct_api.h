@@ -34,7 +34,7 @@
 
 namespace ferry::client {
 
-inline constexpr uint32_t kDirectApiVersion = 5;
+inline constexpr uint32_t kDirectApiVersion = 6;
 inline constexpr char kDirectEntryName[] = "ferry_direct_entry";
 inline constexpr uint32_t kLinkAddressBytes = 64;
 
@@ -70,8 +70,8 @@ struct HostRegion {
 };
 
 // The functions of libferry that the direct link library calls. It calls them from within
-// DirectLinks::Turn (OnViolation and FindRegion also from within Connect and End), so the caller
-// holds the lease; the functions must call nothing of DirectLinks in turn.
+// DirectLinks::Turn (OnViolation, FindRegion and TakeLanding also from within Connect and End), so
+// the caller holds the lease; the functions must call nothing of DirectLinks in turn.
 class DirectHost {
  public:
   // Lets the rank's engine take the messages and answers that have been delivered, now. The
@@ -84,6 +84,10 @@ class DirectHost {
   virtual void OnViolation(const char* text) = 0;
   // Finds a region of the rank by its number. False: the rank has no such region, or none any more.
   virtual bool FindRegion(uint32_t region, HostRegion* found) const = 0;
+  // Returns host memory for the data of a receive into memory that only streams reach. The rank
+  // copies the data from there once the receive is over. kOutOfMemory; kInvalidBuffer: there is no
+  // such receive, or it is shorter.
+  virtual ErrorCode TakeLanding(uint32_t request, uint64_t size_bytes, shm::Location* where) = 0;
 
  protected:
   ~DirectHost() = default;

@@ -185,7 +185,7 @@ ErrorCode DirectHome::Locate(const progress::ServedRank& /*rank*/, uint64_t byte
       (region.lent && by == progress::NamedBy::kPeer)) {
     return ErrorCode::kInvalidBuffer;
   }
-  if (region.by_stream) {
+  if (region.by_stream && bytes != 0) {
     return ErrorCode::kUnsupported;
   }
   *where = {0, 0, reinterpret_cast<uint64_t>(region.base) + where->address};

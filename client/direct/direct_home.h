@@ -66,6 +66,10 @@ class DirectHome final : public DirectLinks, private progress::Home {
   std::byte* Reach(const progress::ServedRank& rank, uint64_t address, uint64_t bytes) override;
   ErrorCode Locate(const progress::ServedRank& rank, uint64_t bytes, progress::NamedBy by,
                    shm::Location* where) override;
+  ErrorCode Land(const progress::ServedRank& /*rank*/, uint32_t request, uint64_t bytes,
+                 shm::Location* where) override {
+    return host_.TakeLanding(request, bytes, where);
+  }
   shm::ElementLock* LockOf(const progress::ServedRank& rank, uint32_t region) override;
   bool WatchesMemory() const override { return monitor_ != nullptr; }
   Status Watch(progress::MemoryRange pages) override {

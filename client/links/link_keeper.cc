@@ -3,6 +3,7 @@
 #include <sys/eventfd.h>
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "common/clock.h"
@@ -23,7 +24,10 @@ LinkKeeper::LinkKeeper(Parts parts)
       progress_(*parts_.progress),
       lease_(&progress_.view().layout->lease),
       call_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      thread_(this) {}
+      thread_(this) {
+  // Where links go over a NIC, the daemons may have it read the device memory itself.
+  SetCarryDeviceMemory(std::string_view(parts_.rules.provider) == attach::kOwnSockets);
+}
 
 LinkKeeper::~LinkKeeper() { thread_.Stop(); }
 
@@ -171,6 +175,7 @@ void LinkKeeper::GiveUpLinks() {
   }
   (void)progress_.UnderLease([this](engine::Effects& effects) {
     shm::StoreRelaxed(gives_up_, 1U);
+    SetCarryDeviceMemory(false);
     for (auto& [peer, end] : ends_) {
       Leave(peer, &end, effects);
       end.due_ns = 0;

@@ -57,6 +57,8 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
     std::string job_id;
     attach::LinkRules rules;
     std::function<StatusOr<const DirectApi*>()> open_library;
+    // DirectHost::TakeLanding.
+    std::function<ErrorCode(uint32_t request, uint64_t size_bytes, shm::Location* where)> land;
     uint64_t connect_timeout_ns = kConnectTimeoutNs;
   };
   explicit LinkKeeper(Parts parts);
@@ -139,6 +141,9 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
   void OnLinkLost(uint32_t peer, ErrorCode error, const char* text) override;
   void OnViolation(const char* text) override;
   bool FindRegion(uint32_t region, HostRegion* found) const override;
+  ErrorCode TakeLanding(uint32_t request, uint64_t size_bytes, shm::Location* where) override {
+    return parts_.land(request, size_bytes, where);
+  }
   // LinkThread::Work.
   bool TryStep(uint32_t* done) override;
   Threads RankThreads() const override;

@@ -275,7 +275,12 @@ void LinkKeeper::CarryOn(uint32_t peer, End* end, uint64_t now_ns, engine::Effec
 
 // Returns ok if messages of this rank, in either direction, can take a link at all.
 Status LinkKeeper::MayHaveLinks() const {
-  if (gives_up_ != 0 || !parts_.regions->addresses().by_stream().is_empty()) {
+  if (gives_up_ != 0) {
+    return {ErrorCode::kUnsupported,
+            "the rank has device memory that only streams reach, and messages, or operations in "
+            "the memory of others, that the daemons carry better"};
+  }
+  if (!CarryDeviceMemory() && !parts_.regions->addresses().by_stream().is_empty()) {
     return {ErrorCode::kUnsupported, "the rank has device memory that only streams reach"};
   }
   return {};

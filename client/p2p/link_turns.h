@@ -26,6 +26,10 @@ class LinkTurns {
   // Returns true if turns are due even if the engine asks for none. Any thread; a hint without the
   // lease.
   bool NeedsTurns() const { return has_links() || HasWork(); }
+  // Returns true if messages of device memory that only streams reach take the links like others,
+  // by way of host memory of this rank; false after GiveUpLinks. Any thread; a hint without the
+  // lease.
+  bool CarryDeviceMemory() const { return shm::LoadRelaxed(carry_device_memory_) != 0; }
   // One round: sends what the engine has for the links, takes what has come, and may let the engine
   // take that, whose effects are added. Returns how much was done. Calling thread: the holder of
   // the lease.
@@ -58,9 +62,9 @@ class LinkTurns {
   virtual uint32_t Expose(std::byte* base, uint64_t size_bytes, shm::ElementLock* lock) = 0;
   virtual void Unexpose(uint32_t segment) = 0;
   // Gives up the rank's links, because messages are about to leave, or come into, device memory
-  // that only streams reach, which no link carries: from now on this rank's messages take the
-  // daemons, its links end, and it gets none any more. Any thread; cheap but for the first time,
-  // which may wait for the lease.
+  // that only streams reach, and that the daemons carry better: from now on this rank's messages
+  // take the daemons, its links end, and it gets none any more. Any thread; cheap but for the first
+  // time, which may wait for the lease.
   virtual void GiveUpLinks() = 0;
 
  protected:
@@ -86,6 +90,9 @@ class LinkTurns {
   // Returns how often the rank has turned its links, or will in a moment. Any thread.
   uint32_t turns() const { return shm::LoadRelaxed(turns_); }
   void SetLinks(uint32_t links) { shm::StoreRelease(connected_, links); }
+  void SetCarryDeviceMemory(bool carry) {
+    shm::StoreRelaxed(carry_device_memory_, carry ? 1U : 0U);
+  }
   void SetWork(bool has_work) { shm::StoreRelaxed(has_work_, has_work ? 1U : 0U); }
 
  private:
@@ -94,6 +101,7 @@ class LinkTurns {
   uint32_t connected_ = 0;
   uint32_t has_work_ = 0;
   uint32_t turns_ = 0;  // only grows
+  uint32_t carry_device_memory_ = 0;
   // Under the lease.
   uint32_t burst_peer_ = UINT32_MAX;
   uint32_t burst_messages_ = 0;

@@ -48,6 +48,8 @@ class Offloads {
   // kInvalidBuffer if some of this memory is registered.
   Status CheckFree(const void* memory, uint64_t size_bytes) const;
 
+  // Returns true if messages may have bounce buffers of their own that they could do without.
+  bool copies() const { return min_bytes_ != 0; }
   // Returns true if a message of this size is better sent from a bounce buffer than by ferryd's
   // pipeline, where it would be a single block and nothing would overlap.
   bool IsWorthBounceBuffer(uint64_t size_bytes, uint64_t one_block_bytes) const {

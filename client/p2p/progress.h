@@ -160,8 +160,8 @@ class Progress {
       links_->GiveUpLinks();
     }
   }
-  // Returns true if messages may come by some link. After GiveUpLinks, a false answer is final.
-  bool MayReceiveByLinks() const { return MayHaveLinks() && links_->has_links(); }
+  // Like LinkTurns::CarryDeviceMemory; false where the rank gets no links.
+  bool LinksCarryDeviceMemory() const { return MayHaveLinks() && links_->CarryDeviceMemory(); }
   // Returns true if messages to the peer take its direct link now; ReceivesByLink: messages from
   // it.
   bool SendsByLink(int32_t peer) const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <new>
 #include <utility>
 
 #include "common/clock.h"
@@ -155,6 +156,10 @@ inline ErrorCode Requests::UseBounceBuffer(RequestLayout& slot, const Message& m
       return ErrorCode::kOk;
     }
     bounce_buffer = parts_.offloads->TakeBounceBuffer(message.size_bytes, must);
+    if (bounce_buffer == nullptr && must) {  // the daemon may be able to do without
+      progress_.GiveUpLinks();
+      must = NeedsDeviceBounceBuffer(slot.buffer, message, kind);
+    }
   }
   if (bounce_buffer == nullptr) {
     return must ? FailureWords::Tell(ErrorCode::kOutOfMemory) : ErrorCode::kOk;
@@ -201,8 +206,8 @@ bool Requests::WantsPrivateBounceBuffer(const Message& message, RequestKind kind
 }
 
 // Device memory that only streams reach needs a bounce buffer for a message to or from another
-// node, if the daemon has no pipeline for it; or if the message may still take a direct link, whose
-// core has none either. The rank gives its links up for it.
+// node, if the daemon has no pipeline for it; and for a message that leaves by a direct link, as
+// short ones do. A message that comes by a link gets its memory when it is matched (TakeLanding).
 bool Requests::NeedsDeviceBounceBuffer(const shm::Location& buffer, const Message& message,
                                        RequestKind kind) const {
   if ((buffer.flags & shm::kLocationByStream) == 0 || !progress_.MayBeRemote(message.peer)) {
@@ -211,9 +216,16 @@ bool Requests::NeedsDeviceBounceBuffer(const shm::Location& buffer, const Messag
   if (message.size_bytes <= DirectMax(message, kind)) {
     return false;
   }
-  progress_.GiveUpLinks();
-  const bool may_take_link = kind == RequestKind::kSend ? progress_.WillSendByLink(message.peer)
-                                                        : progress_.MayReceiveByLinks();
+  const bool is_send = kind == RequestKind::kSend;
+  const bool is_long =
+      is_send ? message.size_bytes > parts_.one_block_bytes : has_landed_long_.load();
+  // The daemon's pipeline copies long messages while the network moves other blocks and this rank
+  // computes; or its NIC reaches the memory.
+  if (is_long || !parts_.offloads->copies() || !progress_.LinksCarryDeviceMemory()) {
+    progress_.GiveUpLinks();
+  }
+  const bool may_take_link =
+      is_send && (progress_.LinksCarryDeviceMemory() || progress_.WillSendByLink(message.peer));
   return may_take_link || !parts_.memory->regions().ById(buffer.region).staged;
 }
 
@@ -227,6 +239,9 @@ bool Requests::WantsDeviceBounceBuffer(const shm::Location& buffer, const Messag
 }
 
 std::byte* Requests::BounceBufferOf(const RequestLayout& slot) const {
+  if (slot.buffer.region == 0) {
+    return reinterpret_cast<std::byte*>(slot.buffer.address);  // landings_
+  }
   return parts_.memory->regions().ById(slot.buffer.region).base + slot.buffer.address;
 }
 
@@ -299,6 +314,32 @@ void Requests::OpenLaneFor(uint32_t request) {
   if (progress_.engine().sends().OpenLane(destination) != ErrorCode::kOk) {
     failure_words_.Note(request, shm::LoadAcquire(slot.generation), parts_.map_inbox(destination));
   }
+}
+
+// A landing takes only room that the heap has to spare, since any number of receives may need one.
+ErrorCode Requests::TakeLanding(uint32_t request, uint64_t size_bytes, shm::Location* where) {
+  RequestLayout& slot = Slot(request);
+  if (IsSend(slot) || !HasState(slot, RequestState::kRemoteWait) || size_bytes > slot.size_bytes ||
+      (slot.flags & shm::kRequestBounceBuffer) != 0) {
+    return ErrorCode::kInvalidBuffer;
+  }
+  if (void* const block = parts_.offloads->TakeBounceBuffer(size_bytes, false); block != nullptr) {
+    *where = parts_.memory->regions().Find(block, size_bytes);
+  } else {
+    std::unique_ptr<std::byte[]> own(new (std::nothrow) std::byte[size_bytes]);
+    if (own == nullptr) {
+      return ErrorCode::kOutOfMemory;
+    }
+    *where = {0, 0, reinterpret_cast<uint64_t>(own.get())};
+    const std::lock_guard lock(landings_mutex_);
+    landings_[where->address] = std::move(own);
+  }
+  slot.buffer = *where;
+  shm::FetchOr(slot.flags, shm::kRequestBounceBuffer | kRequestLanding, std::memory_order_relaxed);
+  if (size_bytes > parts_.one_block_bytes) {
+    has_landed_long_ = true;
+  }
+  return ErrorCode::kOk;
 }
 
 void Requests::GiveUp(uint32_t request) {
@@ -622,10 +663,24 @@ ErrorCode Requests::EndBounceBuffer(RequestLayout& slot, bool deliver) {
     error = parts_.memory->CopyTo(UserOf(slot), bounce_buffer,
                                   std::min(slot.message_bytes, slot.size_bytes));
   }
-  if ((slot.flags & shm::kRequestPersistent) == 0) {
+  if ((slot.flags & kRequestLanding) != 0) {
+    EndLanding(slot);
+  } else if ((slot.flags & shm::kRequestPersistent) == 0) {
     parts_.memory->FreeBounceBuffer(bounce_buffer);
   }
   return error;
+}
+
+// A persistent receive uses its own memory again: the next message may come by the daemons.
+void Requests::EndLanding(RequestLayout& slot) {
+  if (slot.buffer.region == 0) {
+    const std::lock_guard lock(landings_mutex_);
+    landings_.erase(slot.buffer.address);
+  } else {
+    parts_.memory->FreeBounceBuffer(BounceBufferOf(slot));
+  }
+  slot.flags &= ~(shm::kRequestBounceBuffer | kRequestLanding);
+  slot.buffer = parts_.memory->regions().Find(UserOf(slot), slot.size_bytes);
 }
 
 void Requests::Collect(uint32_t request, Completion* completion) {

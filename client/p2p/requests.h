@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -96,6 +97,10 @@ class Requests {
   ErrorCode Start(uint32_t request, engine::LaneSet* later = nullptr, bool to_push = false);
   // Ends a request that was not started.
   void GiveUp(uint32_t request);
+  // Gives a receive that was matched to a message by a direct link host memory in place of its
+  // device memory; Collect copies the data from there. Calling thread: the holder of the lease.
+  // kOutOfMemory; kInvalidBuffer: there is no such receive, or it is shorter.
+  ErrorCode TakeLanding(uint32_t request, uint64_t size_bytes, shm::Location* where);
 
   // ---- Moving ----------------------------------------------------------------------------------
   bool IsTransferring(uint32_t request) const {
@@ -168,6 +173,7 @@ class Requests {
  private:
   static constexpr uint32_t kRequestMoved = uint32_t{1} << 29;  // RequestLayout::flags
   static constexpr uint32_t kRequestInPlace = uint32_t{1} << 28;
+  static constexpr uint32_t kRequestLanding = uint32_t{1} << 27;
 
   ErrorCode CheckBuffer(const Message& message) const;
   uint64_t DirectMax(const Message& message, shm::RequestKind kind) const;
@@ -183,6 +189,7 @@ class Requests {
   std::byte* BounceBufferOf(const shm::RequestLayout& slot) const;
   ErrorCode CopyOut(shm::RequestLayout& slot);
   ErrorCode EndBounceBuffer(shm::RequestLayout& slot, bool deliver);
+  void EndLanding(shm::RequestLayout& slot);
   void OpenLaneFor(uint32_t request);
   bool NameChunk(uint32_t request, PeerMemory::Chunk* chunk);
   bool CopyChunks(std::span<PeerMemory::Chunk> chunks);
@@ -209,6 +216,9 @@ class Requests {
   // to a receiver that is inside before the sender helps it.
   std::atomic<uint32_t> looks_at_absent_{0};
   std::atomic<uint32_t> patient_looks_{0};
+  std::atomic<bool> has_landed_long_{false};  // a long message has come by a link
+  std::mutex landings_mutex_;
+  std::map<uint64_t, std::unique_ptr<std::byte[]>> landings_;  // outside the heap, by address
   std::mutex mutex_;
   std::vector<uint32_t> background_;  // receives that became transfers in another request's call
   std::vector<uint32_t> announced_;   // sends of device memory that receivers may not reach

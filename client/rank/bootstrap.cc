@@ -225,14 +225,18 @@ void Client::NoteCores(const std::vector<PeerProcess>& processes) {
 }
 
 void Client::MakeLinks(const attach::LinkRules& rules) {
-  links_.emplace(LinkKeeper::Parts{.progress = &*progress_,
-                                   .attach = &attach_,
-                                   .regions = &memory_->regions(),
-                                   .job_id = options_.job_id,
-                                   .rules = rules,
-                                   .open_library = [provider = std::string(rules.provider)] {
-                                     return LoadDirectLibrary(provider);
-                                   }});
+  links_.emplace(LinkKeeper::Parts{
+      .progress = &*progress_,
+      .attach = &attach_,
+      .regions = &memory_->regions(),
+      .job_id = options_.job_id,
+      .rules = rules,
+      .open_library = [provider =
+                           std::string(rules.provider)] { return LoadDirectLibrary(provider); },
+      .land =
+          [this](uint32_t request, uint64_t size_bytes, shm::Location* where) {
+            return requests_->TakeLanding(request, size_bytes, where);
+          }});
   progress_->SetLinks(
       &*links_, [this](const engine::Effects& effects) { requests_->NoteTransfers(effects); });
   shm::StoreRelaxed(view_.layout->link_after_bytes, rules.min_bytes);
@@ -294,7 +298,7 @@ void Client::MakeParts(const std::vector<PeerProcess>& processes) {
       .carry_on_by_link =
           [this](uint32_t peer, uint64_t size_bytes) {
             progress_->ServeByLinks();
-            ArmLinks({nullptr, size_bytes, static_cast<int32_t>(peer)});
+            ArmLinks({nullptr, size_bytes, static_cast<int32_t>(peer)}, &absence_of_puts_);
           },
   });
   FrontEnd::one_sided = &*one_sided_;

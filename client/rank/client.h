@@ -233,7 +233,9 @@ class Client final : public FrontEnd,
   bool UsesLinks() {
     return links_.has_value() && (progress_->paths().UsesLinks() || links_->NeedsTurns());
   }
-  void ArmLinks(const Message& started);
+  static void EndAbsence(Absence* absence);
+  void ArmLinks(const Message& started) { ArmLinks(started, &absence_); }
+  void ArmLinks(const Message& started, Absence* absence);
   void ReturnLinks();
   void ForgetByLinks(const void* base);
 
@@ -266,7 +268,8 @@ class Client final : public FrontEnd,
   std::optional<Matching> matching_;
   std::optional<OneSidedOperations> one_sided_;
   uint32_t barriers_ = 0;
-  Absence absence_;        // with a transfer that the link thread carries on
+  Absence absence_;          // with a transfer that the link thread carries on
+  Absence absence_of_puts_;  // the same after operations in memory of others
   uint32_t has_long_ = 0;  // some request is, or was, of a transfer that the link thread carries on
   uint32_t deaths_heard_ = 0;
   uint32_t has_looked_ = 0;  // 1: a thread has run the engine since the watcher looked last

@@ -44,10 +44,11 @@ Status Client::CheckUnused(const void* memory, uint64_t size_bytes) {
              : Status();
 }
 
-// Direct links do not reach memory that only streams do. A rank that has some sends by the daemons.
+// A rank that has memory which only streams reach sends by the daemons, unless its links carry
+// that.
 StatusOr<void*> Client::AllocateMemory(uint64_t size_bytes, MemoryKind kind, int device) {
   StatusOr<void*> memory = memory_->Allocate(size_bytes, kind, device);
-  if (memory.ok() && memory_->HasByStream()) {
+  if (memory.ok() && memory_->HasByStream() && !progress_->LinksCarryDeviceMemory()) {
     ReturnLinks();
   }
   return memory;

@@ -179,15 +179,20 @@ void Client::LeaveLibrary() {
 }
 
 void Client::EnterLibrary() {
-  if (absence_.has_begun()) [[unlikely]] {
-    absence_.End(MonotonicNs());
-  }
+  EndAbsence(&absence_);
+  EndAbsence(&absence_of_puts_);
   progress_->wake().Enter();
+}
+
+void Client::EndAbsence(Absence* absence) {
+  if (absence->has_begun()) [[unlikely]] {
+    absence->End(MonotonicNs());
+  }
 }
 
 // After a message was started that the caller may not wait for: the link thread carries on what
 // takes long. For a short one, or one of many, to wake it would cost more than it brings.
-void Client::ArmLinks(const Message& started) {
+void Client::ArmLinks(const Message& started, Absence* absence) {
   if (!UsesLinks() || !progress_->MayBeRemote(started.peer)) {
     return;
   }
@@ -195,7 +200,7 @@ void Client::ArmLinks(const Message& started) {
   if (is_long) {
     shm::StoreRelaxed(has_long_, 1U);
   }
-  if (is_long && absence_.Begin(MonotonicNs())) {
+  if (is_long && absence->Begin(MonotonicNs())) {
     links_->CallThread();
   } else if (is_long || links_->HasWork()) {
     links_->Arm();
@@ -483,6 +488,8 @@ bool Client::IsComplete(RequestHandle handle) {
 }
 
 bool Client::Poll() {
+  // A thread that polls while it waits carries on its operations by itself.
+  EndAbsence(&absence_of_puts_);
   const bool found = PollOnce();
   return requests_->HelpBackground() || found;
 }

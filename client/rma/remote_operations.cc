@@ -174,6 +174,18 @@ ErrorCode RemoteOperations::FillCell(Command* command, const void* from, uint64_
 
 // ---- Puts ---------------------------------------------------------------------------------------
 
+// Links do not reach memory that only streams reach; and long data from such memory here moves
+// through the daemon's pipeline, as long messages do. Memory that the program exposes is reached by
+// links alone.
+void RemoteOperations::GiveUpLinksFor(const RemoteAddress& there, const void* here,
+                                      uint64_t size_bytes) {
+  const bool is_long = size_bytes > shm::kCellBytes && (there.segment & kSegmentPrivate) == 0;
+  if ((there.segment & kSegmentByStream) != 0 || (is_long && parts_.memory->IsByStream(here)))
+      [[unlikely]] {
+    progress_.GiveUpLinks();
+  }
+}
+
 // The command's data, in itself or in a cell.
 ErrorCode RemoteOperations::GiveData(Command* command, const void* from, uint64_t size_bytes) {
   ErrorCode error = ErrorCode::kOk;
@@ -195,6 +207,7 @@ ErrorCode RemoteOperations::GiveData(Command* command, const void* from, uint64_
 // them out in this order.
 ErrorCode RemoteOperations::Put(OneSidedContext& context, const RemoteAddress& to, const void* from,
                                 uint64_t size_bytes, const Signal& signal, WhenDone when) {
+  GiveUpLinksFor(to, from, size_bytes);
   Passage passage(this);
   ErrorCode error = passage.Enter(to);
   if (error != ErrorCode::kOk) {
@@ -234,8 +247,9 @@ std::optional<RemoteOperations::LongEnd> RemoteOperations::FindLong(
   }
   Memory& memory = *parts_.memory;
   const shm::Location where = memory.regions().Find(here, size_bytes);
-  const bool is_reached = core == engine::Core::kLink && !memory.IsByStream(here);
-  if (where.region != 0 || (is_reached && !is_copied)) {
+  const bool by_link = core == engine::Core::kLink;
+  const bool is_reached = by_link && !memory.IsByStream(here);
+  if ((where.region != 0 && is_reached == by_link) || (is_reached && !is_copied)) {
     return LongEnd{where};
   }
   if (size_bytes <= parts_.bounce_buffer_max_bytes) {
@@ -452,6 +466,7 @@ ErrorCode RemoteOperations::AwaitCall(Call* call, uint32_t rank) {
 // Pieces are under way at the same time, as many as there are places for their answers.
 ErrorCode RemoteOperations::Get(OneSidedContext& context, void* to, const RemoteAddress& from,
                                 uint64_t size_bytes, WhenDone when) {
+  GiveUpLinksFor(from, to, size_bytes);
   Passage passage(this);
   ErrorCode error = passage.Enter(from);
   if (error != ErrorCode::kOk) {

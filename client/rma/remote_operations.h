@@ -116,6 +116,7 @@ class RemoteOperations {
     parts_.wait([](void* argument) { return (*static_cast<Done*>(argument))(); }, &done, rank,
                 end_ns);
   }
+  void GiveUpLinksFor(const RemoteAddress& there, const void* here, uint64_t size_bytes);
   template <typename Attempt>
   ErrorCode AwaitRoom(uint32_t rank, Attempt&& attempt);
   bool TryEnterWay(const RemoteAddress& place, bool by_daemon);

@@ -40,6 +40,12 @@ class Home {
                            shm::Location* /*where*/) {
     return ErrorCode::kOk;
   }
+  // Called for a receive of the rank where Locate has returned kUnsupported: a home that brings the
+  // data to device memory by itself puts memory that Locate takes in place of *where. kOutOfMemory.
+  virtual ErrorCode Land(const ServedRank& /*rank*/, uint32_t /*request*/, uint64_t /*bytes*/,
+                         shm::Location* /*where*/) {
+    return ErrorCode::kUnsupported;
+  }
   // Returns the lock to hold while elements in a region change that others change by copies; null:
   // none is needed, since all changes are atomic operations of a CPU. Its holder may have been
   // stopped: so the core only tries the lock, and comes back to an operation that did not get it.

@@ -35,6 +35,15 @@ class PrivateMemory {
                                                   : home_->Locate(rank, bytes, by, where);
   }
 
+  // Returns true in the core of a rank.
+  bool has_home() const { return home_ != nullptr; }
+
+  // Like Home::Land; kUnsupported without a home.
+  ErrorCode Land(const ServedRank& rank, uint32_t request, uint64_t bytes,
+                 shm::Location* where) const {
+    return home_ == nullptr ? ErrorCode::kUnsupported : home_->Land(rank, request, bytes, where);
+  }
+
   // Like Home::LockOf; null without a home.
   shm::ElementLock* LockOf(const ServedRank& rank, uint32_t region) const {
     return home_ == nullptr ? nullptr : home_->LockOf(rank, region);

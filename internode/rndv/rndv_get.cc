@@ -78,8 +78,13 @@ std::optional<std::string> RndvGets::Start(ServedRank& rank, const shm::RndvGetC
   rndv_get.peer = transfer.source_rank;
   rndv_get.size_bytes = transfer.size_bytes;
   ErrorCode error = FindSource(transfer, &rndv_get);
+  shm::Location destination = transfer.destination;
   if (error == ErrorCode::kOk) {
-    error = FindDestination(transfer.destination, &rndv_get);
+    error = FindDestination(destination, &rndv_get);
+  }
+  if (error == ErrorCode::kUnsupported) {
+    error = private_memory_.Land(rank, rndv_get.request, rndv_get.size_bytes, &destination);
+    error = error == ErrorCode::kOk ? FindDestination(destination, &rndv_get) : error;
   }
   if (rndv_get.kind == Incoming::Kind::kArriving) {
     rndv_get.wants = Want::kArrival;

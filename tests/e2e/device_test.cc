@@ -53,17 +53,35 @@ INSTANTIATE_TEST_SUITE_P(
                   {"-n", "2", "--nodes", "2"},
                   {"FERRY_PIPELINE_BLOCK_BYTES=65536", "FERRY_PIPELINE_STAGING_BLOCKS=2",
                    "FERRY_PIPELINE_MODE=even"}},
+        Placement{"ByLinks",
+                  {"-n", "3", "--nodes", "2"},
+                  {"FERRY_DIRECT_LINKS=always", "FERRY_PIPELINE_THRESHOLD_BYTES=4194304"}},
         Placement{"DaemonsStageAll", {"-n", "3", "--nodes", "2"}, {"FERRY_OFFLOAD_MIN_BYTES=0"}},
         Placement{"RanksStage", {"-n", "3", "--nodes", "2"}, {"FERRY_PIPELINE_STAGING_BLOCKS=0"}},
         Placement{"WorkerProcess", {"-n", "3", "--nodes", "2"}, {"FERRY_WORKER_MODE=process"}}),
     [](const auto& info) { return std::string(info.param.name); });
 
-TEST(DeviceLinksTest, AreGivenUp) {
-  for (const Words& links : {Words{"FERRY_DIRECT_LINKS=always"},
-                             Words{"FERRY_DIRECT_LINKS=auto", "FERRY_DIRECT_LINK_MESSAGES=3"}}) {
-    EXPECT_EQ(RunWell(Job({"-n", "2", "--nodes", "2"}, "late"), WithLink(links)), "device: ok\n");
+class DeviceLinksTest : public testing::TestWithParam<Words> {
+ protected:
+  static void Run(const std::string& what, const Words& variables = {}) {
+    EXPECT_EQ(
+        RunWell(Job({"-n", "2", "--nodes", "2"}, what), WithLink(Joined(GetParam(), variables))),
+        "device: ok\n");
   }
+};
+
+TEST_P(DeviceLinksTest, AreGivenUpForLongMessages) { Run("late"); }
+TEST_P(DeviceLinksTest, AreKeptForShortOnes) { Run("short"); }
+
+TEST_P(DeviceLinksTest, BringWhatTheHeapHasNoRoomFor) {
+  Run("landings", {"FERRY_HEAP_BYTES=4194304"});
 }
+
+INSTANTIATE_TEST_SUITE_P(Rules, DeviceLinksTest,
+                         testing::Values(Words{"FERRY_DIRECT_LINKS=always"},
+                                         Words{"FERRY_DIRECT_LINKS=auto",
+                                               "FERRY_DIRECT_LINK_MESSAGES=3"}),
+                         [](const auto& info) { return info.index == 0 ? "Always" : "Auto"; });
 
 TEST(DeviceMistakesTest, AreNamed) {
   for (const char* nodes : {"1", "2"}) {

@@ -231,12 +231,47 @@ TEST_F(LinkMessagesTest, CancelledReceiveLeavesTheMessageToAnother) {
   EXPECT_EQ(got, sent);
 }
 
-TEST_F(LinkMessagesTest, MemoryThatOnlyStreamsReachIsRefused) {
-  const shm::Location by_stream{kStreamRegion, shm::kLocationByStream, 0};
+constexpr shm::Location kByStream{kStreamRegion, shm::kLocationByStream, 0};
+
+// The rank brings it there from host memory.
+TEST_F(LinkMessagesTest, WhatIsForMemoryThatOnlyStreamsReachLandsInHostMemory) {
+  for (const First first : {First::kReceive, First::kSend}) {
+    for (const uint64_t size : {0ULL, 8193ULL, 65536ULL, 300'000ULL, 1'048'577ULL, 4'194'307ULL}) {
+      SCOPED_TRACE(size);
+      const std::vector<std::byte> sent = Pattern(size, 5);
+      Passage passage{0, 1};
+      if (first == First::kReceive) {
+        passage.receive = rank(1).Receive(0, 7, kByStream, size);
+      }
+      passage.send = rank(0).SendFrom(1, 7, Private(sent.data()), size);
+      if (first == First::kSend) {
+        engine::ProbeResult found;
+        ASSERT_TRUE(Meanwhile([&] { return rank(1).Probe(0, 7, &found); }));
+        passage.receive = rank(1).Receive(0, 7, kByStream, size);
+      }
+      EXPECT_EQ(Wait(0, passage.send), ErrorCode::kOk);
+      EXPECT_EQ(Wait(1, passage.receive), ErrorCode::kOk);
+      EXPECT_EQ(rank(1).TakeLanded(passage.receive), sent);
+    }
+  }
+  ExpectIdle(0, 1);
+}
+
+TEST_F(LinkMessagesTest, WhatFindsNoHostMemoryIsToldToBoth) {
+  rank(1).RefuseLandings();
+  const std::vector<std::byte> sent = Pattern(2 << 20, 5);  // not pushed: its sender waits
+  const Passage passage{0, 1, rank(0).SendFrom(1, 7, Private(sent.data()), sent.size()),
+                        rank(1).Receive(0, 7, kByStream, sent.size())};
+  EXPECT_EQ(Wait(0, passage.send), ErrorCode::kOutOfMemory);
+  EXPECT_EQ(Wait(1, passage.receive), ErrorCode::kOutOfMemory);
+  Carry(0, 1);
+}
+
+TEST_F(LinkMessagesTest, WhatIsFromMemoryThatOnlyStreamsReachIsRefused) {
   std::vector<std::byte> got(1 << 20);
   Passage passage{0, 1};
   passage.receive = rank(1).Receive(0, 7, Private(got.data()), got.size());
-  passage.send = rank(0).SendFrom(1, 7, by_stream, got.size());
+  passage.send = rank(0).SendFrom(1, 7, kByStream, got.size());
   EXPECT_NE(Wait(1, passage.receive), ErrorCode::kOk);
   EXPECT_NE(Wait(0, passage.send), ErrorCode::kOk);
   Carry(0, 1);

@@ -295,6 +295,17 @@ bool LinkedRank::FindRegion(uint32_t region, HostRegion* found) const {
   return false;
 }
 
+ErrorCode LinkedRank::TakeLanding(uint32_t request, uint64_t size_bytes, shm::Location* where) {
+  if (refuses_landings_) {
+    return ErrorCode::kOutOfMemory;
+  }
+  std::vector<std::byte>& landing = landings_[request];
+  EXPECT_TRUE(landing.empty()) << "request " << request << " has one";
+  landing.resize(size_bytes);
+  *where = Private(landing.data());
+  return ErrorCode::kOk;
+}
+
 // ---- LinkedRank: messages ----------------------------------------------------------------------
 
 bool LinkedRank::TryLock() {

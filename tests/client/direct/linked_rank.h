@@ -9,9 +9,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "client/direct/direct_api.h"
@@ -161,6 +163,11 @@ class LinkedRank final : private DirectHost {
   shm::ElementLock& elements() const { return elements_; }  // of kExposedRegion
   const std::vector<Loss>& losses() const { return losses_; }
   const std::vector<std::string>& violations() const { return violations_; }
+  // The memory of receives into kStreamRegion, by request; or there is none for them.
+  std::vector<std::byte> TakeLanded(uint32_t request) {
+    return std::exchange(landings_[request], {});
+  }
+  void RefuseLandings() { refuses_landings_ = true; }
 
  private:
   // DirectHost.
@@ -168,6 +175,7 @@ class LinkedRank final : private DirectHost {
   void OnLinkLost(uint32_t peer, ErrorCode error, const char* text) override;
   void OnViolation(const char* text) override;
   bool FindRegion(uint32_t region, HostRegion* found) const override;
+  ErrorCode TakeLanding(uint32_t request, uint64_t size_bytes, shm::Location* where) override;
 
   uint32_t Step();
   bool TryLock();
@@ -192,6 +200,8 @@ class LinkedRank final : private DirectHost {
   std::optional<engine::Effects> effects_;  // of the holder of the lease
   std::vector<Loss> losses_;
   std::vector<std::string> violations_;
+  std::map<uint32_t, std::vector<std::byte>> landings_;
+  bool refuses_landings_ = false;
 };
 
 }  // namespace ferry::client

@@ -132,6 +132,7 @@ class LinkKeeperTest : public testing::Test {
                                         }
                                         return &api_;
                                       },
+                                      .land = nullptr,  // what comes is none of its business
                                       .connect_timeout_ns = connect_timeout_ns_});
     progress_.SetLinks(&*keeper_, [](const engine::Effects&) {});
     return *keeper_;

@@ -385,8 +385,27 @@ TEST_F(LinkKeeperTest, ARankThatLeavesUsesNoMoreLinks) {
   EXPECT_EQ(Path(), PeerPath::kDaemon);
 }
 
+// The rank copies device memory itself, and sockets take host memory.
+TEST_F(LinkKeeperTest, DeviceMemoryKeepsNoRankFromLinksOverSockets) {
+  std::strcpy(rules_.provider, attach::kOwnSockets);
+  LinkKeeper& keeper = Make();
+  EXPECT_TRUE(keeper.CarryDeviceMemory());
+  std::byte memory[64];
+  regions_.Add({.base = memory, .size_bytes = sizeof(memory), .id = 5, .by_stream = true});
+  Use();
+  keeper.GiveUpLinks();
+  EXPECT_FALSE(keeper.CarryDeviceMemory());
+  EXPECT_EQ(Path(), PeerPath::kToDaemon);
+  AnswerMarker();
+  EXPECT_THAT(NextEvents(), ElementsAre("refused 1 7"));
+  EXPECT_THAT(reply_.text, HasSubstr("device memory"));
+  Order(LinkOp::kOpen, kOther, 9);
+  EXPECT_THAT(Events(), ElementsAre("refused 2 9"));
+}
+
 TEST_F(LinkKeeperTest, ALinkThatThisRankRefusesNeedsNoTurns) {
-  Make();
+  std::strcpy(rules_.provider, "verbs");
+  EXPECT_FALSE(Make().CarryDeviceMemory());
   Order(LinkOp::kOpen, kPeer, 7, "peer");
   EXPECT_TRUE(keeper_->HasWork());
   std::byte memory[64];

@@ -31,7 +31,8 @@ class IdleTurns final : public LinkTurns {
     return 0;
   }
   void Unexpose(uint32_t /*segment*/) override {}
-  void GiveUpLinks() override {}
+  void GiveUpLinks() override { ++given_up; }
+  int given_up = 0;
   bool IsHeldFor(uint32_t peer) const { return IsHeld(peer); }
 };
 
@@ -100,6 +101,7 @@ TEST_F(RemoteOperationsByLinkTest, MemoryForStreamsIsReachedByTheDaemons) {
   EXPECT_EQ(remote_.Put(context_, {kPeer, kSegment | kSegmentByStream, 0}, &word, 8, none),
             ErrorCode::kOk);
   EXPECT_EQ(Waiting(), "daemon");
+  EXPECT_EQ(links_.given_up, 1) << "the next ones need not change their way";
   daemon_.Serve();
   PutAndExpect("link");
 }

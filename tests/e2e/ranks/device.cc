@@ -1,10 +1,12 @@
-// device sizes|windows|late|mistakes|fails|words|touch|hold|vanish: messages from and to device
-// memory that only streams reach (the emulated link's), so that this program, too, reaches it by
-// ferry_memcpy alone.
+// device sizes|windows|late|short|landings|mistakes|fails|words|touch|hold|vanish: messages from
+// and to device memory that only streams reach (the emulated link's), so that this program, too,
+// reaches it by ferry_memcpy alone.
 //
 // sizes: around the ring, each rank sends to its right neighbour and receives from its left one, of
 // all sizes that take ways of their own, between device, heap, pinned and private memory.
-// windows: many messages at a time, both ways. late: two ranks have used a direct link before.
+// windows: many messages at a time, both ways. late: two ranks have used a direct link before; long
+// messages give it up. short: others keep it. landings: long ones of host memory come by the link,
+// for device memory, and find no room in the heap.
 // mistakes: what is refused, and freed too early. fails: one message of several fails at both ends,
 // in a job whose daemons were told so. words: a message each way fails, in a job on a stand-in for
 // CUDA that was told so. touch: loads from device memory. hold: rank 0 sends, and rank 1, which
@@ -203,17 +205,22 @@ bool Agree(bool is_so) {
   return is_so && theirs != 0;
 }
 
-// Messages of host memory, until they go by a direct link; then of device memory, which links do
-// not carry: until the link is gone, and the daemons move them between the devices.
-void Late() {
-  constexpr int kPatience = 5000;
-  const auto counter = ferry::ranks::CounterNamed;
-  Buffer host(kPrivate, 2 * kMiB);
-  Buffer to_host(kPrivate, 2 * kMiB);
+constexpr int kPatience = 5000;
+const auto counter = ferry::ranks::CounterNamed;
+
+// Messages of host memory, until they go by a direct link.
+void AwaitLink(Buffer& host, Buffer& to_host) {
   for (int round = 0; !Agree(counter("link_messages_sent") != 0); ++round) {
     CHECK_EQ(round < kPatience, true);
     Exchange(host, to_host, kMiB, 1, Left());
   }
+}
+
+// The daemons move long messages between the devices, once the link is gone.
+void Late() {
+  Buffer host(kPrivate, 2 * kMiB);
+  Buffer to_host(kPrivate, 2 * kMiB);
+  AwaitLink(host, to_host);
   const uint64_t staged = counter("path_staged_messages");
   Buffer device(kDevice, 2 * kMiB);
   Buffer to_device(kDevice, 2 * kMiB);
@@ -226,6 +233,71 @@ void Late() {
     Exchange(device, to_host, 9000, 3, FERRY_ANY_SOURCE);
   }
   CHECK_EQ(counter("link_errors"), 0);
+}
+
+// Every message takes the link, and no daemon has a part in any.
+void Short() {
+  constexpr size_t kLongest = 256 << 10;
+  Buffer host(kPrivate, 2 * kMiB);
+  Buffer to_host(kPrivate, 2 * kMiB);
+  AwaitLink(host, to_host);
+  CHECK_OK(ferry_barrier());
+  Buffer device(kDevice, 2 * kMiB);
+  Buffer to_device(kDevice, 2 * kMiB);
+  const uint64_t by_link = counter("link_messages_sent");
+  const uint64_t staged = counter("path_staged_messages");
+  int tag = 0;
+  for (const size_t size : kSizes) {
+    if (size <= kLongest) {
+      Exchange(device, to_device, size, ++tag, Left());
+      Exchange(device, to_host, size, ++tag, FERRY_ANY_SOURCE);
+      Exchange(host, to_device, size, ++tag, Left());
+      BlockingRing(device, to_device, size, ++tag);
+    }
+  }
+  for (const size_t size : {size_t{20}, size_t{5000}, size_t{100'000}, kLongest}) {
+    PersistentRing(device, to_device, size);
+    PersistentRing(host, to_device, size);
+    Truncated(device, to_device, size, size / 2);
+  }
+  CHECK_EQ(counter("link_messages_sent") - by_link >= static_cast<uint64_t>(tag), true);
+  CHECK_EQ(counter("path_staged_messages"), staged);
+  CHECK_EQ(counter("links_open"), uint64_t{1});
+  CHECK_EQ(counter("link_errors"), uint64_t{0});
+}
+
+// Rank 1 cannot know what comes: its links go after the first of such messages.
+void Landings() {
+  constexpr int kMessages = 4;
+  Buffer host(kPrivate, kMessages * kLargest);
+  Buffer to_host(kPrivate, 2 * kMiB);
+  AwaitLink(host, to_host);
+  CHECK_OK(ferry_barrier());
+  const uint64_t landed = counter("path_bounce_messages");
+  std::vector<ferry_request> requests(kMessages);
+  if (ferry_rank() == 0) {
+    for (int i = 0; i < kMessages; ++i) {
+      host.Fill(i * kLargest, kLargest, MessageOf(0, i));
+      CHECK_OK(ferry_isend(host.at(i * kLargest), kLargest, 1, i, &requests[i]));
+    }
+    CHECK_OK(ferry_waitall(kMessages, requests.data(), nullptr));
+  } else {
+    Buffer device(kDevice, kMessages * kLargest);
+    for (int i = 0; i < kMessages; ++i) {
+      CHECK_OK(ferry_irecv(device.at(i * kLargest), kLargest, 0, i, &requests[i]));
+    }
+    CHECK_OK(ferry_waitall(kMessages, requests.data(), nullptr));
+    CHECK_EQ(counter("path_bounce_messages") - landed, uint64_t{kMessages});
+    for (int i = 0; i < kMessages; ++i) {
+      device.Check(i * kLargest, kLargest, MessageOf(0, i));
+    }
+  }
+  Buffer to_device(kDevice, 2 * kMiB);
+  for (int round = 0; !Agree(counter("links_open") == 0); ++round) {
+    CHECK_EQ(round < kPatience, true);
+    Exchange(host, to_device, kMiB, 3, Left());
+  }
+  CHECK_EQ(counter("link_errors"), uint64_t{0});
 }
 
 // At each end as many requests fail as at the other.
@@ -314,6 +386,10 @@ int main(int argc, char** argv) {
     Windows();
   } else if (what == "late") {
     Late();
+  } else if (what == "short") {
+    Short();
+  } else if (what == "landings") {
+    Landings();
   } else if (what == "mistakes") {
     Mistakes();
   } else if (what == "fails") {
