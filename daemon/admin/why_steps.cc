@@ -316,11 +316,11 @@ Step WhySteps::Transferring(uint32_t rank, const RequestView& request) {
     case shm::TransferState::kAnnounced:
       break;
   }
-  return Offered(rank, request, std::move(step));
+  return Announced(rank, request, std::move(step));
 }
 
 // Announced, and not matched.
-Step WhySteps::Offered(uint32_t rank, const RequestView& request, Step step) {
+Step WhySteps::Announced(uint32_t rank, const RequestView& request, Step step) {
   const auto peer = static_cast<uint32_t>(request.peer);
   const Session* receiver = SessionOf(peer);
   if (!request.send || receiver == nullptr) {

@@ -67,7 +67,7 @@ class WhySteps {
   Step Queued(uint32_t rank, const RequestView& request);
   Step Posted(uint32_t rank, const RequestView& request);
   Step Transferring(uint32_t rank, const RequestView& request);
-  Step Offered(uint32_t rank, const RequestView& request, Step step);
+  Step Announced(uint32_t rank, const RequestView& request, Step step);
   Step BetweenNodes(uint32_t rank, const RequestView& request);
   static Step Matched(const RequestView& request);
 

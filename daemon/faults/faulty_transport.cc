@@ -30,8 +30,7 @@ struct PacketPoints {
   FaultPoint receive;
 };
 constexpr std::array kPacketPoints = {
-    PacketPoints{progress::PacketKind::kRemoteRts, FaultPoint::kSendOffer,
-                 FaultPoint::kReceiveOffer},
+    PacketPoints{progress::PacketKind::kRemoteRts, FaultPoint::kSendRts, FaultPoint::kReceiveRts},
     PacketPoints{progress::PacketKind::kRndvGet, FaultPoint::kSendRndvGet,
                  FaultPoint::kReceiveRndvGet},
     PacketPoints{progress::PacketKind::kBlockReady, FaultPoint::kSendBlockReady,

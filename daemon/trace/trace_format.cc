@@ -18,9 +18,9 @@ constexpr size_t kPieceBytes = 64 << 10;
 constexpr uint32_t kFirstCopyWorker = 10;
 constexpr uint32_t kFirstStream = 1000;
 
-constexpr std::array kNames = {"eager send", "delivery",   "counters", "offer",
-                               "pull",       "RDMA read",  "copy in",  "copy out",
-                               "feed",       "block lent", "put",      "RDMA write"};
+constexpr std::array kNames = {"eager send",     "delivery",   "counters", "RTS",
+                               "rendezvous get", "RDMA read",  "copy in",  "copy out",
+                               "staged send",    "block lent", "put",      "RDMA write"};
 
 const char* NameOf(progress::TraceKind kind) { return kNames[static_cast<size_t>(kind)]; }
 

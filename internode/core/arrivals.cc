@@ -247,7 +247,7 @@ std::optional<Arrivals::Trouble> Arrivals::HandlePut(Job& job, const Packet& pac
     }
     return Trouble{&job, nullptr, ErrorCode::kCorrupt,
                    "rank " + std::to_string(header.source) + " writes into a receive that rank " +
-                       std::to_string(header.destination) + " has not advertised to it"};
+                       std::to_string(header.destination) + " has announced to it by no RTR"};
   }
   Descriptor descriptor = DescriptorOf(header, DescriptorKind::kPut);
   const shm::PutCommand words{

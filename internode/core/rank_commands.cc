@@ -179,7 +179,7 @@ std::optional<std::string> RankCommands::Check(const ServedRank& rank,
       if (command.tag < 0 || rts.send_request == 0 ||
           rts.send_request >= rank.session->request_limit ||
           (rts.where.region == 0) != ((command.flags & shm::kFlagSourcePrivate) != 0)) {
-        return "an offer by request " + std::to_string(rts.send_request) + " of region " +
+        return "an RTS by request " + std::to_string(rts.send_request) + " of region " +
                std::to_string(rts.where.region) + ", tag " + std::to_string(command.tag);
       }
       return std::nullopt;
@@ -189,7 +189,7 @@ std::optional<std::string> RankCommands::Check(const ServedRank& rank,
       if (command.tag < 0 || put.send_request == 0 ||
           put.send_request >= rank.session->request_limit || put.where.region == 0) {
         return "a message by request " + std::to_string(put.send_request) + " from region " +
-               std::to_string(put.where.region) + " into an advertised receive, tag " +
+               std::to_string(put.where.region) + " into a receive that an RTR named, tag " +
                std::to_string(command.tag);
       }
       return std::nullopt;
@@ -389,7 +389,7 @@ std::optional<std::string> RankCommands::EndRetracted(ServedRank& rank, const De
     return std::nullopt;  // its source is gone, or was cut off
   }
   if (!incoming->retracting) {
-    return "it gives back an offer of rank " + std::to_string(incoming->source) +
+    return "it gives back an RTS of rank " + std::to_string(incoming->source) +
            ", which has not retracted it";
   }
   const WireResult result{incoming->send_request, incoming->send_generation,

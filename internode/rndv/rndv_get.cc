@@ -52,11 +52,11 @@ std::optional<std::string> RndvGets::Start(ServedRank& rank, const shm::RndvGetC
                                            uint64_t now_ns) {
   const ServedSegments& session = *rank.session;
   if (command.transfer == 0 || command.transfer >= session.request_limit) {
-    return "a pull names transfer " + std::to_string(command.transfer) + " of " +
+    return "a rendezvous get names transfer " + std::to_string(command.transfer) + " of " +
            std::to_string(session.request_limit);
   }
   if (rank.operations - rank.one_sided.rndv_gets >= session.request_limit) {
-    return "more pulls than requests";
+    return "more rendezvous gets than requests";
   }
   const auto* transfers = reinterpret_cast<const shm::TransferLayout*>(
       session.inbox_map.base() + shm::InboxTransferOffset(session.local_size));
@@ -68,7 +68,7 @@ std::optional<std::string> RndvGets::Start(ServedRank& rank, const shm::RndvGetC
     return std::nullopt;  // the rank has given it up meanwhile: its source died
   }
   if (!rank.job->IsRank(transfer.source_rank) || rank.job->IsLocal(transfer.source_rank)) {
-    return "a pull's source, rank " + std::to_string(transfer.source_rank) +
+    return "the source of a rendezvous get, rank " + std::to_string(transfer.source_rank) +
            ", is not on another node";
   }
   const TransferId id = Insert(rank, now_ns);

@@ -17,7 +17,7 @@ std::optional<std::string> Rtrs::SendRtr(ServedRank& rank, const Descriptor& com
   std::memcpy(&words, command.payload, sizeof(words));
   if (words.receive == 0 || words.receive >= rank.session->request_limit || command.tag < 0 ||
       words.where.region == 0) {
-    return "an advert of request " + std::to_string(words.receive) + " in region " +
+    return "an RTR for request " + std::to_string(words.receive) + " in region " +
            std::to_string(words.where.region) + ", tag " + std::to_string(command.tag);
   }
   if (rank.StateOf(command.destination) != ErrorCode::kOk) {

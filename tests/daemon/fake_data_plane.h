@@ -41,7 +41,7 @@ class FakeDataPlane final : public DataPlane {
   PlaceReport PlaceOf(const Session&) const override { return {"0-3", nearest_nic, 10}; }
   std::vector<FaultReport> Faults(bool release) override {
     Record(release ? "Faults release" : "Faults");
-    return {{"pull.read", 2, "stall", 1, "waits"}};
+    return {{"rndv_get.read", 2, "stall", 1, "waits"}};
   }
   Status StartTrace() override { return tracer_.Start(progress::TraceRing(4), 1'000); }
   StatusOr<TraceDump> StopTrace() override { return tracer_.Stop(2'000); }

@@ -404,7 +404,7 @@ class Run {
 };
 
 std::string ToText(const Program& program) {
-  constexpr const char* kNames[] = {"send",  "offer",   "sync",     "write", "use",
+  constexpr const char* kNames[] = {"send",  "RTS",     "sync",     "write", "use",
                                     "leave", "receive", "any",      "short", "long",
                                     "probe", "unsend",  "unreceive"};
   std::string text;

@@ -325,7 +325,7 @@ void PathPair::RndvGet(Core core, uint32_t side, const Descriptor& command) {
     return;
   }
   const Incoming& incoming = found->second;
-  EXPECT_EQ(incoming.send_request, transfer.remote_request) << "an offer of the other core";
+  EXPECT_EQ(incoming.send_request, transfer.remote_request) << "an RTS of the other core";
   EXPECT_EQ(incoming.send_generation, transfer.remote_generation);
   const shm::RequestLayout& slot = rank(side).slot(rndv_get.transfer);
   std::memcpy(

@@ -212,7 +212,7 @@ TEST_F(RankEngineLinksTest, AnnouncesNothingToAPeerThatUsesTheLinkAndEndsWhatWas
   (void)daemon_.Take();
   PeerRts(core_, 1);
   const std::vector<Descriptor> said = daemon_.TakeOf(DescriptorKind::kWithdraw);
-  ASSERT_EQ(said.size(), 1U) << "the pull does not tell ferryd";
+  ASSERT_EQ(said.size(), 1U) << "the rendezvous get does not tell ferryd";
   EXPECT_EQ(said[0].flags, shm::kFlagMatched);
   EXPECT_EQ(core_.TakeOf(DescriptorKind::kRndvGet).size(), 1U);
   receive();

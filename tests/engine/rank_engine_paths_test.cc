@@ -240,7 +240,7 @@ TEST_F(RankEnginePathsTest, TheLinkIsFreeOnceNothingTakesIt) {
   const uint32_t rts = Rts(20'000, shm::kRequestSynchronous);
   Leave();
   Answer();
-  EXPECT_FALSE(engine().paths().IsLinkFree(kFar)) << "an offer waits for its receiver";
+  EXPECT_FALSE(engine().paths().IsLinkFree(kFar)) << "an RTS waits for its receiver";
   ASSERT_TRUE(core_.Result(DescriptorKind::kSendDone, rts, rank().slot(rts).generation));
   rank().Progress();
   EXPECT_TRUE(engine().paths().IsLinkFree(kFar));
@@ -249,7 +249,7 @@ TEST_F(RankEnginePathsTest, TheLinkIsFreeOnceNothingTakesIt) {
   PeerRts(core_, 3);
   EXPECT_FALSE(engine().paths().IsLinkFree(kFar));
   PeerSwitches(core_, 2);
-  EXPECT_FALSE(engine().paths().IsLinkFree(kFar)) << "an offer of the peer's waits";
+  EXPECT_FALSE(engine().paths().IsLinkFree(kFar)) << "an RTS of the peer's waits";
   const uint32_t receive = rank().Irecv(kFar, kTag, 20'000);
   EXPECT_FALSE(engine().paths().IsLinkFree(kFar)) << "it is being fetched";
   EXPECT_TRUE(engine().paths().IsLinkFree(kOther));

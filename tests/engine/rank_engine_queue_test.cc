@@ -215,7 +215,7 @@ TEST_P(CancelQueuedTest, TakesItOutOfTheQueue) {
     EXPECT_EQ(node.view(0).layout->queued_sends, 4U);
     EXPECT_EQ(node[0].Finish(sends[GetParam()]).error, ErrorCode::kCancelled);
     EXPECT_TRUE(IsReusable(*node.view(0).inbox.transfer(sends[GetParam()])))
-        << "a cancelled offer that nobody saw must not keep its transfer slot";
+        << "a cancelled RTS that nobody saw must not keep its transfer slot";
     // A sixth goes to the end of the queue, wherever the cancelled one was.
     sends.push_back(node[0].Isend(1, 7, Pattern(size_bytes, 5)));
     DrainFill(node, filled);

@@ -166,7 +166,7 @@ TEST_F(RankEngineRetractTest, AMatchThatCameFirstWins) {
     }
     EXPECT_EQ(Keys(DescriptorKind::kRndvGet), KeyList{11});
     PeerRetracts(11);
-    EXPECT_TRUE(daemon_.Take().empty()) << "its pull is the answer";
+    EXPECT_TRUE(daemon_.Take().empty()) << "its rendezvous get is the answer";
   }
 }
 

@@ -314,7 +314,7 @@ TEST_F(RankEngineRtrsTest, ALargeSendUsesTheRtrForIt) {
   EXPECT_EQ(rank().state(send), RequestState::kRemoteWait);
   EXPECT_EQ(book().held, 0U);
   Send(kTag);
-  EXPECT_EQ(daemon_.TakeOf(DescriptorKind::kRemoteRts).size(), 1U) << "one message for each advert";
+  EXPECT_EQ(daemon_.TakeOf(DescriptorKind::kRemoteRts).size(), 1U) << "one message for each RTR";
   daemon_.Result(DescriptorKind::kSendDone, send, put.send_generation);
   rank().Progress();
   EXPECT_EQ(rank().Finish(send).error, ErrorCode::kOk);

@@ -48,9 +48,9 @@ TEST_P(InjectedKillTest, IsAnErrorForAllRanks) {
 INSTANTIATE_TEST_SUITE_P(All, InjectedKillTest,
                          testing::Values("memory.register:12", "staging.provide:1",
                                          "staging.copy_in:30", "staging.copy_out:30",
-                                         "pull.read:30", "send.offer:20", "send.pull:20",
+                                         "rndv_get.read:30", "send.rts:20", "send.rndv_get:20",
                                          "send.block_ready:40", "send.block_done:40",
-                                         "send.result:20", "receive.offer:20", "receive.pull:20",
+                                         "send.result:20", "receive.rts:20", "receive.rndv_get:20",
                                          "receive.block_ready:40", "receive.block_done:40",
                                          "receive.result:20"),
                          [](const auto& info) {
@@ -154,7 +154,7 @@ TEST(InjectedLossTest, IsACutLinkForTheRanks) {
 TEST(InjectedFaultTest, AMistakeKeepsTheDaemonFromStarting) {
   const CommandResult result =
       RunCommand({"daemon/ferryd", "--run_directory=/tmp/ferry-no-such-directory/run",
-                  "--faults=pull.raed:1:kill"});
+                  "--faults=rndv_get.raed:1:kill"});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.err, HasSubstr("there is no such point; there are memory.register, "));
 }

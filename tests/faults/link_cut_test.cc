@@ -336,7 +336,7 @@ class LongMessageCutTest : public CutTest {
   void StartLong() {
     std::string faults;
     for (int read = kMiddle; read < kMiddle + kWindow; ++read) {
-      faults += (faults.empty() ? "" : ",") + ("pull.read:" + std::to_string(read)) + ":stall";
+      faults += (faults.empty() ? "" : ",") + ("rndv_get.read:" + std::to_string(read)) + ":stall";
     }
     // The first data over the returned link waits for TCP to try again, for as long as the cut
     // lasted.

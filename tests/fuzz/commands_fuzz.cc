@@ -61,7 +61,7 @@ void PushCommand(FuzzInput& input, CoreHarness& core) {
   core.PushCommand(command);
 }
 
-// The transfer that a kRndvGet names: a matched one for the latest offer, more or less spoilt.
+// The transfer that a kRndvGet names: a matched one for the latest RTS, more or less spoilt.
 void DescribeTransfer(FuzzInput& input, CoreHarness& core) {
   shm::TransferLayout transfer{};
   transfer.state = static_cast<uint32_t>(shm::TransferState::kMatched);
@@ -91,7 +91,7 @@ void FarRankSays(CoreHarness& core, progress::PacketHeader header, progress::Pac
   core.Receive(std::move(packet));
 }
 
-void Offer(FuzzInput& input, CoreHarness& core) {
+void Announce(FuzzInput& input, CoreHarness& core) {
   const progress::WireRts rts{1 + input.Below(4), 1, 7, 0};
   progress::PacketHeader header{};
   header.flags = input.Below(2) == 0 ? shm::kFlagSourcePrivate : 0;
@@ -99,7 +99,7 @@ void Offer(FuzzInput& input, CoreHarness& core) {
   FarRankSays(core, header, progress::PacketKind::kRemoteRts, rts);
 }
 
-// Takes back an offer of its own, perhaps.
+// Takes back an RTS of its own, perhaps.
 void Retract(FuzzInput& input, CoreHarness& core) {
   FarRankSays(core, {}, progress::PacketKind::kRetract, progress::WireSend{1 + input.Below(4), 1});
 }
@@ -119,7 +119,7 @@ void Step(FuzzInput& input, CoreHarness& core) {
       DescribeTransfer(input, core);
       break;
     case 3:
-      Offer(input, core);
+      Announce(input, core);
       break;
     case 4:
       core.Turn();

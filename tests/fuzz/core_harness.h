@@ -45,7 +45,7 @@ class CoreHarness {
   std::byte* heap() { return heaps_[0]->base(); }
   static constexpr uint64_t kHeapBytes = 64 << 10;
   void RingDaemon();  // as rank 0 does
-  // The keys of offers that came into rank 0's inbox.
+  // The keys of RTSs that came into rank 0's inbox.
   uint64_t LastOffer() const { return last_offer_; }
   void EndFarRank();
 

@@ -42,7 +42,7 @@ std::vector<std::byte> MakePacket(FuzzInput& input) {
   const auto bytes = input.TakeBytes(std::min<size_t>(body.size(), kChosen));
   std::copy(bytes.begin(), bytes.end(), reinterpret_cast<uint8_t*>(body.data()));
   header.body_bytes = static_cast<uint32_t>(body.size());
-  header.size_bytes = body.size() > 9000 ? 9000 : body.size();  // with an offer, its data alone
+  header.size_bytes = body.size() > 9000 ? 9000 : body.size();  // with an RTS, its data alone
   if (header.kind == static_cast<uint8_t>(progress::PacketKind::kOneSided)) {
     header.number = input.Below(3);
     header.size_bytes = body.size() > sizeof(progress::WireOneSided) ? 100 : input.Below(17);
@@ -70,7 +70,7 @@ std::vector<std::byte> MakePacket(FuzzInput& input) {
   return packet;
 }
 
-// Rank 0 offers what the packets may ask for, and rendezvous gets what they offer.
+// Rank 0 announces what the packets may ask for, and fetches what they announce.
 void PushHonestCommand(FuzzInput& input, CoreHarness& core) {
   shm::Descriptor command{};
   command.destination = kFarRank;

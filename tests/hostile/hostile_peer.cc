@@ -8,7 +8,7 @@
 //
 // Attacks by name: `impersonate`: greets in another daemon's name; `lies`: its answers to daemons'
 // calls; `why`; `gets`: asks for gigabytes of answers and reads nothing; `lent`: has long gets
-// offered, and takes none; `standing`: offers long puts, and lets no daemon read them; `slow`:
+// announced, and takes none; `standing`: announces long puts, and lets no daemon read them; `slow`:
 // reads little. Ends with 0 when its time is over, and says what it did; with 3 when the daemon no
 // longer answers, with 4 when it never took a packet.
 #include <grpcpp/grpcpp.h>
@@ -43,7 +43,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kCall(2000);
 constexpr milliseconds kLinkPatience(5'000);
 constexpr uint32_t kSize = 2;         // rank 0 there, rank 1 with us
-constexpr int kLongOperations = 256;  // offered at a time
+constexpr int kLongOperations = 256;  // announced at a time
 constexpr uint64_t kLongBytes = 1 << 20;
 constexpr uint64_t kProofs = 64;
 

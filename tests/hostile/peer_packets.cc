@@ -127,7 +127,7 @@ void PeerPackets::Say(PacketKind kind, const Body& body, std::span<const std::by
 
 uint64_t PeerPackets::NextNumber() { return dice_.OneIn(8) ? dice_.Number() : ++number_; }
 
-progress::WireRts PeerPackets::Offer() {
+progress::WireRts PeerPackets::Rts() {
   return {1 + static_cast<uint32_t>(dice_.Below(63)), dice_.Mostly<uint32_t>(1),
           dice_.Mostly<uint64_t>(region_.key), dice_.Mostly<uint64_t>(region_.remote_base)};
 }
@@ -163,7 +163,7 @@ void PeerPackets::SayOneSided() {
     append(BytesOfValue(Operation(/*is_long=*/true)));
     header.size_bytes = dice_.Mostly<uint64_t>(1 + dice_.Below(1 << 20));
     if (dice_.OneIn(2)) {
-      append(BytesOfValue(Offer()));
+      append(BytesOfValue(Rts()));
     }
   } else {
     header.number = NextNumber();
@@ -198,7 +198,7 @@ void PeerPackets::SayAnything() {
       return Send(header, std::span(data).first(std::min<size_t>(data.size(), shm::kCellBytes)));
     }
     case PacketKind::kRemoteRts:
-      return Say(kind, Offer(), data);
+      return Say(kind, Rts(), data);
     case PacketKind::kCredit:
       return Say(kind, progress::WireCredit{static_cast<uint32_t>(dice_.Number()),
                                             static_cast<uint32_t>(dice_.Below(4)),
@@ -254,7 +254,7 @@ void PeerPackets::SayAnything() {
                                             static_cast<uint32_t>(dice_.Below(3))},
                  data);
     case PacketKind::kOneSidedRts:
-      return Say(kind, progress::WireOneSidedRts{{Request(), Request()}, Offer()}, data);
+      return Say(kind, progress::WireOneSidedRts{{Request(), Request()}, Rts()}, data);
     default:
       return Say(kind, dice_.Any(), data);
   }
@@ -297,7 +297,7 @@ void PeerPackets::SayLongPut(uint64_t bytes) {
   header.size_bytes = bytes;
   const struct {
     WireOneSided operation;
-    progress::WireRts offer;
+    progress::WireRts rts;
   } words{
       {.operation = static_cast<uint8_t>(OneSidedOperation::kLongPut),
        .signal = 0,
@@ -364,9 +364,9 @@ void PeerPackets::AnswerOneSided(const Heard& heard) {
     return;
   }
   if (header.number == 0) {
-    const progress::WireOneSidedRts offer{
-        {static_cast<uint32_t>(wire->operand), static_cast<uint32_t>(wire->compare)}, Offer()};
-    return Say(PacketKind::kOneSidedRts, offer);
+    const progress::WireOneSidedRts rts{
+        {static_cast<uint32_t>(wire->operand), static_cast<uint32_t>(wire->compare)}, Rts()};
+    return Say(PacketKind::kOneSidedRts, rts);
   }
   const std::vector<std::byte> data(
       wire->operation == static_cast<uint8_t>(OneSidedOperation::kGet) && !dice_.OneIn(4)
@@ -384,14 +384,14 @@ void PeerPackets::Answer(const Heard& heard) {
   const auto error = static_cast<int32_t>(dice_.OneIn(2) ? 0 : dice_.Below(40));
   switch (static_cast<PacketKind>(header.kind)) {
     case PacketKind::kRemoteRts:
-      if (const auto offer = HeadOf<progress::WireRts>(heard.body); offer && dice_.OneIn(2)) {
+      if (const auto rts = HeadOf<progress::WireRts>(heard.body); rts && dice_.OneIn(2)) {
         Say(PacketKind::kRndvGet,
-            progress::WireRndvGet{dice_.Below(8), offer->send_request, offer->send_generation,
+            progress::WireRndvGet{dice_.Below(8), rts->send_request, rts->send_generation,
                                   dice_.Mostly(header.size_bytes), progress::kShortestBlockBytes,
                                   static_cast<uint32_t>(dice_.Below(3))});
-      } else if (offer) {
+      } else if (rts) {
         Say(PacketKind::kSendDone,
-            progress::WireResult{offer->send_request, offer->send_generation, error, 0});
+            progress::WireResult{rts->send_request, rts->send_generation, error, 0});
       }
       return;
     case PacketKind::kRndvGet:
@@ -429,9 +429,9 @@ void PeerPackets::Answer(const Heard& heard) {
     case PacketKind::kOneSided:
       return AnswerOneSided(heard);
     case PacketKind::kOneSidedRts:
-      if (const auto offer = HeadOf<progress::WireOneSidedRts>(heard.body)) {
+      if (const auto rts = HeadOf<progress::WireOneSidedRts>(heard.body)) {
         Say(PacketKind::kSendDone,
-            progress::WireResult{offer->rts.send_request, offer->rts.send_generation, error, 0});
+            progress::WireResult{rts->rts.send_request, rts->rts.send_generation, error, 0});
       }
       return;
     case PacketKind::kEager:

@@ -46,9 +46,9 @@ class PeerPackets final : public transport::CompletionSink {
   // Reads of the rank's region 1, each of which earns an answer. Returns how many: as many as fit
   // into one message of the transport.
   uint32_t SayGets(uint32_t bytes_of_each);
-  // Offers of so many bytes to a long put, which the daemon then reads from here, if it is let.
+  // An RTS of so many bytes for a long put, which the daemon then reads from here, if it is let.
   void SayLongPut(uint64_t bytes);
-  // Wants so many bytes of the rank's region 1: the daemon offers them, and keeps the offer.
+  // Wants so many bytes of the rank's region 1: the daemon announces them, and keeps the RTS.
   void SayLongGet(uint64_t bytes);
   // Reads a word of the rank's region 1. Returns true if the packet was sent.
   bool SayGet();
@@ -85,7 +85,7 @@ class PeerPackets final : public transport::CompletionSink {
   void Answer(const Heard& heard);
   void AnswerOneSided(const Heard& heard);
   uint32_t Request() { return dice_.Mostly<uint32_t>(static_cast<uint32_t>(dice_.Below(64))); }
-  progress::WireRts Offer();
+  progress::WireRts Rts();
   progress::WireOneSided Operation(bool is_long);
   void SayOneSided();
   uint64_t NextNumber();

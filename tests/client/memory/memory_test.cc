@@ -419,7 +419,7 @@ class RequestPoolTest : public testing::Test {
   void SetState(uint32_t request, RequestState state) {
     shm::StoreRelease(pool_->Slot(request).state, static_cast<uint32_t>(state));
   }
-  // As if the request's message had been offered and copied.
+  // As if the request's message had been announced and copied.
   void Transfer(uint32_t request, ErrorCode error) {
     shm::RequestLayout& slot = pool_->Slot(request);
     slot.transfer_rank = 0;

@@ -43,13 +43,14 @@ TEST(FaultsTest, FailsAtTheNthPassingOnly) {
 }
 
 TEST(FaultsTest, TakesSeveralRules) {
-  const auto faults = Parse("pull.read:1:TIMEOUT,pull.read:2:LIMIT,memory.register:1:MEMORY");
+  const auto faults =
+      Parse("rndv_get.read:1:TIMEOUT,rndv_get.read:2:LIMIT,memory.register:1:MEMORY");
   EXPECT_EQ(faults->Pass(FaultPoint::kRndvGetRead), ErrorCode::kTimeout);
   EXPECT_EQ(faults->Pass(FaultPoint::kMemoryRegister), ErrorCode::kOutOfMemory);
   EXPECT_EQ(faults->Pass(FaultPoint::kRndvGetRead), ErrorCode::kLimitExceeded);
   const std::vector<FaultReport> reports = faults->Report();
   ASSERT_EQ(reports.size(), 3U);
-  EXPECT_EQ(reports[1].point, "pull.read");
+  EXPECT_EQ(reports[1].point, "rndv_get.read");
   EXPECT_EQ(reports[1].at, 2U);
   EXPECT_EQ(reports[1].action, "LIMIT");
   EXPECT_EQ(reports[1].passed, 2U);
@@ -57,7 +58,7 @@ TEST(FaultsTest, TakesSeveralRules) {
 }
 
 TEST(FaultsTest, StallsUntilItIsReleased) {
-  const auto faults = Parse("pull.read:1:stall");
+  const auto faults = Parse("rndv_get.read:1:stall");
   EXPECT_FALSE(faults->stalling());
   EXPECT_EQ(faults->Report()[0].state, "waits");
   EXPECT_EQ(faults->Pass(FaultPoint::kRndvGetRead), ErrorCode::kWouldBlock);
@@ -77,7 +78,7 @@ TEST(FaultsTest, StallsUntilItIsReleased) {
 }
 
 TEST(FaultsDeathTest, KillsTheProcess) {
-  const auto faults = Parse("send.pull:2:kill");
+  const auto faults = Parse("send.rndv_get:2:kill");
   EXPECT_EQ(faults->Pass(FaultPoint::kSendRndvGet), ErrorCode::kOk);
   EXPECT_EXIT(faults->Pass(FaultPoint::kSendRndvGet), testing::KilledBySignal(SIGKILL), "");
 }
@@ -90,19 +91,21 @@ std::string Complaint(const std::string& text) {
 
 TEST(FaultsTest, SaysWhatIsWrongWithARule) {
   EXPECT_THAT(
-      Complaint("pull.raed:1:SYSTEM"),
-      AllOf(HasSubstr("option faults: \"pull.raed:1:SYSTEM\""),
+      Complaint("rndv_get.raed:1:SYSTEM"),
+      AllOf(HasSubstr("option faults: \"rndv_get.raed:1:SYSTEM\""),
             HasSubstr("no such point; there are memory.register, "), HasSubstr("receive.result")));
-  EXPECT_THAT(Complaint("pull.read:1:SYTSEM"),
-              AllOf(HasSubstr("pull.read can have kill, stall, SYSTEM, "), HasSubstr("INTERNAL"),
-                    Not(HasSubstr("lose"))));
-  EXPECT_THAT(Complaint("send.pull:1:SYSTEM"), HasSubstr("send.pull can have kill, stall, lose"));
-  EXPECT_THAT(Complaint("receive.pull:1:stall"), HasSubstr("receive.pull can have kill"));
-  for (const char* rule : {"pull.read:0:kill", "pull.read:x:kill", "pull.read:-1:kill",
-                           "pull.read::kill", "pull.read:1x:kill"}) {
+  EXPECT_THAT(Complaint("rndv_get.read:1:SYTSEM"),
+              AllOf(HasSubstr("rndv_get.read can have kill, stall, SYSTEM, "),
+                    HasSubstr("INTERNAL"), Not(HasSubstr("lose"))));
+  EXPECT_THAT(Complaint("send.rndv_get:1:SYSTEM"),
+              HasSubstr("send.rndv_get can have kill, stall, lose"));
+  EXPECT_THAT(Complaint("receive.rndv_get:1:stall"), HasSubstr("receive.rndv_get can have kill"));
+  for (const char* rule : {"rndv_get.read:0:kill", "rndv_get.read:x:kill", "rndv_get.read:-1:kill",
+                           "rndv_get.read::kill", "rndv_get.read:1x:kill"}) {
     EXPECT_THAT(Complaint(rule), HasSubstr("which passing it is: 1 or more"));
   }
-  for (const char* rule : {"pull.read", "pull.read:1", ":", "pull.read:1:kill,", ",", " "}) {
+  for (const char* rule :
+       {"rndv_get.read", "rndv_get.read:1", ":", "rndv_get.read:1:kill,", ",", " "}) {
     EXPECT_THAT(Complaint(rule), HasSubstr("POINT:N:ACTION, such as")) << rule;
   }
 }

@@ -1,5 +1,5 @@
 // receiver_first on|off: two ranks on two nodes exchange messages that are too long to travel with
-// an offer, by receives that are there first and by others: in many orders, with wildcards,
+// an RTS, by receives that are there first and by others: in many orders, with wildcards,
 // cancelled, too short, from persistent requests. Every byte is checked, and the counters say which
 // way the messages went.
 #include <algorithm>
@@ -187,7 +187,7 @@ int main(int argc, char** argv) {
   for (uint64_t round = 0; round < 60; ++round) {
     ManyOrders(going, coming, round);
   }
-  CHECK_EQ(ferry::ranks::CounterNamed("adverts") > 0, on);
+  CHECK_EQ(ferry::ranks::CounterNamed("rtrs") > 0, on);
   CHECK_EQ(Written() > 0, on);
   CHECK_EQ(ferry::ranks::CounterNamed("errors"), 0);
   CHECK_OK(ferry_finalize());

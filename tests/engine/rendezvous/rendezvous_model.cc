@@ -159,7 +159,7 @@ void RendezvousModel::Deliver(uint32_t from, uint32_t to) {
       self.seen[from]++;
       Receive& receive = self.receives[packet.receive];
       if (!receive.rtr.Announce()) {
-        Wrong("a message is announced for a receive that is not advertised");
+        Wrong("a message is announced for a receive that no RTR names");
       }
       return Match(to, packet.receive, packet.message);
     }
@@ -318,7 +318,7 @@ void RendezvousModel::CheckEnd() {
       const SenderSide& side = ranks_[rank].sending[peer];
       for (uint32_t i = 0; i < side.held(); ++i) {
         if (ranks_[peer].receives[side.rtr(i).receive].state != ReceiveState::kPosted) {
-          Wrong("an advert outlived its receive");
+          Wrong("an RTR outlived its receive");
         }
       }
     }

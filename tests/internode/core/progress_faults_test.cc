@@ -155,9 +155,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Fault{"staging.provide", kSenderNode, false, true},
                     Fault{"staging.provide", kReceiverNode, true, false},
                     Fault{"staging.copy_in", kSenderNode}, Fault{"staging.copy_out", kReceiverNode},
-                    Fault{"pull.read", kReceiverNode},
-                    Fault{"pull.read", kReceiverNode, false, true},
-                    Fault{"pull.read", kReceiverNode, true, false}),
+                    Fault{"rndv_get.read", kReceiverNode},
+                    Fault{"rndv_get.read", kReceiverNode, false, true},
+                    Fault{"rndv_get.read", kReceiverNode, true, false}),
     [](const auto& info) {
       return NameOf(info) + (info.param.source_in_heap ? "_FromHeap" : "") +
              (info.param.destination_in_heap ? "_ToHeap" : "");
@@ -200,7 +200,7 @@ class FaultStallTest : public FaultPointTest {
     auto removed = std::async(std::launch::async, [&] { RemoveRank(dead); });
     plane(1 - node).RankEnded(kJob, dead, ErrorCode::kPeerDied);
     const std::string point = GetParam().point;
-    if (living == kReceiver && (point == "staging.copy_out" || point == "pull.read")) {
+    if (living == kReceiver && (point == "staging.copy_out" || point == "rndv_get.read")) {
       Release();  // its own memory is in use until then
     }
     const bool has_it_all = living == kReceiver && point == "send.result";
@@ -243,8 +243,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Fault{"staging.provide", kSenderNode, false, true},
                     Fault{"staging.provide", kReceiverNode, true, false},
                     Fault{"staging.copy_in", kSenderNode}, Fault{"staging.copy_out", kReceiverNode},
-                    Fault{"pull.read", kReceiverNode}, Fault{"send.offer", kSenderNode},
-                    Fault{"send.pull", kReceiverNode}, Fault{"send.block_ready", kSenderNode},
+                    Fault{"rndv_get.read", kReceiverNode}, Fault{"send.rts", kSenderNode},
+                    Fault{"send.rndv_get", kReceiverNode}, Fault{"send.block_ready", kSenderNode},
                     Fault{"send.block_done", kReceiverNode}, Fault{"send.result", kReceiverNode}),
     NameOf);
 
@@ -285,8 +285,8 @@ TEST_P(FaultLossTest, CutsTheLinkUntilItIsJudged) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, FaultLossTest,
-                         testing::Values(Fault{"send.offer", kSenderNode},
-                                         Fault{"send.pull", kReceiverNode},
+                         testing::Values(Fault{"send.rts", kSenderNode},
+                                         Fault{"send.rndv_get", kReceiverNode},
                                          Fault{"send.block_ready", kSenderNode},
                                          Fault{"send.block_done", kReceiverNode},
                                          Fault{"send.result", kReceiverNode}),
@@ -297,7 +297,7 @@ INSTANTIATE_TEST_SUITE_P(All, FaultLossTest,
 TEST_F(ProgressFaultTest, AMistakeInTheOptionIsNoStart) {
   descriptors_ = OpenDescriptors();
   config::Options options = FastOptions();
-  options.faults = "pull.raed:1:kill";
+  options.faults = "rndv_get.raed:1:kill";
   const auto plane = ProgressPlane::Create(options, nullptr);
   EXPECT_EQ(plane.status().code(), ErrorCode::kConfiguration);
 }

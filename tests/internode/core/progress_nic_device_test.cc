@@ -104,7 +104,7 @@ TEST_F(NicDeviceTest, TheCardRefusesAfterSomeRegistrations) {
 // The provider completes a read with an error: both ends hear of it, the next message passes, and
 // what was pinned is unpinned with its region.
 TEST_F(NicDeviceTest, AReadThatFailsEndsItsMessageOnly) {
-  GiveFaults(1, "pull.read:2:SYSTEM");
+  GiveFaults(1, "rndv_get.read:2:SYSTEM");
   ASSERT_NO_FATAL_FAILURE(Start({1, 1}));
   ExpectEnd(Begin(kBoth, 3 * kMiB).passage, ErrorCode::kSystem);
   ExpectPassed(Begin(kBoth, 3 * kMiB));

@@ -251,7 +251,7 @@ TEST_P(FaultAtStepTest, ALossCutsTheLinkAndEndsBothSides) {
   Cut();
   const ErrorCode received = WaitTogether(1, receive_);
   // The message may have come by an RTS, and been read, while the RTR was lost.
-  const bool announced = std::string(GetParam().point) == "send.advert";
+  const bool announced = std::string(GetParam().point) == "send.rtr";
   EXPECT_TRUE(received == ErrorCode::kLinkDown || (announced && received == ErrorCode::kOk) ||
               (GetParam().cancels && received == ErrorCode::kCancelled))
       << static_cast<int>(received);
@@ -267,7 +267,7 @@ TEST_P(FaultAtStepTest, ALossCutsTheLinkAndEndsBothSides) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, FaultAtStepTest,
-                         testing::Values(Step{"send.advert", 1, false}, Step{"send.put", 0, false},
+                         testing::Values(Step{"send.rtr", 1, false}, Step{"send.put", 0, false},
                                          Step{"put.write", 0, false},
                                          Step{"send.put_done", 0, false},
                                          Step{"send.withdraw", 1, true},
@@ -281,7 +281,7 @@ INSTANTIATE_TEST_SUITE_P(All, FaultAtStepTest,
 // A write that was given up may still arrive: the receive ends with its key, and others go on.
 TEST_F(ProgressRtrsTest, AWriteThatFailsEndsWithItsKey) {
   if (in_own_home) {
-    GTEST_SKIP() << "on a busy machine the send may be offered before its advert has come";
+    GTEST_SKIP() << "on a busy machine the send may leave by an RTS before the RTR has come";
   }
   GiveFaults(0, "put.write:2:SYSTEM");
   ASSERT_NO_FATAL_FAILURE(StartOpen());

@@ -75,7 +75,7 @@ TEST_F(ProgressRtrsTest, ShorterAndOtherMessagesFitToo) {
 
 // The RTS left before the RTR came: it is read, and the RTR is dropped.
 TEST_F(ProgressRtrsTest, WhenBothAreOnTheirWayTheReadWins) {
-  GiveFaults(1, "send.advert:1:stall");
+  GiveFaults(1, "send.rtr:1:stall");
   ASSERT_NO_FATAL_FAILURE(Start({1, 1}));
   // The first receives only open the window; the RTR that is sent stalls on its way. The
   // receives come one after the other, so that the last one's RTR is the one that is sent.
@@ -112,7 +112,7 @@ TEST_F(ProgressRtrsTest, AnRtrThatARndvGetHasOvertakenGoesForNothing) {
     GTEST_SKIP() << "nothing is pinned there";
   }
   constexpr uint32_t kRegion = 9;
-  GiveFaults(1, "send.advert:1000000:stall");  // which counts the RTRs
+  GiveFaults(1, "send.rtr:1000000:stall");  // which counts the RTRs
   ASSERT_NO_FATAL_FAILURE(StartOpen());
   const auto rtrs = [this] { return plane(1).Faults(false)[0].passed; };
   ASSERT_TRUE(plane(1).AddRegion(kJob, 1, MakeRegion(kRegion, kBytes)).ok());
@@ -221,7 +221,7 @@ INSTANTIATE_TEST_SUITE_P(
                     WrongCommand{"NoSuchRequest", kRtr, {1 << 20, 1, 0, kHeap}, {}, 1, 1},
                     WrongCommand{"AnyTag", kRtr, {1, 1, 0, kHeap}, {}, -1, 1},
                     WrongCommand{"PrivateMemory", kRtr, {1, 1, 0, {}}, {}, 1, 1},
-                    WrongCommand{"AdvertToItself", kRtr, {1, 1, 0, kHeap}, {}, 1, 0},
+                    WrongCommand{"RtrToItself", kRtr, {1, 1, 0, kHeap}, {}, 1, 0},
                     WrongCommand{"WithdrawsNothing", kWithdraw, {0, 1, 0, {}}, {}, 1, 1},
                     WrongCommand{"WithdrawsNoRequest", kWithdraw, {1 << 20, 1, 0, {}}, {}, 1, 1},
                     WrongCommand{"NoSend", kPut, {}, {0, 1, 1, 1, kHeap}, 1, 1},
@@ -306,7 +306,7 @@ TEST_F(WrongPacketTest, AMessageIntoAReceiveThatIsNotAnnouncedFailsTheJob) {
   ASSERT_NO_FATAL_FAILURE(StartOpen());
   Say(progress::PacketKind::kPut, progress::WirePut{{17, 1}, 1, 1});
   EXPECT_TRUE(Eventually([&] { return told_.Get(&Told::failed_jobs).size() == 1; }));
-  EXPECT_THAT(told_.failed_jobs, ElementsAre(HasSubstr("has not advertised")));
+  EXPECT_THAT(told_.failed_jobs, ElementsAre(HasSubstr("has announced to it by no RTR")));
   EXPECT_THAT(told_.failures, ElementsAre(ErrorCode::kCorrupt));
 }
 

@@ -79,11 +79,11 @@ TEST_F(ProgressTraceTest, SaysWhoAndWhere) {
   SendPrivate();
   const TraceReading sender = Read(0);
   const TraceReading receiver = Read(1);
-  const auto sent_rts = sender.Named("offer");
-  const auto rndv_gets = receiver.Named("pull");
+  const auto sent_rts = sender.Named("RTS");
+  const auto rndv_gets = receiver.Named("rendezvous get");
   ASSERT_THAT(sent_rts, SizeIs(1));
   ASSERT_THAT(rndv_gets, SizeIs(1));
-  EXPECT_THAT(sender.Named("feed"), SizeIs(1));
+  EXPECT_THAT(sender.Named("staged send"), SizeIs(1));
   EXPECT_EQ(receiver.MomentsNamed("delivery"), 1U);
   EXPECT_EQ(sent_rts[0].arguments["job"], kJob);
   EXPECT_EQ(sent_rts[0].arguments["rank"], 0);
@@ -133,8 +133,8 @@ TEST_F(ProgressTraceTest, WhatIsUnderWayAtTheEndIsThere) {
   gate(1).closed = true;
   const Passage passage = BeginPrivate();
   ASSERT_TRUE(Meanwhile([&] { return gate(1).held != 0; }));
-  const auto rndv_gets = Read(1).Named("pull");
-  const auto staged_sends = Read(0).Named("feed");
+  const auto rndv_gets = Read(1).Named("rendezvous get");
+  const auto staged_sends = Read(0).Named("staged send");
   ASSERT_THAT(rndv_gets, SizeIs(1));
   ASSERT_THAT(staged_sends, SizeIs(1));
   EXPECT_EQ(rndv_gets[0].arguments["unfinished"], true);
@@ -144,8 +144,8 @@ TEST_F(ProgressTraceTest, WhatIsUnderWayAtTheEndIsThere) {
   gate(1).closed = false;
   ExpectEnd(passage);
   EXPECT_TRUE(Eventually([&] { return plane(0).Idle(); }));
-  EXPECT_THAT(Read(1).Named("pull"), SizeIs(1));
-  EXPECT_THAT(Read(0).Named("feed"), SizeIs(1));
+  EXPECT_THAT(Read(1).Named("rendezvous get"), SizeIs(1));
+  EXPECT_THAT(Read(0).Named("staged send"), SizeIs(1));
 }
 
 TEST_F(ProgressTraceTest, AFailureIsThereWithItsError) {
@@ -154,10 +154,10 @@ TEST_F(ProgressTraceTest, AFailureIsThereWithItsError) {
   ExpectEnd(Begin(0, 1, Private(sent_.data()), Private(reinterpret_cast<void*>(8)), kBytes), error);
   EXPECT_TRUE(AllIdle());
   const std::string text = ErrorCodeText(error);
-  EXPECT_EQ(Read(1).Named("pull")[0].arguments["error"], text);
+  EXPECT_EQ(Read(1).Named("rendezvous get")[0].arguments["error"], text);
   const TraceReading sender = Read(0);
-  EXPECT_EQ(sender.Named("offer")[0].arguments["error"], text);
-  EXPECT_EQ(sender.Named("feed")[0].arguments["error"], text);
+  EXPECT_EQ(sender.Named("RTS")[0].arguments["error"], text);
+  EXPECT_EQ(sender.Named("staged send")[0].arguments["error"], text);
 }
 
 TEST_F(ProgressTraceTest, JobsThatComeLaterAreRecordedToo) {
@@ -173,7 +173,7 @@ TEST_F(ProgressTraceTest, JobsThatComeLaterAreRecordedToo) {
   }
   BuildEngines();
   SendPrivate();
-  EXPECT_THAT(Read(1).Named("pull"), SizeIs(1));
+  EXPECT_THAT(Read(1).Named("rendezvous get"), SizeIs(1));
 }
 
 TEST_F(ProgressTraceTest, TheOldestGiveWay) {

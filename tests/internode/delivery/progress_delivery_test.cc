@@ -212,7 +212,7 @@ TEST_F(DeliveryTest, ARetractionWaitsBehindItsRts) {
     EXPECT_EQ(SentRts(99, shm::kRunBytes), progress::Delivery::Result::kTaken);
     EXPECT_EQ(Retract(99), progress::Delivery::Result::kTaken);
     EXPECT_EQ(Retract(99), progress::Delivery::Result::kTaken)
-        << "there are two at most, for two offers";
+        << "there are two at most, for two RTSs";
     (void)Landed();
     for (uint32_t i = 0; i < shm::kLaneCells / shm::kRunCells; ++i) {
       Drain(lands);

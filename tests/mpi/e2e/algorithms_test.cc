@@ -17,7 +17,7 @@ using collective::Collective;
 using testing::HasSubstr;
 
 constexpr int kRanks = 5;
-constexpr size_t kBytes = 64;  // travels with its offer, so that each message is one
+constexpr size_t kBytes = 64;  // travels with its RTS, so that each message is one
 const Placement kOneNode{"", {"-n", "5"}};
 const Placement kTwoNodes{"", {"-n", "5", "--nodes", "2"}};
 

@@ -115,8 +115,8 @@ TEST_P(MistakesTest, AreNamedAndHarmNothing) {
   ExpectJob(GetParam(), {"tests/mpi/ranks/mistakes"}, "all mistakes were named");
 }
 
-// By a schedule, since a board has no messages; with eager messages and with offers. The sender of
-// an offer in the node waits until the receive takes it.
+// By a schedule, since a board has no messages; with eager messages and with an RTS. The sender of
+// an RTS in the node waits until the receive takes it.
 TEST_P(MistakesTest, OfACollectivesReceiveLeaveNoMessageBehind) {
   for (const char* eager_bytes : {"8192", "0"}) {
     SCOPED_TRACE(eager_bytes);
