@@ -28,7 +28,7 @@ class HookRelay {
                                  const std::string& text) {
       Tell([&](ControlServer& to) { to.FailJob(job_id, {error, text}); });
     };
-    hooks.on_link_lost = [this](uint64_t link, ErrorCode error, const std::string& text) {
+    hooks.on_link_down = [this](uint64_t link, ErrorCode error, const std::string& text) {
       Tell([&](ControlServer& to) { to.LoseNode(link, {error, text}); });
     };
     hooks.on_memory_refused = [this](const std::string& text) {

@@ -89,7 +89,7 @@ void PeerEnds::ApplyDeaths(Effects& effects) {
   const uint32_t fresh =
       std::min(shm::LoadAcquire(view_.layout->request_fresh), view_.request_limit);
   for (uint32_t request = 1; request < fresh; ++request) {
-    FailIfDead(request, effects);
+    FailIfEnded(request, effects);
   }
   // Pairs with CoreEnds::HasSettled: the rank keeps nothing from before a cut.
   shm::StoreRelease(view_.layout->deaths_applied, epoch);
@@ -138,7 +138,7 @@ void PeerEnds::ForgetCredits(uint32_t rank) {
   }
 }
 
-void PeerEnds::FailIfDead(uint32_t request, Effects& effects) {
+void PeerEnds::FailIfEnded(uint32_t request, Effects& effects) {
   RequestLayout& slot = *view_.request(request);
   const uint32_t generation = shm::LoadAcquire(slot.generation);
   const auto state = static_cast<RequestState>(shm::LoadAcquire(slot.state));

@@ -72,7 +72,7 @@ class PeerEnds : private EngineContext {
     return true;
   }
   // Fails the request if the peer that it waits for has ended.
-  void FailIfDead(uint32_t request, Effects& effects);
+  void FailIfEnded(uint32_t request, Effects& effects);
   // Gives the request's own transfer slot back if no other process of the node will touch it any
   // more: an RTS that its receiver did not live to match, or a description for the daemon.
   void AbandonTransfer(uint32_t request);

@@ -417,7 +417,7 @@ void ReceiveEngine::Match(uint32_t request, const Arrival& arrival, Effects& eff
   } else {
     state = RequestState::kRemoteWait;
     slot.link_end = static_cast<uint32_t>(
-        (d.flags & shm::kFlagLinkLost) != 0 ? shm::LinkEnd::kParted : shm::LinkEnd::kNone);
+        (d.flags & shm::kFlagLinkDown) != 0 ? shm::LinkEnd::kParted : shm::LinkEnd::kNone);
     rndv_get_commands_.Describe(slot, request, arrival);
   }
   CountArrival(slot, arrival);
@@ -433,7 +433,7 @@ void ReceiveEngine::Match(uint32_t request, const Arrival& arrival, Effects& eff
     return;
   }
   if (ends_.DeathOf(static_cast<int32_t>(arrival.source)) != ErrorCode::kOk) [[unlikely]] {
-    ends_.FailIfDead(request, effects);  // announced before the death, but the data will not come
+    ends_.FailIfEnded(request, effects);  // announced before the death, but the data will not come
   } else {
     PublishTransfer(request, arrival.source, effects);
   }

@@ -238,7 +238,7 @@ uint32_t MatchTable::NextRtsFrom(int32_t source, uint32_t lane, uint32_t from) c
     const MatchEntry& entry = entries_[index];
     if (entry.state == static_cast<uint32_t>(MatchState::kUnexpected) && entry.source == source &&
         entry.lane == lane && entry.kind == static_cast<uint8_t>(DescriptorKind::kRemoteRts) &&
-        (entry.flags & kFlagLinkLost) == 0) {
+        (entry.flags & kFlagLinkDown) == 0) {
       return index;
     }
   }
@@ -250,7 +250,7 @@ void MatchTable::LoseRtsFrom(int32_t source, uint32_t lane, uint8_t flags) {
        entry = NextRtsFrom(source, lane, entry + 1)) {
     uint8_t& word = entries_[entry].flags;
     if ((word & flags) == flags) {
-      StoreRelaxed(word, static_cast<uint8_t>(word | kFlagLinkLost));
+      StoreRelaxed(word, static_cast<uint8_t>(word | kFlagLinkDown));
     }
   }
 }

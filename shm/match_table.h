@@ -70,7 +70,7 @@ class MatchTable {
   // Finds, in the same way, the next RTS of `source`, a rank of another node, that came by `lane`
   // since the last LoseRtsFrom.
   uint32_t NextRtsFrom(int32_t source, uint32_t lane, uint32_t from) const;
-  // Marks those RTSs of `source` that came by `lane` and have all of `flags` with kFlagLinkLost;
+  // Marks those RTSs of `source` that came by `lane` and have all of `flags` with kFlagLinkDown;
   // they stay. No transaction: marking twice does no harm.
   void LoseRtsFrom(int32_t source, uint32_t lane, uint8_t flags);
 

@@ -13,7 +13,7 @@
 // here blocks. The daemon decides which links there are; the paths of messages belong to the
 // engine.
 //
-// A link to `peer` begins with Connect and ends with End, or with OnLinkLost. Between these the
+// A link to `peer` begins with Connect and ends with End, or with OnLinkDown. Between these the
 // core takes what the engine puts into SessionLayout::to_link, and puts what comes from the peer
 // into LinkLane of the rank's inbox. The core drops commands for a peer without a link: they are
 // left over from a link that was lost, and the engine has ended what they are about, or will.
@@ -79,7 +79,7 @@ class DirectHost {
   virtual void LetMatch() = 0;
   // The connection to the peer is lost, or the peer sent what no correct core sends. All that was
   // under way with the peer has ended, as after End. The peer itself may live.
-  virtual void OnLinkLost(uint32_t peer, ErrorCode error, const char* text) = 0;
+  virtual void OnLinkDown(uint32_t peer, ErrorCode error, const char* text) = 0;
   // This rank wrote what no correct library writes: libferry has to poison the rank.
   virtual void OnViolation(const char* text) = 0;
   // Finds a region of the rank by its number. False: the rank has no such region, or none any more.

@@ -161,10 +161,10 @@ progress::CoreHooks DirectHome::Hooks() {
   hooks.on_violation = [this](const std::string&, uint32_t, const std::string& text) {
     host_.OnViolation(text.c_str());
   };
-  hooks.on_link_lost = [this](uint64_t link, ErrorCode, const std::string& text) {
-    lost_.push_back({link, text});
+  hooks.on_link_down = [this](uint64_t link, ErrorCode, const std::string& text) {
+    links_down_.push_back({link, text});
   };
-  // The daemon tells the rank who is gone, and libferry hears of links by OnLinkLost.
+  // The daemon tells the rank who is gone, and libferry hears of links by OnLinkDown.
   hooks.on_rank_ended = [](const std::string&, uint32_t, ErrorCode) {};
   return hooks;
 }
@@ -299,8 +299,8 @@ uint32_t DirectHome::Turn(uint64_t now_ns) {
   may_match_ = true;
   uint32_t done = core_->Turn(now_ns);
   may_match_ = false;
-  if (!lost_.empty()) [[unlikely]] {
-    done += FailLost(now_ns);
+  if (!links_down_.empty()) [[unlikely]] {
+    done += FailLinksDown(now_ns);
   }
   if (done != 0) {
     Count();
@@ -308,19 +308,19 @@ uint32_t DirectHome::Turn(uint64_t now_ns) {
   return done;
 }
 
-// While it cuts a link, others may be lost.
-uint32_t DirectHome::FailLost(uint64_t now_ns) {
+// While it cuts a link, others may go down.
+uint32_t DirectHome::FailLinksDown(uint64_t now_ns) {
   uint32_t failed = 0;
-  for (; !lost_.empty(); ++failed) {
-    const Lost lost = std::move(lost_.back());
-    lost_.pop_back();
-    const auto found = std::find(links_.begin(), links_.end(), lost.number);
+  for (; !links_down_.empty(); ++failed) {
+    const LinkDown down = std::move(links_down_.back());
+    links_down_.pop_back();
+    const auto found = std::find(links_.begin(), links_.end(), down.number);
     if (found == links_.end()) {
       continue;  // it has ended meanwhile
     }
     const auto peer = static_cast<uint32_t>(found - links_.begin());
     Cut(peer, now_ns);
-    host_.OnLinkLost(peer, ErrorCode::kLinkDown, lost.text.c_str());
+    host_.OnLinkDown(peer, ErrorCode::kLinkDown, down.text.c_str());
   }
   return failed;
 }
@@ -345,13 +345,13 @@ void DirectHome::Count() {
 
 // Delivered messages that the rank has not read do not count as work: they are for its engine.
 bool DirectHome::HasWork() const {
-  return !lost_.empty() || !core_->control().Idle() || core_->HasTransfers();
+  return !links_down_.empty() || !core_->control().Idle() || core_->HasTransfers();
 }
 
 bool DirectHome::PrepareToSleep() {
   may_sleep_ = true;
   const bool has_copied = copier_ != nullptr && copier_->pending() != 0;
-  if (!lost_.empty() || has_copied || !core_->PrepareToSleep()) {
+  if (!links_down_.empty() || has_copied || !core_->PrepareToSleep()) {
     return false;
   }
   next_turn_ns_.store(core_->NextTurnNs(MonotonicNs()), std::memory_order_relaxed);

@@ -55,7 +55,7 @@ class DirectHome final : public DirectLinks, private progress::Home {
 
  private:
   // A link that the core has lost in this turn.
-  struct Lost {
+  struct LinkDown {
     uint64_t number;
     std::string text;
   };
@@ -81,7 +81,7 @@ class DirectHome final : public DirectLinks, private progress::Home {
   Status Start(const DirectSetup& setup, std::unique_ptr<transport::Transport> transport);
   Status HangBell(int transport_fd);
   progress::CoreHooks Hooks();
-  uint32_t FailLost(uint64_t now_ns);
+  uint32_t FailLinksDown(uint64_t now_ns);
   void Cut(uint32_t peer, uint64_t now_ns);
   bool IsSettled() const;
   void Count();
@@ -98,7 +98,7 @@ class DirectHome final : public DirectLinks, private progress::Home {
   uint64_t links_begun_ = 0;
   uint32_t links_open_ = 0;
   uint64_t stale_until_ = 0;  // commands with lower numbers may be about a link that has ended
-  std::vector<Lost> lost_;
+  std::vector<LinkDown> links_down_;
   transport::Statistics counted_;  // already in the session's counters
   std::atomic<uint64_t> next_turn_ns_ = UINT64_MAX;
   // Both only if the network pins memory; the monitor only if the system has userfaultfd.

@@ -43,8 +43,8 @@ uint32_t LinkKeeper::Turn(engine::Effects& effects) {
   effects_ = &effects;
   const uint32_t done = links_->Turn(MonotonicNs());
   effects_ = nullptr;
-  if (!lost_.empty()) [[unlikely]] {
-    TakeLost(effects);
+  if (!links_down_.empty()) [[unlikely]] {
+    TakeLinksDown(effects);
   }
   if (connecting_ != 0) [[unlikely]] {
     CheckConnections();
@@ -61,8 +61,8 @@ void LinkKeeper::LetMatch() {
   effects_->to_link = false;  // what it has for the core is taken now
 }
 
-void LinkKeeper::OnLinkLost(uint32_t peer, ErrorCode /*error*/, const char* text) {
-  lost_.push_back({peer, text});
+void LinkKeeper::OnLinkDown(uint32_t peer, ErrorCode /*error*/, const char* text) {
+  links_down_.push_back({peer, text});
 }
 
 void LinkKeeper::OnViolation(const char* text) {
@@ -124,9 +124,9 @@ void LinkKeeper::Settle(engine::Effects& effects) {
   }
 }
 
-void LinkKeeper::TakeLost(engine::Effects& effects) {
+void LinkKeeper::TakeLinksDown(engine::Effects& effects) {
   Settle(effects);
-  for (const auto& [peer, text] : std::exchange(lost_, {})) {
+  for (const auto& [peer, text] : std::exchange(links_down_, {})) {
     const auto found = ends_.find(peer);
     if (found == ends_.end() || !found->second.is_connected) {
       continue;
@@ -145,7 +145,7 @@ void LinkKeeper::TakeLost(engine::Effects& effects) {
       shm::Statistics(progress_.view().layout->counters).Add(shm::Statistic::kLinkErrors);
     }
     if (!end.is_ending && !end.is_closed) {
-      SayLost(peer, end.link, text);
+      SayLinkDown(peer, end.link, text);
     }
     end.due_ns = 0;
     eventfd_write(call_.get(), 1);

@@ -124,7 +124,7 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
     uint64_t pause_ns = 0;
   };
 
-  struct Lost {
+  struct LinkDown {
     uint32_t peer;
     std::string text;
   };
@@ -138,7 +138,7 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
 
   // DirectHost.
   void LetMatch() override;
-  void OnLinkLost(uint32_t peer, ErrorCode error, const char* text) override;
+  void OnLinkDown(uint32_t peer, ErrorCode error, const char* text) override;
   void OnViolation(const char* text) override;
   bool FindRegion(uint32_t region, HostRegion* found) const override;
   ErrorCode TakeLanding(uint32_t request, uint64_t size_bytes, shm::Location* where) override {
@@ -175,7 +175,7 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
   static uint64_t Later(End* end, uint64_t now_ns);
   void Say(attach::LinkEvent event, uint32_t peer, uint64_t link, uint32_t flags = 0);
   void SayOpened(uint32_t peer, uint64_t link);
-  void SayLost(uint32_t peer, uint64_t link, const std::string& text);
+  void SayLinkDown(uint32_t peer, uint64_t link, const std::string& text);
   void SayRefused(const attach::LinkOrder& order, const Status& why);
   void SayRefused(uint32_t peer, uint64_t link, const Status& why);
   static attach::LinkReply ReplyOf(attach::LinkEvent event, uint32_t peer, uint64_t link);
@@ -184,7 +184,7 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
   void Settle(engine::Effects& effects);
   void CheckDeaths();
   void CheckConnections();
-  void TakeLost(engine::Effects& effects);
+  void TakeLinksDown(engine::Effects& effects);
   bool TellGivenUp(uint32_t peer, End* end);
   bool MayWant(uint32_t peer, const End& end) const;
   // Returns true if the rank has been told of a cut from the peer since it used the link: then no
@@ -212,7 +212,7 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
   uint32_t awaited_ = 0;                // ends that are not connected yet, or were not used since
   uint32_t connecting_ = 0;             // of these, those that the daemon wants to be used
   engine::Effects* effects_ = nullptr;  // of the turn under way
-  std::vector<Lost> lost_;              // in it
+  std::vector<LinkDown> links_down_;    // in it
   uint32_t deaths_seen_ = 0;
   uint32_t serves_ = 0;              // not 0: Serve was called
   uint32_t gives_up_ = 0;            // not 0: GiveUpLinks was

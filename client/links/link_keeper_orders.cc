@@ -503,7 +503,7 @@ void LinkKeeper::SayOpened(uint32_t peer, uint64_t link) {
   std::memcpy(reply.address, address.bytes, reply.address_bytes);
 }
 
-void LinkKeeper::SayLost(uint32_t peer, uint64_t link, const std::string& text) {
+void LinkKeeper::SayLinkDown(uint32_t peer, uint64_t link, const std::string& text) {
   SetText(text, &replies_.emplace_back(ReplyOf(LinkEvent::kLost, peer, link)));
 }
 

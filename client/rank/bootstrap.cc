@@ -312,13 +312,13 @@ Status Client::MapInbox(uint32_t rank) {
   if (peer.is_mapped()) {
     return {};
   }
-  if (const auto gone = gone_.find(rank); gone != gone_.end()) {
-    return gone->second;
+  if (const auto known = ended_before_.find(rank); known != ended_before_.end()) {
+    return known->second;
   }
   StatusOr<AttachAnswer> answer = attach_.PeerInbox(rank);
   const ErrorCode code = answer.status().code();
   if (code == ErrorCode::kPeerDied || code == ErrorCode::kNotFound) {
-    gone_[rank] = answer.status();
+    ended_before_[rank] = answer.status();
   }
   FERRY_RETURN_IF_ERROR(answer.status());
   if (answer->descriptors.size() != 1) {

@@ -192,7 +192,7 @@ class Client final : public FrontEnd,
     const uint32_t deaths = shm::LoadAcquire(*death_epoch_);
     if (deaths != shm::LoadRelaxed(deaths_heard_)) [[unlikely]] {
       shm::StoreRelaxed(deaths_heard_, deaths);
-      one_sided_->DropDead();
+      one_sided_->DropEnded();
     }
   }
 
@@ -242,9 +242,9 @@ class Client final : public FrontEnd,
   AttachConnection attach_;
   std::unique_ptr<gpu::BackendRegistry> backends_;
   shm::Mapping session_map_;
-  std::mutex inboxes_mutex_;              // while one is mapped
-  std::vector<shm::Mapping> inbox_maps_;  // by local index; those of peers at first use
-  std::map<uint32_t, Status> gone_;       // ranks that had ended before
+  std::mutex inboxes_mutex_;                 // while one is mapped
+  std::vector<shm::Mapping> inbox_maps_;     // by local index; those of peers at first use
+  std::map<uint32_t, Status> ended_before_;  // ranks that had left or died before
   UniqueFd doorbell_;
   UniqueFd daemon_pidfd_;
   uint32_t daemon_pid_ = 0;

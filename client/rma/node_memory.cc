@@ -95,7 +95,7 @@ NodeMemory::Reached NodeMemory::FindOwn(uint32_t segment, uint64_t offset,
 
 void NodeMemory::Add(uint32_t rank, Segment segment) {
   const std::lock_guard lock(mutex_);
-  RetireDead();
+  RetireEnded();
   RetireWithdrawn(rank);
   const uint32_t lane = LaneOf(rank);
   Segments longer = current_[lane] == nullptr ? Segments() : *current_[lane];
@@ -122,15 +122,15 @@ void NodeMemory::Replace(uint32_t lane, Segments segments) {
   current_[lane] = std::move(next);
 }
 
-// Returns true if the rank has gone for good, so that its memory has no owner any more. A rank of
-// this node is never gone for a cut link.
-bool NodeMemory::HasLeft(uint32_t rank) const {
+// Returns true if the rank has left or died, so that its memory has no owner any more. A cut link
+// ends no rank of this node.
+bool NodeMemory::HasEnded(uint32_t rank) const {
   return progress_.poison() == ErrorCode::kOk && progress_.PeerState(rank) != ErrorCode::kOk;
 }
 
-void NodeMemory::RetireDead() {
+void NodeMemory::RetireEnded() {
   for (uint32_t lane = 0; lane < current_.size(); ++lane) {
-    if (current_[lane] != nullptr && HasLeft(peers_.rank_of_local[lane])) {
+    if (current_[lane] != nullptr && HasEnded(peers_.rank_of_local[lane])) {
       Replace(lane, {});
     }
   }
@@ -152,18 +152,18 @@ void NodeMemory::RetireWithdrawn(uint32_t rank) {
   Replace(lane, std::move(stays));
 }
 
-void NodeMemory::DropDead() {
-  std::vector<uint32_t> dead;
+void NodeMemory::DropEnded() {
+  std::vector<uint32_t> ended;
   for (const uint32_t rank : peers_.rank_of_local) {
-    if (rank != own_rank_ && HasLeft(rank)) {
-      dead.push_back(rank);
+    if (rank != own_rank_ && HasEnded(rank)) {
+      ended.push_back(rank);
     }
   }
   {
     const std::lock_guard lock(mutex_);
-    RetireDead();
+    RetireEnded();
   }
-  for (const uint32_t rank : dead) {
+  for (const uint32_t rank : ended) {
     peer_memory_.Forget(rank);
   }
   Reap();

@@ -3,7 +3,7 @@
 //
 // Memory that its owner has freed or no longer shares stays mapped for a while; data put there
 // reach no one, and do no harm. It is unmapped when that rank's next memory is mapped here, and all
-// memory of a rank is when the rank is gone (DropDead). Only then is a device's memory free.
+// memory of a rank is when the rank has ended (DropEnded). Only then is a device's memory free.
 //
 // Calling thread: any. Find blocks on the daemon at the first use of a segment. Errors are
 // explained (FailureWords) in the words of the daemon or the GPU's driver.
@@ -80,8 +80,8 @@ class NodeMemory {
     Reader* const reader_;
   };
 
-  // Unmaps the memory of ranks that are gone. The calling thread has no Use.
-  void DropDead();
+  // Unmaps the memory of ranks that have left or died. The calling thread has no Use.
+  void DropEnded();
 
   // Returns where these bytes of a rank of this node are mapped, for as long as the caller's Use.
   // kInvalidBuffer: not all of them are in that segment; or the error with which the daemon refused
@@ -133,8 +133,8 @@ class NodeMemory {
   Reached FindSlowly(uint32_t rank, uint32_t segment, uint64_t offset, uint64_t size_bytes);
   Reached FindOwn(uint32_t segment, uint64_t offset, uint64_t size_bytes) const;
   void Add(uint32_t rank, Segment segment);
-  bool HasLeft(uint32_t rank) const;
-  void RetireDead();
+  bool HasEnded(uint32_t rank) const;
+  void RetireEnded();
   void RetireWithdrawn(uint32_t rank);
   void Replace(uint32_t lane, Segments segments);
   void Reap();

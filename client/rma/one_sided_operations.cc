@@ -52,7 +52,7 @@ ErrorCode OneSidedOperations::LookAt(const void* buffer, uint64_t size_bytes) {
 ErrorCode OneSidedOperations::StateOf(uint32_t rank) {
   const ErrorCode state = progress_.PeerState(rank);
   if (state != ErrorCode::kOk && IsOfNode(rank)) [[unlikely]] {
-    node_.DropDead();
+    node_.DropEnded();
   }
   return state;
 }

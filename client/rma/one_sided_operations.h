@@ -64,8 +64,8 @@ class OneSidedOperations final : public OneSided {
   shm::Location Locate(const void* pointer, uint64_t size_bytes) const override;
   void TellOfChange(uint32_t rank) override { progress_.TellOfChange(rank); }
 
-  // Calls NodeMemory::DropDead. For a thread that is in no call here.
-  void DropDead() { node_.DropDead(); }
+  // Calls NodeMemory::DropEnded. For a thread that is in no call here.
+  void DropEnded() { node_.DropEnded(); }
   // Waits for the end of all operations under way, before the rank leaves. Blocks.
   void AwaitAll() { remote_.AwaitAll(); }
 

@@ -156,7 +156,7 @@ Condition WhySteps::ConditionOf(uint32_t rank, const RankView& view) const {
   }
   const std::string pid = std::to_string(session->pid);
   switch (view.process) {
-    case ProcessState::kGone:
+    case ProcessState::kEnded:
       return {Kind::kDied, "has ended (pid " + pid + ")"};
     case ProcessState::kStopped:
       return {Kind::kStopped,

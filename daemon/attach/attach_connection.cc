@@ -93,7 +93,7 @@ void AttachConnection::WaitForPacket() {
 
 void AttachConnection::WaitForProcess() {
   if (!process_.is_open()) {
-    if (ReadProcessState(caller_.pid) != ProcessState::kGone) {
+    if (ReadProcessState(caller_.pid) != ProcessState::kEnded) {
       LookForProcess();
     }
     return;
@@ -122,7 +122,7 @@ void AttachConnection::LookForProcess() {
     if (error || self->is_ending_) {
       return;
     }
-    if (ReadProcessState(self->caller_.pid) == ProcessState::kGone) {
+    if (ReadProcessState(self->caller_.pid) == ProcessState::kEnded) {
       self->OnHangUp();
     } else {
       self->LookForProcess();

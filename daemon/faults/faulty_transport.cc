@@ -89,8 +89,8 @@ class ReceiveTap final : public transport::CompletionSink {
     return landing;
   }
   void OnLanded(uint64_t context, ErrorCode code) override { sink_.OnLanded(context, code); }
-  void OnPeerLost(transport::PeerId peer, bool lossless) override {
-    sink_.OnPeerLost(peer, lossless);
+  void OnConnectionEnded(transport::PeerId peer, bool lossless) override {
+    sink_.OnConnectionEnded(peer, lossless);
   }
   void OnComplete(uint64_t context, ErrorCode code) override { sink_.OnComplete(context, code); }
 

@@ -98,7 +98,7 @@ struct Node {
   uint64_t their_life = 0;               // the latest on which it takes packets of this job
   std::optional<NodeContact> returning;  // kCut: up again, but ranks here have not settled yet
   Status trouble;                        // the last thing that went wrong
-  uint64_t lost_since_ns = 0;            // it is not up, or in trouble, since then; 0: all is well
+  uint64_t unreachable_since_ns = 0;  // it is not up, or in trouble, since then; 0: it is reached
   // News that the node has not been told yet. Each message holds all that is known, so one
   // suffices.
   bool joined_pending = false;

@@ -173,20 +173,20 @@ bool JobNodes::quiet() const {
 }
 
 // Ranks that join wait for others as long as these and their daemons live. A daemon that has been
-// away, or has not taken the job's news, for peer_timeout_ms counts as lost.
-void JobNodes::GiveUpLostNodes(JobRecord& job, uint64_t now_ns) {
+// away, or has not taken the job's news, for peer_timeout_ms counts as unreachable.
+void JobNodes::GiveUpUnreachableNodes(JobRecord& job, uint64_t now_ns) {
   for (uint32_t index = 0; index < job.nodes.size(); ++index) {
     Node& node = job.nodes[index];
     if (node.state == NodeState::kSelf || (node.state == NodeState::kUp && node.trouble.ok())) {
-      node.lost_since_ns = 0;
+      node.unreachable_since_ns = 0;
       continue;
     }
-    if (node.lost_since_ns == 0) {
-      node.lost_since_ns = now_ns;
+    if (node.unreachable_since_ns == 0) {
+      node.unreachable_since_ns = now_ns;
     }
     const uint64_t limit_ns = peer_timeout_ms_ * kNsPerMs;
     if (!job.complete && job.failure.ok() && job.joining_since_ns != 0 &&
-        now_ns - std::max(node.lost_since_ns, job.joining_since_ns) > limit_ns) {
+        now_ns - std::max(node.unreachable_since_ns, job.joining_since_ns) > limit_ns) {
       jobs_.FailJob(job, {ErrorCode::kNodeUnreachable,
                           "job " + job.spec.id + " cannot become complete: for " +
                               std::to_string(peer_timeout_ms_) +
@@ -199,7 +199,7 @@ void JobNodes::GiveUpLostNodes(JobRecord& job, uint64_t now_ns) {
 void JobNodes::OnTick() {
   const uint64_t now_ns = MonotonicNs();
   for (const auto& [id, job] : jobs_.jobs()) {
-    GiveUpLostNodes(*job, now_ns);
+    GiveUpUnreachableNodes(*job, now_ns);
     for (uint32_t node = 0; node < job->nodes.size(); ++node) {
       if (job->nodes[node].returning) {
         BringUp(*job, node, NodeContact(*job->nodes[node].returning));

@@ -75,7 +75,7 @@ class JobNodes final : public NodeEvents {
                    const Status& status);
   void BringUp(JobRecord& job, uint32_t index, const NodeContact& contact);
   void ResumeIfBothReady(JobRecord& job, uint32_t index);
-  void GiveUpLostNodes(JobRecord& job, uint64_t now_ns);
+  void GiveUpUnreachableNodes(JobRecord& job, uint64_t now_ns);
   control::JoinedRequest JoinedNews(const JobRecord& job, uint64_t life) const;
   control::LeftRequest LeftNews(const JobRecord& job) const;
 

@@ -103,7 +103,7 @@ Status LinkBook::OnReply(uint32_t rank, const attach::LinkReply& reply, uint64_t
       OnEnded(end, (reply.flags & attach::kLinkWasUsed) != 0);
       return {};
     case LinkEvent::kLost:
-      OnLost(end, Printable(TextOf(reply)));
+      OnLinkDown(end, Printable(TextOf(reply)));
       return {};
   }
   return {ErrorCode::kCorrupt,
@@ -198,7 +198,7 @@ void LinkBook::OnEnded(LinkEnd& end, bool was_used) {
 }
 
 // Fails nothing yet: if the other rank is dead, this rank is to hear of the death.
-void LinkBook::OnLost(LinkEnd& end, const std::string& text) {
+void LinkBook::OnLinkDown(LinkEnd& end, const std::string& text) {
   const bool is_connected = end.state == LinkState::kUsing || end.state == LinkState::kUp ||
                             (end.state == LinkState::kWaiting && !end.Leads());
   if (is_connected) {

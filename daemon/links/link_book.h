@@ -105,7 +105,7 @@ class LinkBook {
   void OnCannot(LinkEnd& end, const Status& why);
   void OnReturned(LinkEnd& end);
   void OnEnded(LinkEnd& end, bool was_used);
-  void OnLost(LinkEnd& end, const std::string& text);
+  void OnLinkDown(LinkEnd& end, const std::string& text);
 
   // News from the daemons of other nodes.
   Status CheckNews(uint32_t node, const control::LinkNews& news) const;

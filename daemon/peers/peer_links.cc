@@ -29,7 +29,7 @@ namespace ferry::daemon {
 namespace {
 
 constexpr uint64_t kNsPerMs = 1'000'000;
-constexpr size_t kMostDead = 4096;
+constexpr size_t kMostDown = 4096;
 constexpr uint32_t kMostEarlyGreetings = 4;  // between two ticks
 constexpr size_t kStrangersAtOnce = 64;      // of one user's nodes
 
@@ -203,7 +203,7 @@ void PeerLinks::OnHello(const LinkPtr& link, const Status& status,
     link->trouble = ExplainConnectionError(answer.message(), tls_);
     events_.OnNodeTrouble(link->address, {answer.code(), link->trouble});
     if (link->contact.incarnation != 0) {  // the peer was cut off, and may have died since
-      MarkDownIfDead(link);
+      MarkDownIfDied(link);
     } else {
       link->stub.reset();
       const uint64_t now_ns = MonotonicNs();
@@ -267,7 +267,7 @@ void PeerLinks::Learn(const LinkPtr& link, const control::HelloReply& reply) {
   link->contact.fabric_address = peer.fabric_address();
   link->contact.direct_links = peer.direct_links();
   link->token_hash = reply.token_hash();
-  dead_.erase(link->address);
+  down_.erase(link->address);
 }
 
 void PeerLinks::ReportUp(const LinkPtr& link) {
@@ -328,10 +328,10 @@ void PeerLinks::OnBeat(const LinkPtr& link, const Status& status, uint64_t incar
                                    " ms (peer_timeout_ms): " + status.message()});
   }
   calls_.Connect(*link);
-  MarkDownIfDead(link);
+  MarkDownIfDied(link);
 }
 
-void PeerLinks::MarkDownIfDead(const LinkPtr& link) {
+void PeerLinks::MarkDownIfDied(const LinkPtr& link) {
   Probe(link, [this, link](bool refused) {
     if (refused) {
       MarkDown(link, Died());
@@ -362,10 +362,10 @@ void PeerLinks::Probe(const LinkPtr& link, std::function<void(bool refused)> don
 void PeerLinks::MarkDown(const LinkPtr& link, const Status& why) {
   links_.erase(link->address);
   if (link->contact.incarnation != 0) {
-    if (dead_.size() >= kMostDead) {
-      dead_.erase(dead_.begin());  // that peer finds out by itself
+    if (down_.size() >= kMostDown) {
+      down_.erase(down_.begin());  // that peer finds out by itself
     }
-    dead_[link->address] = link->contact.incarnation;
+    down_[link->address] = link->contact.incarnation;
   }
   spdlog::error("peer {} at {} is down: {}", link->contact.name, link->address, why.message());
   events_.OnNodeDown(link->address, link->contact.link, why);
@@ -484,7 +484,7 @@ StatusOr<control::HelloReply> PeerLinks::HandleHello(const control::HelloRequest
 }
 
 Status PeerLinks::CheckAlive(const std::string& address, uint64_t incarnation) const {
-  if (const auto dead = dead_.find(address); dead != dead_.end() && dead->second == incarnation) {
+  if (const auto down = down_.find(address); down != down_.end() && down->second == incarnation) {
     return {ErrorCode::kDaemonDied, "the daemon of node " + identity_.self().name() +
                                         " took its caller for dead, and has ended their jobs"};
   }

@@ -147,7 +147,7 @@ class PeerLinks final : public NodeLinks {
   void Beat(const LinkPtr& link);
   void OnBeat(const LinkPtr& link, const Status& status, uint64_t incarnation);
   void ReportUp(const LinkPtr& link);
-  void MarkDownIfDead(const LinkPtr& link);
+  void MarkDownIfDied(const LinkPtr& link);
   void MarkDown(const LinkPtr& link, const Status& why);
   void MarkCut(const LinkPtr& link, uint64_t next_life, const Status& why);
   void Probe(const LinkPtr& link, std::function<void(bool refused)> done);
@@ -165,7 +165,7 @@ class PeerLinks final : public NodeLinks {
   PeerIdentity identity_;
   AddressFor address_for_;
   PeerCalls::Links links_;                // by address
-  std::map<std::string, uint64_t> dead_;  // by address: the incarnation taken for dead
+  std::map<std::string, uint64_t> down_;  // by address: the incarnation that is down
   GreetingTurns turns_;
   boost::asio::steady_timer timer_;
   bool ticking_ = false;

@@ -124,9 +124,9 @@ ProcessState ReadProcessState(pid_t pid) {
     case 't':
       return ProcessState::kTraced;
     case '\0':  // no process, or no descriptor left to read of it
-      return kill(pid, 0) != 0 && errno == ESRCH ? ProcessState::kGone : ProcessState::kRuns;
+      return kill(pid, 0) != 0 && errno == ESRCH ? ProcessState::kEnded : ProcessState::kRuns;
     default:
-      return ProcessState::kGone;
+      return ProcessState::kEnded;
   }
 }
 

@@ -19,8 +19,8 @@
 namespace ferry::daemon {
 
 // The state of a rank's process, derived from the state letter of common/process_stat.h.
-enum class ProcessState { kGone, kRuns, kSleeps, kUninterruptible, kStopped, kTraced };
-// Returns kGone for a zombie, and when there is no such process; kRuns where /proc cannot be read.
+enum class ProcessState { kEnded, kRuns, kSleeps, kUninterruptible, kStopped, kTraced };
+// Returns kEnded for a zombie, and when there is no such process; kRuns where /proc cannot be read.
 ProcessState ReadProcessState(pid_t pid);
 
 struct RequestView {
@@ -51,7 +51,7 @@ struct UnexpectedView {
 };
 
 struct RankView {
-  ProcessState process = ProcessState::kGone;
+  ProcessState process = ProcessState::kEnded;
   bool inside = false;  // a thread is inside a blocking call
   bool asleep = false;  // and sleeps there
   ErrorCode poison = ErrorCode::kOk;

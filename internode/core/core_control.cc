@@ -194,7 +194,7 @@ Status CoreControl::AddNode(const std::string& job_id, uint32_t node, const Node
   }
   Link* link = state_.directory.FindLink(route.link);
   const bool returns = link != nullptr && link->failure == ErrorCode::kLinkDown &&
-                       (route.life > link->life || link->routes == 0);  // see ReportBrokenLinks
+                       (route.life > link->life || link->routes == 0);  // see ReportLinksDown
   if (job->routes[node].link != nullptr &&
       job->routes[node].link->failure == ErrorCode::kLinkDown && !CoreEnds::HaveSettled(*job)) {
     return {ErrorCode::kWouldBlock, what + ": ranks here have not noticed yet that it was cut off"};

@@ -213,7 +213,7 @@ void CoreEnds::FailLink(Link& link, ErrorCode error) {
   }
 }
 
-void CoreEnds::ReportBrokenLinks() {
+void CoreEnds::ReportLinksDown() {
   bool is_any_unused = false;
   for (const auto& [number, link] : state_.directory.links()) {
     if (!link->broken || link->failure != ErrorCode::kOk) {
@@ -238,8 +238,8 @@ void CoreEnds::BreakLink(Link& link, const std::string& text) {
   if (std::exchange(link.reported, true)) {
     return;
   }
-  if (state_.hooks.on_link_lost) {
-    state_.hooks.on_link_lost(link.number, ErrorCode::kLinkDown, text);
+  if (state_.hooks.on_link_down) {
+    state_.hooks.on_link_down(link.number, ErrorCode::kLinkDown, text);
   } else {
     FailLink(link, ErrorCode::kNodeUnreachable);
   }

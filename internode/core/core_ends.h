@@ -47,7 +47,7 @@ class CoreEnds {
   // Ends a rank that has broken the protocol, or a limit.
   void EndRank(ServedRank& rank, ErrorCode error, const std::string& text);
   void Execute(ServedRank& accuser, const RankCommands::Verdict& verdict);
-  void ReportBrokenLinks();
+  void ReportLinksDown();
   // Ends what this node has under way with a rank that is gone.
   void EndWork(Job& job, uint32_t rank, ErrorCode error);
   // EndWork, and tells the ranks here.

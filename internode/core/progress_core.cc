@@ -135,7 +135,7 @@ uint32_t ProgressCore::Turn(uint64_t now_ns) {
   for (const auto& rank : state_.directory.served()) {
     done += TellNews(*rank);
   }
-  ends_.ReportBrokenLinks();
+  ends_.ReportLinksDown();
   if (now_ns >= ends_.next_leaves_ns()) {
     ends_.AnnounceLeaves();
   }
@@ -286,7 +286,7 @@ void ProgressCore::OnLanded(uint64_t context, ErrorCode code) {
 // of a connection that had nothing to lose: each watches the other one's life by itself, and the
 // next message connects anew. A rank has no other way to hear that its peer has given up their
 // link.
-void ProgressCore::OnPeerLost(transport::PeerId peer, bool lossless) {
+void ProgressCore::OnConnectionEnded(transport::PeerId peer, bool lossless) {
   if (lossless && !state_.options.nodes_are_ranks) {
     return;
   }

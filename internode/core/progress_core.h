@@ -92,7 +92,7 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
                             uint64_t attachment_bytes) override;
   void OnLanded(uint64_t context, ErrorCode code) override;
   void OnComplete(uint64_t context, ErrorCode code) override;
-  void OnPeerLost(transport::PeerId peer, bool lossless) override;
+  void OnConnectionEnded(transport::PeerId peer, bool lossless) override;
   ErrorCode Judged(ErrorCode code) const;
   // CopySink.
   void OnCopied(const CopyTask& task) override;

@@ -24,7 +24,7 @@ struct CoreHooks {
   // The network lost a message to another node, or a connection. The core sends nothing to that
   // node until the home has found out the cause, and calls CoreEnds::NodeFailed. Without this
   // hook the node is taken for dead.
-  std::function<void(uint64_t link, ErrorCode error, const std::string& text)> on_link_lost;
+  std::function<void(uint64_t link, ErrorCode error, const std::string& text)> on_link_down;
   // The network, or the limits of the registration cache, refused memory of a rank, whose message
   // fails.
   std::function<void(const std::string& text)> on_memory_refused;

@@ -440,21 +440,21 @@ void Channel::Run(Problem* problem, const Binding& binding, RunFailure* failure,
     }
     *failure = RunByMessages(*problem, binding, number);
   }
-  BlameTheDead(failure);
+  BlameEndedRank(failure);
 }
 
 // A rank that has given up, or told others so, may have done so because of one that has died.
-void Channel::BlameTheDead(RunFailure* failure) const {
+void Channel::BlameEndedRank(RunFailure* failure) const {
   if (failure->code != ErrorCode::kCancelled && failure->code != ErrorCode::kTruncated) {
     return;
   }
   ErrorCode how = ErrorCode::kOk;
-  if (const int dead = FindDead(&how); dead >= 0) {
+  if (const int dead = FindEnded(&how); dead >= 0) {
     *failure = {.code = how, .peer = dead};
   }
 }
 
-int Channel::FindDead(ErrorCode* how) const {
+int Channel::FindEnded(ErrorCode* how) const {
   int left = -1;
   for (int peer = 0; peer < size(); ++peer) {
     *how = front_end->peers->PeerState(static_cast<uint32_t>(WorldRank(peer)));

@@ -153,11 +153,11 @@ class Channel : public Comm::Extension, public Watched {
   std::unique_ptr<collective::CollectiveRun> Prepare(
       std::shared_ptr<const collective::Schedule> schedule);
   void GiveBack(std::unique_ptr<collective::CollectiveRun> run);
-  // Names a rank that has died, where a failure may be the consequence.
-  void BlameTheDead(collective::RunFailure* failure) const;
+  // Names a rank that has died or left, where a failure may be the consequence.
+  void BlameEndedRank(collective::RunFailure* failure) const;
   // Returns a rank that has died, and sets *how; if none has, one that has left (kNotFound). -1: no
-  // rank is known to be gone.
-  int FindDead(ErrorCode* how) const;
+  // rank is known to have ended.
+  int FindEnded(ErrorCode* how) const;
   // Gives up a run of whose ranks one has died: it waits for none of the others any more, which may
   // have given up without a message. Messages that cannot be cancelled end by themselves.
   void GiveUp(collective::CollectiveRun* run);

@@ -345,7 +345,7 @@ bool PartitionedCollective::EndLocked() {
     // Ranks that have set up their memory give up without a message. One that has only left has
     // done its part.
     ErrorCode how = ErrorCode::kOk;
-    const int dead = has_set_up_ ? channel_.FindDead(&how) : -1;
+    const int dead = has_set_up_ ? channel_.FindEnded(&how) : -1;
     if (dead < 0 || how == ErrorCode::kNotFound) {
       return false;
     }
@@ -396,7 +396,7 @@ bool PartitionedCollective::LookLocked() {
   }
   for (Unit* const unit : just_ended_) {
     RunFailure failure = node_ != nullptr ? unit->outcome : unit->run->failure();
-    channel_.BlameTheDead(&failure);
+    channel_.BlameEndedRank(&failure);
     if (Failure result = unit->part.operation->Finish(failure); result.ok()) {
       arrived_.Fill(static_cast<uint32_t>(unit - all_.data()), round());
     } else {
@@ -524,7 +524,7 @@ Failure PartitionedCollective::PrepareUnless(const std::atomic<bool>* is_cancell
     is_barrier_left_ = false;  // it is this call's
     failure = barrier_->failure();
   }
-  channel_.BlameTheDead(&failure);
+  channel_.BlameEndedRank(&failure);
   return failure.code == ErrorCode::kOk ? Failure() : DescribeFailedRun(failure);
 }
 

@@ -459,7 +459,7 @@ RunFailure NodeUnits::WhyOthersFailed() const {
 // Returns true if a rank is known to have died.
 bool NodeUnits::HasDied() {
   if (dead_ < 0 && looks_++ % kLooksBetweenQuestions == 0) {
-    dead_ = channel_.FindDead(&how_);
+    dead_ = channel_.FindEnded(&how_);
   }
   return dead_ >= 0;
 }

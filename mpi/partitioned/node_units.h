@@ -201,7 +201,7 @@ class NodeUnits {
   // Two buffers for operands, of a chunk each.
   std::array<std::unique_ptr<std::byte[]>, 2> rooms_;
   uint32_t looks_ = 0;
-  int dead_ = -1;  // a rank that has died
+  int dead_ = -1;  // a rank that has died or left
   ErrorCode how_ = ErrorCode::kOk;
 };
 

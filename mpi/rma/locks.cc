@@ -69,7 +69,7 @@ class Lock {
       Stand(kApart);
     }
     const Failure alone = Await([this] { return NobodyShares(); });
-    if (!alone.ok() || !ok() || !dead_.ok()) {
+    if (!alone.ok() || !ok() || !ended_holder_.ok()) {
       (void)GiveAlone();
     }
     return alone.ok() ? Judged() : alone;
@@ -111,7 +111,7 @@ class Lock {
  private:
   bool ok() const { return error_ == ErrorCode::kOk; }
   // How the call ends, if no wait has failed.
-  Failure Judged() const { return ok() ? dead_ : FailureOf(error_); }
+  Failure Judged() const { return ok() ? ended_holder_ : FailureOf(error_); }
   void Note(ErrorCode error) { error_ = ok() ? error : error_; }
 
   void Stand(uint32_t value) {
@@ -154,7 +154,7 @@ class Lock {
       }
       uint32_t before = 0;
       Note(block_.Swap(layout_.stand(rank), kApart, &before));
-      NoteDead(rank);
+      NoteEnded(rank);
     }
     return is_alone;
   }
@@ -169,20 +169,21 @@ class Lock {
          found = Swap(expected, 0)) {
       expected = found;
     }
-    NoteDead(holder);
+    NoteEnded(holder);
   }
 
   bool IsAlive(int rank) const {
     return front_end->peers->PeerState(win_.target(rank).rank) == ErrorCode::kOk;
   }
-  void NoteDead(int rank) {
-    if (dead_.ok()) {
+  void NoteEnded(int rank) {
+    if (ended_holder_.ok()) {
       const ErrorCode state = front_end->peers->PeerState(win_.target(rank).rank);
-      dead_ = FailureOf(state);
-      dead_.text = "rank " + std::to_string(rank) +
-                   " of the window held the lock, and is gone: what it was changing may be half "
-                   "done. The lock is free again (" +
-                   dead_.text + ")";
+      ended_holder_ = FailureOf(state);
+      ended_holder_.text =
+          "rank " + std::to_string(rank) +
+          " of the window held the lock, and has left or died: what it was changing may be half "
+          "done. The lock is free again (" +
+          ended_holder_.text + ")";
     }
   }
   // Wakes one that may rest; null: all who wait.
@@ -199,7 +200,7 @@ class Lock {
   Failure Await(Done&& done) {
     return AwaitWords(
         block_.is_local() ? client::WordWait::From::kNode : client::WordWait::From::kQuestion,
-        [&] { return done() || !ok() || !dead_.ok(); },
+        [&] { return done() || !ok() || !ended_holder_.ok(); },
         [this] { return front_end->peers->PeerState(block_.rank()); });
   }
   // The end of a wait in line: after a failure this rank does not wait any more.
@@ -214,9 +215,9 @@ class Lock {
   // It may have been handed over to this rank just when it gave up.
   void PassOn() {
     if (HolderIn(Look()) == HeldBy(win_.rank())) {
-      const Failure dead = std::exchange(dead_, {});
+      const Failure held = std::exchange(ended_holder_, {});
       (void)GiveAlone();
-      dead_ = dead;
+      ended_holder_ = held;
     }
   }
 
@@ -226,7 +227,7 @@ class Lock {
   const uint64_t own_stand_;
   std::vector<uint32_t> stands_;
   ErrorCode error_ = ErrorCode::kOk;  // of an operation with the lock's owner
-  Failure dead_;                      // a dead one had it
+  Failure ended_holder_;              // the error of a rank that held the lock and has left or died
 };
 
 }  // namespace

@@ -48,8 +48,8 @@ inline constexpr uint8_t kFlagMatched = 8;        // kWithdraw: another message 
 // RTS at once. The engine that matches the RTS gives the bytes back. Cores pass the flag on,
 // however they move the data.
 inline constexpr uint8_t kFlagPushed = 16;
-// Only in MatchEntry::flags: the direct link by which the RTS came was lost.
-inline constexpr uint8_t kFlagLinkLost = 32;
+// Only in MatchEntry::flags: the direct link by which the RTS came is down.
+inline constexpr uint8_t kFlagLinkDown = 32;
 
 struct alignas(64) Descriptor {
   uint32_t stamp;  // lap of the ring; stored last by the producer (see lane.h)
@@ -154,7 +154,7 @@ FERRY_ASSERT_LAYOUT(SwitchMarker, 32);
 // Payload of kLinkWanted.
 enum class LinkMatter : uint32_t {
   kWanted = 0,    // there is much traffic: a direct link would help
-  kBroken = 1,    // the link is lost: the two have to begin anew
+  kBroken = 1,    // the link is down: the two have to begin anew
   kReturned = 2,  // neither direction uses it any more, as far as this rank knows
 };
 struct LinkCommand {

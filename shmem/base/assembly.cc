@@ -245,7 +245,7 @@ void Assembly::Gather(const char* call, const void* own, size_t size_bytes, void
 
 // A PE that has died or, if none has, one that has left; -1: then what others say is for no better
 // reason.
-int Assembly::FindGone() const {
+int Assembly::FindEnded() const {
   int gone = -1;
   for (int member = 0; member < size(); ++member) {
     const int pe = PeOf(member);
@@ -258,10 +258,10 @@ int Assembly::FindGone() const {
   return gone;
 }
 
-// If a PE is gone: then another one has given up because of that.
-void Assembly::GiveUpForGone(const char* call) const {
+// Gives up if a PE has left or died: then another one has given up because of that.
+void Assembly::GiveUpForEnded(const char* call) const {
   int gone = -1;
-  AwaitNews([&] { return (gone = FindGone()) >= 0; });
+  AwaitNews([&] { return (gone = FindEnded()) >= 0; });
   if (gone >= 0) {
     const ErrorCode state = shmem::StateOf(gone);
     GiveUp(call, state, StateText(gone, state));
@@ -277,7 +277,7 @@ void Assembly::Explain(const char* call, const RunFailure& failure) const {
   const int pe = PeOf(failure.peer);
   const std::string who = "PE " + std::to_string(pe);
   if (failure.mismatch == RunFailure::Mismatch::kSize || failure.code == ErrorCode::kCancelled) {
-    GiveUpForGone(call);
+    GiveUpForEnded(call);
   }
   switch (failure.mismatch) {
     case RunFailure::Mismatch::kCollective:

@@ -119,8 +119,8 @@ class Assembly {
                    const collective::Binding& binding);
   void RunWhereItIs(const char* call, const collective::Problem& problem,
                     const collective::Binding& binding);
-  int FindGone() const;
-  void GiveUpForGone(const char* call) const;
+  int FindEnded() const;
+  void GiveUpForEnded(const char* call) const;
   [[noreturn]] void Explain(const char* call, const collective::RunFailure& failure) const;
   [[noreturn]] void GiveUpCopy(const char* call, ErrorCode error) const;
 

@@ -45,7 +45,7 @@ void TellLeaving() {
   // Pairs with HasLeft.
   shm::StoreRelease(job.region->place().life, static_cast<uint32_t>(Life::kLeaving));
   for (const int pe : job.local_pes) {  // those that have left wait for this one
-    if (pe != job.self && !IsDead(pe)) {
+    if (pe != job.self && !HasDied(pe)) {
       job.front_end->peers->WakePeer(static_cast<uint32_t>(pe));
     }
   }
@@ -67,14 +67,14 @@ ErrorCode StateOf(int pe) {
   return state == ErrorCode::kOk && HasLeft(pe) ? ErrorCode::kNotFound : state;
 }
 
-bool IsDead(int pe) {
+bool HasDied(int pe) {
   const ErrorCode state = job.front_end->peers->PeerState(static_cast<uint32_t>(pe));
   return state != ErrorCode::kOk && state != ErrorCode::kNotFound;
 }
 
-int FindDeadNeighbour() {
+int FindNeighbourThatDied() {
   const auto dead = std::find_if(job.local_pes.begin(), job.local_pes.end(),
-                                 [](int pe) { return IsDead(pe) && !HasLeft(pe); });
+                                 [](int pe) { return HasDied(pe) && !HasLeft(pe); });
   return dead == job.local_pes.end() ? -1 : *dead;
 }
 

@@ -1,4 +1,4 @@
-// The state of the other PEs: running, left, or gone.
+// The state of the other PEs: running, left, died, or on a node that is unreachable.
 //
 // A PE of this node stores that it leaves in its place (place_layout.h). One of another node puts
 // it into this PE's region, where each PE has a byte for each other (PlaceLayout::remote_lives).
@@ -27,12 +27,12 @@ bool HasLeft(int pe);
 // Returns kOk; or the reason why nothing comes from that PE any more (kNotFound: it has left), or
 // why this one cannot go on.
 ErrorCode StateOf(int pe);
-// Returns true if the PE, or its node, is gone without having left.
-bool IsDead(int pe);
-// Returns the dead local PE of lowest number that had not left; -1: none.
-int FindDeadNeighbour();
-// Blocks until `has_come` is true, for a second at most: the news that a PE is gone may come later
-// than the effects of that.
+// Returns true if the PE has died, or its node is unreachable.
+bool HasDied(int pe);
+// Returns the local PE of lowest number that has died before it left; -1: none.
+int FindNeighbourThatDied();
+// Blocks until `has_come` is true, for a second at most: the news that a PE has ended may come
+// later than the effects of that.
 template <typename HasCome>
 void AwaitNews(HasCome&& has_come) {
   const uint64_t end_ns = MonotonicNs() + 1'000'000'000;

@@ -38,7 +38,7 @@ void Patience::LookForDeaths() {
   death_count_ = 0;
   int dead = -1;
   for (int pe = 0; pe < job.size; ++pe) {
-    if (IsDead(pe)) {
+    if (HasDied(pe)) {
       dead = pe;
       death_count_++;
     }

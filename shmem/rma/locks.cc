@@ -200,21 +200,21 @@ class Lock {
     }
     int may_have_it = -1;
     for (int pe = 0; pe < job.size; ++pe) {
-      const bool is_dead = IsDead(pe);  // first: then it changes nothing any more
+      const bool has_died = HasDied(pe);  // first: then it changes nothing any more
       uint32_t word = 0;
       // Pairs with Enter.
-      if ((is_dead && !job.IsLocal(pe)) || !StandOf(pe).TryLoad(&word)) {
+      if ((has_died && !job.IsLocal(pe)) || !StandOf(pe).TryLoad(&word)) {
         may_have_it = pe;
         continue;
       }
       const Stand theirs = Stand::From(word);
       if (theirs.stage == kInLine && theirs.number == queue.served) {
-        if (is_dead) {
+        if (has_died) {
           PassOver(pe, queue.served);
         }
         return;
       }
-      if (theirs.stage == kDrawing && !is_dead) {
+      if (theirs.stage == kDrawing && !has_died) {
         return;  // it may have drawn the number, and says so in a moment
       }
       may_have_it = theirs.stage == kDrawing ? pe : may_have_it;
@@ -228,7 +228,7 @@ class Lock {
 
   static bool HasAnyDied() {
     int pe = 0;
-    while (pe < job.size && !IsDead(pe)) {
+    while (pe < job.size && !HasDied(pe)) {
       ++pe;
     }
     return pe < job.size;

@@ -94,7 +94,7 @@ size_t Extent(const char* call, ptrdiff_t stride_bytes, const Stride& stride) {
 void LookForDeadNeighbours(const char* call) {
   // Pairs with the daemon's bump, behind the PE's state.
   const uint32_t epoch = shm::LoadAcquire(*job.death_epoch);
-  if (const int pe = FindDeadNeighbour(); pe >= 0) {
+  if (const int pe = FindNeighbourThatDied(); pe >= 0) {
     const ErrorCode state = StateOf(pe);
     GiveUp(call, state,
            StateText(pe, state) + "; this one may have put to it, or got from it, since then");

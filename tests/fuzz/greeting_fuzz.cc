@@ -150,7 +150,7 @@ class Peer final : private CompletionSink {
     Check(number == ++heard_);
   }
   void OnComplete(uint64_t context, ErrorCode) override { Check(open_.erase(context) == 1); }
-  void OnPeerLost(PeerId peer, bool) override {
+  void OnConnectionEnded(PeerId peer, bool) override {
     Check(peer == peer_ && !std::exchange(is_lost_, true));
   }
 

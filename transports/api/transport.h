@@ -218,7 +218,7 @@ class CompletionSink {
   // peer's was cut off, as when it closes an idle connection. Else completed messages of either
   // side may not have arrived. Comes after the ends of the operations that were under way. For
   // transports with connections of their own; others leave it to the next operation.
-  virtual void OnPeerLost(PeerId /*peer*/, bool /*lossless*/) {}
+  virtual void OnConnectionEnded(PeerId /*peer*/, bool /*lossless*/) {}
   // `code` is kOk, or:
   //  kNodeUnreachable  the connection broke (it may come back: one operation cannot tell if the
   //                    node is dead), or never took the operation before its deadline
@@ -333,9 +333,9 @@ class Transport {
   virtual void Flush(uint64_t /*now_ns*/) {}
 
   // Moves data, retries operations that were put off, ends overdue ones, and hands up to `budget`
-  // events (OnReceive, OnLanded, OnPeerLost or OnComplete) to `sink`. Returns how many; or 1 if
-  // there was none, but a part of a long message or transfer has come or gone: a thread that waits
-  // for the rest is not idle.
+  // events (OnReceive, OnLanded, OnConnectionEnded or OnComplete) to `sink`. Returns how many; or 1
+  // if there was none, but a part of a long message or transfer has come or gone: a thread that
+  // waits for the rest is not idle.
   virtual int Poll(CompletionSink& sink, int budget, uint64_t now_ns) = 0;
 
   // Sleeping: add WaitFd() to an epoll set once, level-triggered, for reading. Then, whenever Poll

@@ -396,7 +396,7 @@ int GreetingTransport::Poll(CompletionSink& sink, int budget, uint64_t now_ns) {
   for (; !lost_.empty() && events < budget; ++events) {
     const Lost lost = lost_.front();
     lost_.erase(lost_.begin());
-    sink.OnPeerLost(lost.peer, lost.lossless);
+    sink.OnConnectionEnded(lost.peer, lost.lossless);
   }
   sink_ = nullptr;
   return events;

@@ -16,8 +16,8 @@
 //
 // A connection begins by Connect, or by the first post; until it stands, posts return kWouldBlock.
 // The other end must know the peer, too (AddPeer), or it does not answer. It ends by FailPeer and
-// RemovePeer, and the other end gets OnPeerLost. It is not made again: a peer that was lost has to
-// be removed, and added anew.
+// RemovePeer, and the other end gets OnConnectionEnded. It is not made again: a peer that was lost
+// has to be removed, and added anew.
 //
 // Reads, writes and memory are those of the transport below, whose keys protect them.
 //

@@ -113,10 +113,10 @@ class RailSet final : public Transport {
       ++handed_on_;
     }
     // Passes the loss of the first rail on; the other rails carry no messages.
-    void OnPeerLost(PeerId peer, bool lossless) override {
+    void OnConnectionEnded(PeerId peer, bool lossless) override {
       if (const PeerId whole = rail_ == 0 ? owner_.NameOf(peer) : kUnknownPeer;
           whole != kUnknownPeer) {
-        user_.OnPeerLost(whole, lossless);
+        user_.OnConnectionEnded(whole, lossless);
         ++handed_on_;
       }
     }

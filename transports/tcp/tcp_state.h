@@ -19,7 +19,7 @@
 
 namespace ferry::transport {
 
-// See CompletionSink::OnPeerLost.
+// See CompletionSink::OnConnectionEnded.
 struct LostPeer {
   PeerId peer{};
   bool lossless = false;

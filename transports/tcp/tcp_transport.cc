@@ -373,7 +373,7 @@ void TcpTransport::ReportEnded(int budget) {
     state_.lost.pop_back();
     if (state_.peers.Find(lost.peer) != nullptr) {
       state_.events++;
-      state_.sink->OnPeerLost(lost.peer, lost.lossless);
+      state_.sink->OnConnectionEnded(lost.peer, lost.lossless);
     }
   }
 }

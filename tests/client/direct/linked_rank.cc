@@ -269,7 +269,7 @@ void LinkedRank::Revive(uint32_t peer) {
 
 void LinkedRank::LetMatch() { (void)engine_->Progress(*effects_); }
 
-void LinkedRank::OnLinkLost(uint32_t peer, ErrorCode error, const char* text) {
+void LinkedRank::OnLinkDown(uint32_t peer, ErrorCode error, const char* text) {
   losses_.push_back({peer, error, text});
   engine_->paths().FailLink(peer, *effects_);
 }

@@ -172,7 +172,7 @@ class LinkedRank final : private DirectHost {
  private:
   // DirectHost.
   void LetMatch() override;
-  void OnLinkLost(uint32_t peer, ErrorCode error, const char* text) override;
+  void OnLinkDown(uint32_t peer, ErrorCode error, const char* text) override;
   void OnViolation(const char* text) override;
   bool FindRegion(uint32_t region, HostRegion* found) const override;
   ErrorCode TakeLanding(uint32_t request, uint64_t size_bytes, shm::Location* where) override;

@@ -77,7 +77,7 @@ class FakeLinks final : public DirectLinks {
     ++turns;
     for (const uint32_t peer : std::exchange(lost, {})) {
       connected.erase(peer);
-      host_->OnLinkLost(peer, ErrorCode::kLinkDown, "reset");
+      host_->OnLinkDown(peer, ErrorCode::kLinkDown, "reset");
     }
     return 0;
   }

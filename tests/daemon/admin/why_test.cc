@@ -35,9 +35,9 @@ TEST(ProcessStateTest, IsThatOfTheProcess) {
   kill(child, SIGKILL);
   siginfo_t ended{};
   ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT), 0);
-  EXPECT_EQ(ReadProcessState(child), ProcessState::kGone);  // a zombie
+  EXPECT_EQ(ReadProcessState(child), ProcessState::kEnded);  // a zombie
   ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(ReadProcessState(child), ProcessState::kGone);
+  EXPECT_EQ(ReadProcessState(child), ProcessState::kEnded);
 }
 
 // A ferryd without a free descriptor must not take living ranks for dead.

@@ -110,7 +110,7 @@ void PlaneTest::StartPlanes(const std::vector<uint32_t>& ranks_per_node,
       told_.failed_jobs.push_back(text);
       told_.failures.push_back(error);
     };
-    hooks.on_link_lost = [this](uint64_t incarnation, ErrorCode, const std::string& text) {
+    hooks.on_link_down = [this](uint64_t incarnation, ErrorCode, const std::string& text) {
       std::lock_guard lock(told_.mutex);
       told_.lost_links.push_back(incarnation);
       told_.lost_because.push_back(text);

@@ -135,7 +135,7 @@ class WireEnd final : public transport::Transport {
       ++events;
     }
     for (const bool lossless : std::exchange(loses_, {})) {
-      sink.OnPeerLost(transport::PeerId{1}, lossless);
+      sink.OnConnectionEnded(transport::PeerId{1}, lossless);
       ++events;
     }
     if (std::exchange(broken_landing_, false)) {

@@ -48,7 +48,7 @@ void WiredCoresTest::Start(bool by_link, const std::vector<uint32_t>& engines) {
       };
     }
     if (judges_) {
-      hooks.on_link_lost = [this](uint64_t link, ErrorCode, const std::string&) {
+      hooks.on_link_down = [this](uint64_t link, ErrorCode, const std::string&) {
         lost_.push_back(link);
       };
     }

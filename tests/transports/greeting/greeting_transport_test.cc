@@ -111,7 +111,7 @@ class Peer final : private CompletionSink {
     EXPECT_EQ(context, 7U);
     completed.push_back(code);
   }
-  void OnPeerLost(PeerId peer, bool lossless) override {
+  void OnConnectionEnded(PeerId peer, bool lossless) override {
     EXPECT_EQ(peer, peer_);
     losses.push_back(lossless);
   }

@@ -44,7 +44,7 @@ class TcpRecorder : public CompletionSink {
     return head ? head(bytes) : Landing{};
   }
   void OnLanded(uint64_t context, ErrorCode code) override { landed.emplace_back(context, code); }
-  void OnPeerLost(PeerId peer, bool lossless) override { lost.emplace_back(peer, lossless); }
+  void OnConnectionEnded(PeerId peer, bool lossless) override { lost.emplace_back(peer, lossless); }
   void OnComplete(uint64_t context, ErrorCode code) override {
     EXPECT_TRUE(results.emplace(context, code).second) << "context " << context << " ended twice";
   }
