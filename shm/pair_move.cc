@@ -28,7 +28,7 @@ bool Enter(PairLayout& own) {
   return false;
 }
 
-// Pairs with AwaitEmpty: what this end did to the other is done.
+// Pairs with AwaitOutside: what this end did to the other is done.
 void Leave(PairLayout& own) { FetchAdd(own.gate, ~uint64_t{0}, std::memory_order_release); }
 
 bool IsIn(uint64_t gate, uint32_t life) { return gate >> kGateLifeShift == life; }
@@ -45,7 +45,10 @@ bool CloseIn(PairLayout& end, uint32_t life) {
   return false;
 }
 
-void AwaitEmpty(const PairLayout& end, uint32_t life, uint64_t until_ns) {
+}  // namespace
+
+void AwaitOutside(const PairLayout& end, uint32_t life) {
+  const uint64_t until_ns = MonotonicNs() + kPatienceNs;
   while (true) {
     const uint64_t gate = LoadAcquire(end.gate);  // Pairs with Leave.
     if (!IsIn(gate, life) || (gate & kGateInside) == 0 || MonotonicNs() > until_ns) {
@@ -54,8 +57,6 @@ void AwaitEmpty(const PairLayout& end, uint32_t life, uint64_t until_ns) {
     std::this_thread::yield();
   }
 }
-
-}  // namespace
 
 // Dekker: pairs with BeginToSleep, so one of the two sees the other.
 void WakeWaiting(PairLayout& end) {
@@ -68,10 +69,10 @@ void WakeWaiting(PairLayout& end) {
 void ClosePair(const PairEnds& ends) {
   ShutGate(*ends.own);
   const bool is_there = CloseIn(*ends.other, ends.other_life);
-  AwaitEmpty(*ends.own, LifeOf(*ends.own), MonotonicNs() + kPatienceNs);
+  AwaitOutside(*ends.own, LifeOf(*ends.own));
   const ErrorCode error = Counter(&ends.own->done).error();
   if (is_there && error != ErrorCode::kPeerDied && error != ErrorCode::kNotFound) {
-    AwaitEmpty(*ends.other, ends.other_life, MonotonicNs() + kPatienceNs);
+    AwaitOutside(*ends.other, ends.other_life);
   }
 }
 

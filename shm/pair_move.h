@@ -13,8 +13,8 @@
 // counts its lives, and a gate is closed only in the life that it was matched in. Blocks are never
 // used for anything else (PairBlocks).
 //
-// Calling thread: one at a time for each end, but ClosePair and ShutGate: any. Only ClosePair and
-// SleepUnless block.
+// Calling thread: one at a time for each end, but ClosePair and ShutGate: any. Only ClosePair,
+// AwaitOutside and SleepUnless block.
 #pragma once
 
 #include <algorithm>
@@ -44,6 +44,10 @@ inline uint32_t LifeOf(const PairLayout& end) {
 // Shuts this end's gate: its operations do nothing any more; those under way stop soon. Does not
 // wait.
 inline void ShutGate(PairLayout& own) { FetchOr(own.gate, kGateClosed, std::memory_order_acq_rel); }
+
+// Waits until no operation is inside the end's shut gate, or its block has another life than
+// `life`; at most a second.
+void AwaitOutside(const PairLayout& end, uint32_t life);
 
 // Closes the pair, and waits until neither end moves data: for as long as it takes to copy one
 // chunk, and up to a second for each gate. If `done` of this end says that the other process has

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <string>
-#include <thread>
 #include <utility>
 
-#include "common/clock.h"
 #include "shm/wake.h"
 #include "shm/word_copy.h"
 
@@ -17,7 +15,6 @@ using shm::SendMode;
 namespace {
 
 constexpr uint64_t kCellAlignment = 64;
-constexpr uint64_t kPatienceNs = 1'000'000'000;  // as of ClosePair
 
 SendMode ModeOf(const RequestLayout& slot) {
   return (slot.flags & shm::kRequestReady) != 0         ? SendMode::kReady
@@ -532,8 +529,8 @@ Status Pairs::Withdraw(Pair& pair) {
 }
 
 // Waits until the other end is outside its gate, which the daemon has shut: it may have been
-// matched and started before this end has looked. Its block may have another life by now; then the
-// wait is in vain, but short.
+// matched and started before this end has looked. If its block has another life by now, its gate is
+// that of another pair, and the wait is in vain, but short.
 void Pairs::AwaitPeerOutside(const Pair& pair) {
   const shm::PairWords& words = pair.end->pair;
   if (shm::LoadAcquire(words.state) != static_cast<uint32_t>(shm::PairState::kMatched)) {
@@ -545,10 +542,7 @@ void Pairs::AwaitPeerOutside(const Pair& pair) {
     return;
   }
   const auto& other = *reinterpret_cast<const shm::PairLayout*>(end->memory.get());
-  const uint64_t until_ns = MonotonicNs() + kPatienceNs;
-  while ((shm::LoadAcquire(other.gate) & shm::kGateInside) != 0 && MonotonicNs() < until_ns) {
-    std::this_thread::yield();  // Pairs with Leave of shm/pair_move.cc.
-  }
+  shm::AwaitOutside(other, shm::LifeOf(other));
 }
 
 void Pairs::Abandon(Pair& pair, ErrorCode error) {

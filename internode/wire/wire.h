@@ -90,8 +90,8 @@ struct PacketHeader {
   // The size of the whole message; of a kRtr, the most that the receive takes; of a long kOneSided,
   // the size of its data.
   uint64_t size_bytes;
-  // Of a kOneSided, the number of its first operation among those of its stream from the source to
-  // the destination; 0: it is a long one.
+  // kOneSided: its operations are numbered in each stream from source to destination; this is the
+  // number of the first one in the packet. 0: a long operation, which has no number.
   uint64_t number;
 };
 static_assert(sizeof(PacketHeader) == 64 && std::is_trivially_copyable_v<PacketHeader>);
