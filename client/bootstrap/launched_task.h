@@ -23,15 +23,15 @@ struct LaunchedTask {
   std::string advice;  // a command that lets them meet
 };
 
-// Returns true if this process has a terminal from which somebody may type.
+// Returns true if this process has a terminal from which a user may type.
 bool HasTerminal();
 
 // Returns true if this process is the first program of a Flux instance, as flux batch and flux
 // alloc start it, or was started by that program without Flux.
 bool IsInFluxInstance(const char* const* environment);
 
-// Returns true if this process is, or was started by, the shell of `srun --pty`, where somebody
-// types commands. The step's variables hold there.
+// Returns true if this process is, or was started by, the shell of `srun --pty`, where a user types
+// commands. The step's variables hold there.
 bool IsInShellOfSrun(const char* const* environment, bool has_terminal);
 
 // Returns the task that this process is; of several that are around it, one of a job of several

@@ -38,7 +38,7 @@ class NicResources {
 
   // Begins to pin.
   void Begin();
-  // Gives everything back but the done word. What others still write to the target fails.
+  // Gives everything back but the done word. Later writes of others to the target fail.
   void Close();
   // The pair goes: its memory is not touched any more.
   void Leave();

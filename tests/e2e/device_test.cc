@@ -1,5 +1,5 @@
 // Messages from and to device memory that only streams reach, over an emulated link, by the real
-// library and daemon: any other access to it is a fault. The same for offloaded send buffers.
+// library and daemon: any other access to it is a fault. Offloaded send buffers are sent so, too.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -29,7 +29,7 @@ enum class Act : uint8_t {
 
 using Script = std::vector<Act>;
 
-// What may happen besides, once.
+// A fault that may happen besides, once.
 enum class Fault : uint8_t { kNone, kDeath, kCut, kLoss };
 
 struct Program {

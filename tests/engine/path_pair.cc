@@ -288,7 +288,7 @@ void PathPair::TakeCommand(Core core, uint32_t side, const Descriptor& command) 
   }
 }
 
-// What was pushed is complete once the core has it.
+// A pushed message is complete once the core has it.
 void PathPair::Rts(Core core, uint32_t side, Packet packet) {
   const auto rts = PayloadOf<shm::RemoteRts>(packet.descriptor);
   if (!Passes(core, side)) {
@@ -344,7 +344,7 @@ void PathPair::RndvGet(Core core, uint32_t side, const Descriptor& command) {
   half.incoming.erase(found);
 }
 
-// Receivers take RTRs back; where nobody can write any more, at once.
+// Receivers take RTRs back; where no source can write any more, at once.
 void PathPair::Withdraw(uint32_t side, const Descriptor& command) {
   const auto words = PayloadOf<shm::RtrWords>(command);
   Half& half = At(Core::kDaemon, side);
@@ -469,7 +469,8 @@ void PathPair::OpenLink() {
   state_.has_end = {true, true};
 }
 
-// The core ends its work for the peer: who waits for an answer gets one. What was pushed is there.
+// The core ends its work for the peer: requests that wait for an answer get one. Pushed messages
+// have arrived.
 void PathPair::EndHalf(Core core, uint32_t side, ErrorCode error) {
   Half& half = At(core, side);
   for (const shm::TransferResult& announced : std::exchange(half.by_rts, {})) {

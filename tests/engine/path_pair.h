@@ -48,7 +48,8 @@ class PathPair {
 
   void UseLink(uint32_t side);
   void LeaveLink(uint32_t side);
-  // Whether the next packet on its way to this side could arrive there, and makes it.
+  // Returns true if the next packet on its way to this side could arrive there. Deliver lets it
+  // arrive.
   bool CanDeliver(Core core, uint32_t to) const;
   void Deliver(Core core, uint32_t to);
   // Does what both cores would do with what the side's rank has told them. After each step of it.
@@ -82,7 +83,7 @@ class PathPair {
   // A new one, once both ends are gone.
   void OpenLink();
 
-  // What the side has told its daemon of the link.
+  // Returns what the side has told its daemon of the link.
   const std::vector<shm::LinkMatter>& told(uint32_t side) const { return state_.told[side]; }
 
   // Everything that distinguishes this state from others.
@@ -118,7 +119,7 @@ class PathPair {
     std::map<std::pair<uint32_t, uint32_t>, uint64_t> rtrs;
   };
 
-  // What the cores and daemons know.
+  // The knowledge of the cores and daemons.
   struct State {
     std::array<std::array<Half, 2>, 2> halves;
     std::array<Life, 2> life{Life::kUp, Life::kUp};

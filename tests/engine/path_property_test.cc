@@ -254,7 +254,7 @@ class Run {
     }
     std::erase_if(posted_, [](const PostedReceive& receive) { return receive.rank == kNobody; });
     for (SentMessage& message : sent_) {
-      message.taken = ErrorOf(message) == ErrorCode::kCancelled;  // so that nobody can have got it
+      message.taken = ErrorOf(message) == ErrorCode::kCancelled;  // no receive can have got it
     }
     ASSERT_NO_FATAL_FAILURE(CheckMatching(&sent_, &posted_));
     for (const SentMessage& message : sent_) {

@@ -1,5 +1,5 @@
-// What happens to a rank's requests when another rank is gone, when a link is cut, and when the one
-// that holds the lease dies.
+// A rank's requests when another rank has ended, when a link is cut, and when the process that
+// holds the lease dies.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -356,7 +356,7 @@ TEST_F(RankEngineCutTest, SaysNothingMoreToOneThatWasTold) {
   EXPECT_EQ(rank().Finish(rank().Isend(kCutOff, 7, "x")).error, ErrorCode::kOk);
 }
 
-// For the application such a send is over, so that nobody hears how it ends.
+// For the application such a send is over, so its end is not reported.
 TEST_F(RankEngineCutTest, IsNotToldByTheEndOfAnUnwatchedSend) {
   const uint32_t unwatched =
       rank().IsendByRequest(kCutOff, 7, Pattern(20'000, 1), kRequestUnwatched);

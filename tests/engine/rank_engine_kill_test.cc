@@ -32,7 +32,7 @@ class RankEngineKillTest : public testing::Test {
     const auto progress = [](RankEngine& engine, Effects& effects) { engine.Progress(effects); };
     KillWorkerOf(rank, stride, prepare, progress, check);
   }
-  // The same with a worker that does something else.
+  // Kills a worker that calls `act` instead.
   template <typename Prepare, typename Act, typename Check>
   void KillWorkerOf(uint32_t rank, uint64_t stride, Prepare&& prepare, Act&& act, Check&& check) {
     const uint64_t points = shm::ForEachInstruction(

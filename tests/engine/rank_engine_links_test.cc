@@ -322,8 +322,8 @@ TEST_F(RankEngineLinksTest, APushedMessageThatWaitsOutlivesItsLink) {
   }
 }
 
-// The core answers rendezvous gets of what an earlier link has brought, and nobody has more to say
-// of them.
+// The core answers rendezvous gets of what an earlier link has brought, and no other answer
+// follows.
 TEST_F(RankEngineLinksTest, RndvGetsThatOutliveTheirLinkEndWithTheCoresAnswer) {
   PeerSwitches(daemon_, 1);
   PeerRts(core_, 1);

@@ -316,7 +316,7 @@ TEST_F(RankEngineRemoteTest, ADeathLeavesChainedRndvGetsToTheDaemon) {
 }
 
 TEST_F(RankEngineRemoteTest, TellsTheDaemonThatItsLaneHasRoomAgain) {
-  // Nobody waits for these answers: they make the rank say nothing of its own accord.
+  // No request waits for these answers: they make the rank say nothing of its own accord.
   while (daemon_.Result(DescriptorKind::kSendDone, 0, 0)) {
   }
   rank().Progress();

@@ -109,7 +109,7 @@ TEST_F(RankEngineRetractTest, AsksLaterWhenTheLaneIsFull) {
   EXPECT_EQ(rank().Finish(second).error, ErrorCode::kCancelled);
 }
 
-// The error names the node's failure, and nobody waits for its answer.
+// The error names the node's failure, and no request waits for its answer.
 TEST_F(RankEngineRetractTest, EndsWithTheNodeThatShouldAnswer) {
   for (const bool asked : {true, false}) {
     for (const ErrorCode error : {ErrorCode::kLinkDown, ErrorCode::kNodeUnreachable}) {

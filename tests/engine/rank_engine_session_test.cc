@@ -281,7 +281,7 @@ TEST_F(RankEngineFirstUseTest, ASendNeedsItsDestinationOnly) {
   EXPECT_TRUE(engine_.sends().TrySendLocal({kPeer, 0, 7, 3}, "abc", shm::kNoCell));
   EXPECT_EQ(node_[kPeer].Receive(0, 7, 16).data, "abc");
   EXPECT_THAT(asked_, ElementsAre(kPeer));
-  // The same by a request, whose lane nobody has opened.
+  // A request opens its lane as well, which no message has opened before.
   Send(kOther, Pattern(50'000, 1));
   EXPECT_THAT(asked_, ElementsAre(kPeer, kOther));
   EXPECT_EQ(engine_.sends().OpenLane(3),

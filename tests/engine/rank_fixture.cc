@@ -27,7 +27,7 @@ using tests::kPatienceNs;
 
 void Zero(void* start, uint64_t size_bytes) { std::memset(start, 0, size_bytes); }
 
-// All but the cells, whose contents nobody reads that has not written them.
+// Leaves the cells as they are: each is read only after it was written.
 void ZeroLane(shm::LaneLayout* lane) { Zero(lane, offsetof(shm::LaneLayout, cells)); }
 
 }  // namespace

@@ -60,7 +60,8 @@ class TestRank {
   uint32_t IsendByRequest(uint32_t destination, int32_t tag, const std::string& data,
                           uint32_t flags = 0);
   uint32_t Irecv(int32_t source, int32_t tag, uint64_t capacity_bytes, uint32_t context = 0);
-  // The same, after trying TryTakeEager, FindRts and ReceiveNow, as a blocking receive does.
+  // Receives as Irecv does, after trying TryTakeEager, FindRts and ReceiveNow, as a blocking
+  // receive does.
   uint32_t IrecvDirect(int32_t source, int32_t tag, uint64_t capacity_bytes, uint32_t context = 0);
   // The engine's answer to the latest Irecv.
   ErrorCode start_error() const { return start_error_; }
@@ -156,7 +157,7 @@ class FakeDaemon {
 
   // Takes the contents of the rank's lane to it, at most `limit` of them.
   std::vector<shm::Descriptor> Take(uint32_t limit = ~uint32_t{0});
-  // The same, but returns only those of one kind.
+  // Takes as Take does, but returns only those of one kind.
   std::vector<shm::Descriptor> TakeOf(shm::DescriptorKind kind);
   // Fills that lane until it takes no more.
   void FillLane();

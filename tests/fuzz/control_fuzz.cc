@@ -173,7 +173,7 @@ class ControlFuzz {
     last_ = input.Below(static_cast<uint32_t>(sessions_.size()));
     return sessions_[last_].get();
   }
-  // The other node of the job, or nobody.
+  // Returns the other node of the job, or a node of no job.
   static std::string Caller(FuzzInput& input) {
     return input.Below(16) == 15 ? "127.0.0.1:3" : "127.0.0.1:2";
   }

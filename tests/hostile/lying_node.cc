@@ -191,7 +191,7 @@ Status LyingNode::Open() {
   grpc::ServerBuilder builder;
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
   builder.RegisterService(answers_.get());
-  // Nobody can call before its address is told.
+  // No daemon can call before its address is told.
   server_ = builder.BuildAndStart();
   self_.set_name("hostile");
   self_.set_layout_version(kLayoutVersion);

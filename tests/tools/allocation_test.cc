@@ -443,7 +443,7 @@ TEST(TakeAllocationTest, ThisHostIsFoundByItsNameOrAnAddress) {
   EXPECT_EQ(NameOfThisHost(allocation, "b.site", IsNobody), "b.site");
   EXPECT_EQ(NameOfThisHost(allocation, "b.elsewhere", IsNobody), std::nullopt);
   const auto is_a = [](const std::string& name) { return name == "a.site"; };
-  EXPECT_EQ(NameOfThisHost(allocation, "x", is_a), std::nullopt);  // it asks nobody
+  EXPECT_EQ(NameOfThisHost(allocation, "x", is_a), std::nullopt);  // it asks no resolver
   allocation.has_aliases = true;
   EXPECT_EQ(NameOfThisHost(allocation, "x", is_a), "a.site");
   allocation.name_of_node = "b.site";

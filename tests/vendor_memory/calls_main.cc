@@ -22,8 +22,8 @@ struct FailingHere : Failing {
   explicit FailingHere(const std::string& faults) : Failing(faults, ferry_rank() == 0) {}
 };
 
-// Whether the call succeeded; else its words name what the driver said, its error 999, or what has
-// failed by it on a stream.
+// Returns true if the call succeeded; else its words name what the driver said, its error 999, or
+// what has failed by it on a stream.
 bool Succeeds(int code) {
   if (code == FERRY_SUCCESS) {
     return true;
@@ -110,7 +110,7 @@ void Get(const Round& round) {
 
 // ---- Messages ----
 
-// Sends until the other rank has got it. What it gets by chance twice is taken out.
+// Sends until the other rank has got it. A message that arrives twice by chance is taken out.
 void SendSurely(const Round& round, const Buffer& memory, bool blocks) {
   bool was_sent = true;
   {

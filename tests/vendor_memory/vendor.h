@@ -1,7 +1,7 @@
 // Memory that a program allocates itself, by the calls of one vendor's library, with which it is
 // linked as users' programs are. Ferry hears nothing of this.
 //
-// Calling thread: any. What fails ends the program, and says what.
+// Calling thread: any. A call that fails ends the program with a message that names it.
 #pragma once
 
 #include <cstddef>

@@ -38,7 +38,7 @@ Words Installed(const std::string& vendor) {
              : Words{"FERRY_GPU_BACKEND=auto", "LD_LIBRARY_PATH=" + fixtures + "/" + vendor};
 }
 
-// Whether the vendor's devices have Ferry's kernels, in this build.
+// Returns true if the vendor's devices have Ferry's kernels, in this build.
 bool HasKernels(const std::string& vendor) {
   return gpu::WhyNoKernelImages(vendor == "cuda"  ? gpu::ImageFormat::kPtx
                                 : vendor == "hip" ? gpu::ImageFormat::kAmdgcn
@@ -61,7 +61,7 @@ class VendorMemoryTest : public testing::TestWithParam<std::tuple<std::string, P
     return vendor() != "level_zero" && HasKernels(vendor()) ? Words{"few_copies"} : Words{};
   }
   static void RunMpi(const std::string& cases) { Run("mpi", {cases}); }
-  // What takes long by kinds that have little in common, unless all are wanted.
+  // Runs long cases by few kinds, which have little in common, unless all are wanted.
   static void RunMpiByFewKinds(const std::string& cases) {
     const Words few = vendor() == "cuda"  ? Words{"device", "virtual", "registered"}
                       : vendor() == "hip" ? Words{"async", "virtual", "managed", "pinned"}
@@ -245,7 +245,7 @@ TEST(UntypedMappingsTest, AreUsed) {
   }
 }
 
-// Ferry uses one of them; memory of the other is nobody's, and that is told.
+// Ferry uses one of them; memory of the other belongs to no backend, and that is told.
 TEST(TwoVendorsTest, MemoryOfOneMovesAndOfTheOtherIsRefused) {
   const std::string fixtures = std::filesystem::absolute("tests/fixtures").string();
   for (const Placement& placement : {kOneNode, kTwoNodes}) {

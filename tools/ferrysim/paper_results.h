@@ -1,4 +1,4 @@
-// What the runs for docs/simulation.md have given, and the plots (SVG) and tables (Markdown) that
+// The results of the runs for docs/simulation.md, and the plots (SVG) and tables (Markdown) that
 // show it. Pure: any thread.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What `ferryctl tune` has measured (tune.h), for ferryd, for people and for programs. Pure: any
+// The measurements of `ferryctl tune` (tune.h), for ferryd, for people and for programs. Pure: any
 // thread.
 #pragma once
 

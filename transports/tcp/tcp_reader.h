@@ -1,4 +1,4 @@
-// What a TcpTransport reads: the meaning of the frames that come from peers.
+// The reading side of a TcpTransport: the meaning of the frames that come from peers.
 //
 // Peers are not trusted with more than they may ask for: a frame that no peer sends ends their
 // connection. The memory that they can make the transport hold is bounded (TcpState::most_replies).

@@ -1,4 +1,4 @@
-// What a TcpTransport writes: the frames of operations, and answers to peers.
+// The writing side of a TcpTransport: the frames of operations, and answers to peers.
 //
 // The first post to a peer in a round (from one Poll or Flush to the next) is sent at once, if
 // nothing waits; the next ones are gathered until the round ends, or until there is enough. A

@@ -130,7 +130,7 @@ TEST_F(LinkMessagesTest, SynchronousSendEndsOnlyWithItsReceive) {
         rank(0).SendFrom(1, 7, Private(sent.data()), size, shm::kRequestSynchronous);
     engine::ProbeResult found;
     ASSERT_TRUE(Meanwhile([&] { return rank(1).Probe(0, 7, &found); }));
-    // What comes behind it has come, so its end would have been here, too.
+    // Messages behind it have come, so its end would have been here, too.
     Carry(0, 1);
     Carry(1, 0);
     EXPECT_FALSE(rank(0).Test(send));
@@ -280,7 +280,7 @@ TEST_F(LinkMessagesTest, WhatIsFromMemoryThatOnlyStreamsReachIsRefused) {
 
 // ---- Order and bounds --------------------------------------------------------------------------
 
-// Sizes of all ways, in one order, with nobody who receives until all are sent.
+// Sizes of all ways, in one order; no receive is posted until all are sent.
 TEST_F(LinkMessagesTest, MessagesStayInOrderWhateverTheirSizes) {
   constexpr uint64_t kSizes[] = {8, 100'000, 1, 9000, 700'000, 0, 64, 65'536, 8192, 1'500'000, 33};
   constexpr uint32_t kMessages = 300;

@@ -322,7 +322,7 @@ void LinkedRank::Lock() {
   }
 }
 
-// Whoever takes what the effects name looks by himself.
+// A thread that takes what the effects name looks by itself.
 void LinkedRank::Unlock() {
   effects_.reset();
   lease_.Release(ThreadId());

@@ -64,7 +64,7 @@ class DaemonPath {
 
   // Moves what can be moved. True: there was something.
   bool Turn();
-  // What the rank has told the daemon of its links.
+  // One thing that the rank has told the daemon of its links.
   struct Told {
     uint32_t peer;
     shm::LinkMatter matter;
@@ -125,12 +125,12 @@ class LinkedRank final : private DirectHost {
 
   // One turn of everything. False if the lease was taken.
   bool Progress();
-  // The same without the daemons.
+  // One turn of everything but the daemons. False if the lease was taken.
   bool ProgressLinks();
   // Turns the links alone, until nothing has moved for so long; then prepares for a sleep on their
   // WaitFd, until *next_ns at most. False: the lease is taken.
   bool TryRest(uint64_t quiet_ns, uint64_t* next_ns);
-  // Whether the request is complete; does the rest that only a thread of the rank may do.
+  // Returns true if the request is complete; does the rest that only a thread of the rank may do.
   bool Test(uint32_t request);
   // Its error, or kOk; the slot may be used again.
   ErrorCode Finish(uint32_t request);
@@ -154,7 +154,7 @@ class LinkedRank final : private DirectHost {
     return shm::Statistics(view_.layout->counters).Read(id);
   }
 
-  // What the library has reported.
+  // A link that the library has reported as down.
   struct Loss {
     uint32_t peer;
     ErrorCode error;

@@ -90,7 +90,7 @@ class FakeLinks final : public DirectLinks {
   DirectHost* const host_;
   std::vector<std::string> calls;
   std::set<uint32_t> connected;
-  // What follows is changed under the lease: the link thread may turn.
+  // The members below are changed under the lease: the link thread may turn.
   ErrorCode connection = ErrorCode::kOk;  // of all
   std::string words;
   std::set<std::pair<uint32_t, bool>> called;  // peers, and whether this rank calls

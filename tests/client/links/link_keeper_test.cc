@@ -254,7 +254,7 @@ TEST_F(LinkKeeperTest, ALinkIsUsedOnceItsConnectionStands) {
   Order(LinkOp::kUse, kPeer, 7, "peer");
   EXPECT_THAT(Events(), ElementsAre("opened 1 7"));
   EXPECT_EQ(Path(), PeerPath::kDaemon);
-  EXPECT_TRUE(keeper_->HasWork());  // somebody has to turn
+  EXPECT_TRUE(keeper_->HasWork());  // a thread has to turn
   EXPECT_GE(next_look_ms_, 1);
   eventfd_t calls = 0;
   (void)eventfd_read(keeper_->call_fd(), &calls);

@@ -164,7 +164,7 @@ TEST_F(AttachServerTest, TellsARankWhetherItsDeviceMemoryIsStaged) {
     return (answer.reply.flags & attach::kRegionStaged) != 0;
   };
   rank.OfferDevice(7, 8192);
-  EXPECT_FALSE(staged(7));  // nobody imports it, which is no error
+  EXPECT_FALSE(staged(7));  // no process imports it, which is no error
   data_plane_.set_import_status({ErrorCode::kWouldBlock, "a worker process does"});
   rank.OfferDevice(8, 8192);
   rank.OfferDevice(9, 8192);
@@ -172,7 +172,7 @@ TEST_F(AttachServerTest, TellsARankWhetherItsDeviceMemoryIsStaged) {
   const auto end = [&](uint32_t region, const Status& status) {
     loop_->Run([&] { registry_->regions().OnImport("job", 0, region, status); });
   };
-  end(10, {});  // that nobody asked for
+  end(10, {});  // that no rank asked for
   end(9, {ErrorCode::kSystem, "no such device"});
   EXPECT_FALSE(staged(9));
   end(8, {});

@@ -14,7 +14,7 @@ using attach::Kind;
 
 enum class Stage { kConnected, kAttached, kEntered };
 
-// What was said last, by whom who had come how far.
+// The last message of a rank, and the stage that the rank had reached.
 struct LastWords {
   const char* name;
   Stage stage;
@@ -34,8 +34,8 @@ class GoneRankTest : public AttachServerTest, public ::testing::WithParamInterfa
     }
     return Entered(0);
   }
-  // While the control thread does this it reads nothing: it finds the words, and nobody behind
-  // them.
+  // While the control thread does this it reads nothing: it finds the words of a process that has
+  // ended.
   void SayAndGo(TestRank& rank) {
     rank.StopReading();
     loop_->Run([&] {
@@ -66,7 +66,7 @@ TEST_P(GoneRankTest, EndsAloneAndItsJobIsTold) {
   EXPECT_LE(SettledDescriptors(before), before);
 }
 
-// The same where the device memory that it hands over is imported by somebody who answers later.
+// Its device memory is imported by a worker process, which answers after the rank has ended.
 TEST_P(GoneRankTest, EndsAloneWhileItsMemoryIsImported) {
   data_plane_.set_import_status({ErrorCode::kWouldBlock, "a worker process does"});
   TestRank rank = AtStage();

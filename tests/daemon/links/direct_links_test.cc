@@ -97,7 +97,7 @@ class LinkedDaemon final : public NodeLinks {
     EXPECT_TRUE(rank.Enter(socket_path_));
     return rank;
   }
-  // What becomes of the next messages with news of links.
+  // Sets the fates of the next messages with news of links.
   void set_fates(std::deque<Fate> fates) {
     loop_.Run([&] { fates_ = std::move(fates); });
   }

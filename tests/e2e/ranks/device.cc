@@ -194,7 +194,7 @@ void Mistakes() {
   Exchange(device, coming, 8000, 6, Left());
 }
 
-// Whether both ranks of the job say so.
+// Returns true if both ranks of the job say so.
 bool Agree(bool is_so) {
   char theirs = 0;
   const char mine = is_so ? 1 : 0;

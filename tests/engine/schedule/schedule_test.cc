@@ -19,7 +19,7 @@ StepGraph Graph(const std::vector<std::vector<StepId>>& waits) {
   return graph;
 }
 
-// What is ready, and is begun by that.
+// Begins the steps that are ready, and returns them.
 std::vector<StepId> Begin(ScheduleRun* run) {
   std::vector<StepId> begun;
   for (StepId step = run->Next(); step != kNoStep; step = run->Next()) {

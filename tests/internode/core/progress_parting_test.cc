@@ -68,7 +68,7 @@ TEST_F(ProgressPartingTest, WhatTheTwoHaveUnderWayFailsAndOthersGoOn) {
   EXPECT_TRUE(told_.Get(&Told::violations).empty());
 }
 
-// What one has said before it was parted comes to the other one too late.
+// Messages that one has sent before it was parted come to the other one too late.
 TEST_F(ProgressPartingTest, MessagesOfBeforeAreDroppedAndCostNoCredit) {
   for (int round = 0; round < 3; ++round) {
     Part(2, 0);
@@ -96,7 +96,7 @@ TEST_F(ProgressPartingTest, MessagesOfBeforeAreDroppedAndCostNoCredit) {
   EXPECT_TRUE(told_.Get(&Told::failed_jobs).empty());
 }
 
-// One of the two is joined first, and sends at once. Whoever gets something can answer it.
+// One of the two is joined first, and sends at once. A rank that gets a message can answer it.
 TEST_F(ProgressPartingTest, WhatTheFirstOneSendsIsKeptAndCanBeAnswered) {
   std::vector<std::byte> source(kLong, std::byte{5});
   std::vector<std::byte> destination(kLong);
