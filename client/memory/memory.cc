@@ -41,16 +41,11 @@ ErrorCode FindWords(const Status& copied) {
 }  // namespace
 
 Memory::Memory(uint64_t heap_bytes, gpu::BackendRegistry* backends, AttachConnection* attach)
-    : heap_bytes_(heap_bytes), backends_(backends), attach_(attach) {
-  if (const std::vector<gpu::GpuBackend*> all = backends_->List(); !all.empty()) {
-    Use(all.front());
-  }
-  LookForVendor();
-}
+    : BufferLooks(backends, attach), heap_bytes_(heap_bytes) {}
 
 Memory::~Memory() {
   for (const auto& [pointer, allocation] : device_) {
-    (void)OwnerOf(pointer)->Free(const_cast<void*>(pointer));
+    (void)state_.gpu.OwnerOf(pointer)->Free(const_cast<void*>(pointer));
   }
   if (keeps_mapped_) {
     (void)heap_.Release();
@@ -58,21 +53,8 @@ Memory::~Memory() {
 }
 
 void Memory::KeepMapped() {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(state_.mutex);
   keeps_mapped_ = true;
-}
-
-// Tells the daemon of a whole memfd, or the part of one that is lent; returns the region's number.
-StatusOr<uint32_t> Memory::AnnounceHost(int fd, uint64_t size_bytes, uint32_t flags) {
-  const uint32_t region = next_region_++;
-  attach::RegionRequest request{};
-  request.region = region;
-  request.kind = static_cast<uint32_t>(attach::MemoryKind::kHostHeap);
-  request.flags = flags;
-  request.size_bytes = size_bytes;
-  request.allocation_id = region;
-  FERRY_RETURN_IF_ERROR(attach_->SendRegion(request, fd).status());
-  return region;
 }
 
 Status Memory::MakeHeap() {
@@ -80,11 +62,12 @@ Status Memory::MakeHeap() {
   FERRY_RETURN_IF_ERROR(fd.status());
   StatusOr<shm::Mapping> mapping = shm::MapSegment(fd->get(), 0);
   FERRY_RETURN_IF_ERROR(mapping.status());
-  const StatusOr<uint32_t> region = AnnounceHost(fd->get(), mapping->size_bytes(), 0);
+  const StatusOr<uint32_t> region =
+      state_.announcer.AnnounceHost(fd->get(), mapping->size_bytes(), 0);
   FERRY_RETURN_IF_ERROR(region.status());
   heap_ = std::move(*mapping);
   heap_pieces_ = OffsetAllocator(heap_.size_bytes());
-  regions_.Add({heap_.base(), heap_.size_bytes(), *region});
+  state_.regions.Add({heap_.base(), heap_.size_bytes(), *region});
   return {};
 }
 
@@ -120,16 +103,17 @@ StatusOr<void*> Memory::AllocateDevice(uint64_t size_bytes, int device) {
   StatusOr<void*> pointer =
       gpu->AllocateDevice(device, shm::RoundUpToPage(std::max<uint64_t>(size_bytes, 1)));
   FERRY_RETURN_IF_ERROR(pointer.status());
-  OwnRegion region{
-      .base = static_cast<std::byte*>(*pointer), .id = next_region_++, .device = device};
+  OwnRegion region{.base = static_cast<std::byte*>(*pointer),
+                   .id = state_.announcer.NewNumber(),
+                   .device = device};
   StatusOr<gpu::IpcHandle> handle = gpu->ExportIpc(*pointer);
-  Status status = handle.ok()
-                      ? AnnounceDevice(*gpu, &region, *handle, gpu->Identify(*pointer).direct)
-                      : handle.status();
+  Status status = handle.ok() ? state_.announcer.AnnounceDevice(*gpu, &region, *handle,
+                                                                gpu->Identify(*pointer).direct)
+                              : handle.status();
   if (status.ok()) {
     status = Clear(*pointer, region.size_bytes);
     if (!status.ok()) {
-      (void)attach_->EndRegion(region.id, region.size_bytes);
+      (void)state_.announcer.End(region.id, region.size_bytes);
     }
   }
   if (!status.ok()) {
@@ -137,38 +121,8 @@ StatusOr<void*> Memory::AllocateDevice(uint64_t size_bytes, int device) {
     return status;
   }
   device_[*pointer] = {region.id, size_bytes};
-  regions_.Add(region);
+  state_.regions.Add(region);
   return *pointer;
-}
-
-// If the CPU or the network may not touch the memory, only streams use it.
-Status Memory::AnnounceDevice(gpu::GpuBackend& gpu, OwnRegion* region, const gpu::IpcHandle& handle,
-                              const gpu::DirectAccess& direct) {
-  region->size_bytes = handle.size_bytes;
-  region->by_stream = !direct.cpu || !direct.network;
-  attach::RegionRequest request{};
-  request.region = region->id;
-  request.kind = static_cast<uint32_t>(attach::MemoryKind::kDevice);
-  request.flags = region->by_stream ? attach::kRegionByStream : 0;
-  request.size_bytes = handle.size_bytes;
-  request.allocation_id = handle.allocation_id;
-  request.device = static_cast<uint32_t>(region->device);
-  static_assert(sizeof(request.handle) == sizeof(handle.opaque));
-  std::memcpy(request.handle, handle.opaque.data(), sizeof(request.handle));
-  gpu::Dmabuf dmabuf;
-  if (region->by_stream && attach_->takes_dmabufs()) {
-    if (StatusOr<gpu::Dmabuf> exported = gpu.ExportDmabuf(region->base); exported.ok()) {
-      dmabuf = std::move(*exported);
-      request.flags |= attach::kRegionDmabuf;
-      request.dmabuf_offset = dmabuf.offset_bytes;
-      gpu.name().copy(request.backend, sizeof(request.backend) - 1);
-    }
-  }
-  const StatusOr<AttachAnswer> answer =
-      attach_->SendRegion(request, handle.fd.get(), dmabuf.fd.valid() ? dmabuf.fd.get() : -1);
-  FERRY_RETURN_IF_ERROR(answer.status());
-  region->staged = (answer->reply.flags & attach::kRegionStaged) != 0;
-  return {};
 }
 
 // Device memory that is not in the table yet.
@@ -187,7 +141,7 @@ Status Memory::Clear(void* pointer, uint64_t size_bytes) {
 }
 
 StatusOr<void*> Memory::Allocate(uint64_t size_bytes, MemoryKind kind, int device) {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(state_.mutex);
   if (kind == MemoryKind::kDevice) {
     return AllocateDevice(size_bytes, device);
   }
@@ -211,7 +165,7 @@ StatusOr<void*> Memory::Allocate(uint64_t size_bytes, MemoryKind kind, int devic
 }
 
 Status Memory::Free(void* pointer) {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(state_.mutex);
   return FreeLocked(pointer);
 }
 
@@ -219,16 +173,16 @@ Status Memory::FreeLocked(void* pointer) {
   if (const auto found = device_.find(pointer); found != device_.end()) {
     const uint32_t region = found->second.region;
     // The daemon releases the memory before it is freed; a dead daemon has released it already.
-    if (Status status = attach_->EndRegion(region, found->second.size_bytes);
+    if (Status status = state_.announcer.End(region, found->second.size_bytes);
         !status.ok() && status.code() != ErrorCode::kDaemonDied) {
       return status;
     }
-    regions_.Remove(region);
+    state_.regions.Remove(region);
     device_.erase(found);
-    return OwnerOf(pointer)->Free(pointer);
+    return state_.gpu.OwnerOf(pointer)->Free(pointer);
   }
   if (const auto found = pinned_.find(pointer); found != pinned_.end()) {
-    if (gpu::GpuBackend* gpu = OwnerOf(pointer); gpu != nullptr) {
+    if (gpu::GpuBackend* gpu = state_.gpu.OwnerOf(pointer); gpu != nullptr) {
       FERRY_RETURN_IF_ERROR(gpu->UnregisterHostMemory(pointer));
     }
     pinned_.erase(found);
@@ -248,7 +202,7 @@ Status Memory::FreeLocked(void* pointer) {
 }
 
 uint64_t Memory::AllocationSize(const void* pointer) const {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(state_.mutex);
   if (const auto found = device_.find(pointer); found != device_.end()) {
     return found->second.size_bytes;
   }
@@ -258,13 +212,13 @@ uint64_t Memory::AllocationSize(const void* pointer) const {
 }
 
 uint64_t Memory::RegistrationSize(const void* pointer) const {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(state_.mutex);
   const auto found = registered_.find(pointer);
   return found == registered_.end() ? 0 : found->second;
 }
 
 void* Memory::AllocateBounceBuffer(uint64_t size_bytes, bool must) {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(state_.mutex);
   if (!must && (heap_refused_ || (size_bytes > kSmallBounceBufferBytes && !HasSpare(size_bytes)))) {
     return nullptr;
   }
@@ -281,7 +235,7 @@ bool Memory::HasSpare(uint64_t size_bytes) const {
 }
 
 StatusOr<void*> Memory::AllocateDeviceBounceBuffer(uint64_t size_bytes, bool kept, bool must) {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(state_.mutex);
   if (!must && (heap_refused_ || !HasSpare(size_bytes))) {
     return Status(ErrorCode::kOutOfMemory, "the rest of the heap is the application's");
   }
@@ -305,12 +259,12 @@ StatusOr<void*> Memory::AllocateDeviceBounceBuffer(uint64_t size_bytes, bool kep
 }
 
 void Memory::ReleaseBounceBuffer(void* block) {
-  (void)OwnerOf(block)->UnregisterHostMemory(block);
+  (void)state_.gpu.OwnerOf(block)->UnregisterHostMemory(block);
   (void)FreeLocked(block);
 }
 
 void Memory::FreeBounceBuffer(void* pointer) {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(state_.mutex);
   if (!bounce_buffers_.Give(pointer)) {
     (void)FreeLocked(pointer);
     return;
@@ -323,39 +277,39 @@ void Memory::FreeBounceBuffer(void* pointer) {
 // ---- Memory of front ends -----------------------------------------------------------------------
 
 Status Memory::Share(int fd, void* base, uint64_t size_bytes) {
-  std::lock_guard lock(mutex_);
-  const StatusOr<uint32_t> region = AnnounceHost(fd, size_bytes, 0);
+  std::lock_guard lock(state_.mutex);
+  const StatusOr<uint32_t> region = state_.announcer.AnnounceHost(fd, size_bytes, 0);
   FERRY_RETURN_IF_ERROR(region.status());
   shared_[base] = {*region, false};
-  regions_.Add({static_cast<std::byte*>(base), size_bytes, *region});
+  state_.regions.Add({static_cast<std::byte*>(base), size_bytes, *region});
   return {};
 }
 
 Status Memory::Unshare(void* base) {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(state_.mutex);
   const auto found = shared_.find(base);
   if (found == shared_.end()) {
     return {ErrorCode::kInvalidBuffer, "no memory is shared from this address on"};
   }
   const uint32_t region = found->second.region;
-  const uint64_t size_bytes = regions_.ById(region).size_bytes;
+  const uint64_t size_bytes = state_.regions.ById(region).size_bytes;
   if (found->second.devices_reach) {
-    (void)OwnerOf(base)->UnregisterHostMemory(base);
+    (void)state_.gpu.OwnerOf(base)->UnregisterHostMemory(base);
   }
-  regions_.Remove(region);
+  state_.regions.Remove(region);
   shared_.erase(found);
-  const Status status = attach_->EndRegion(region, size_bytes);
+  const Status status = state_.announcer.End(region, size_bytes);
   return status.code() == ErrorCode::kDaemonDied ? Status() : status;  // it has let go of it
 }
 
 uint64_t Memory::SharedSize(const void* base) const {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(state_.mutex);
   const auto found = shared_.find(base);
-  return found == shared_.end() ? 0 : regions_.ById(found->second.region).size_bytes;
+  return found == shared_.end() ? 0 : state_.regions.ById(found->second.region).size_bytes;
 }
 
 Status Memory::LetDevicesReach(const void* base) {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(state_.mutex);
   const auto found = shared_.find(base);
   if (found == shared_.end()) {
     return {ErrorCode::kInvalidBuffer, "no memory is shared from this address on"};
@@ -365,7 +319,7 @@ Status Memory::LetDevicesReach(const void* base) {
   }
   if (!found->second.devices_reach) {
     FERRY_RETURN_IF_ERROR(backend()->RegisterHostMemory(
-        const_cast<void*>(base), regions_.ById(found->second.region).size_bytes));
+        const_cast<void*>(base), state_.regions.ById(found->second.region).size_bytes));
     found->second.devices_reach = true;
   }
   return {};
@@ -374,23 +328,23 @@ Status Memory::LetDevicesReach(const void* base) {
 // ---- malloc's memory ----------------------------------------------------------------------------
 
 void Memory::ExplainMalloc(uint32_t rank) const {
-  if (const std::string why = malloc_heap_.WhyPrivate(); !why.empty()) {
+  if (const std::string why = state_.malloc_heap.WhyPrivate(); !why.empty()) {
     SayToUser(static_cast<int>(rank),
               "malloc's memory stays private, so large messages of this node take longer: " + why);
   }
 }
 
 shm::Location Memory::Lend(const void* pointer, uint64_t size_bytes) {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(state_.mutex);
   if (!lending_refused_) {
-    const malloc_heap::HeapView view = malloc_heap_.Look();
+    const malloc_heap::HeapView view = state_.malloc_heap.Look();
     if (const Status status = LendUpTo(view); !status.ok()) {
       lending_refused_ = true;
       SayToUser(-1, "malloc's memory stays private, so large messages of this node take longer: " +
                         status.ToString());
     }
   }
-  return regions_.FindForNode(pointer, size_bytes);
+  return state_.regions.FindForNode(pointer, size_bytes);
 }
 
 // Regions of less stay: messages on their way may name them.
@@ -399,15 +353,16 @@ Status Memory::LendUpTo(const malloc_heap::HeapView& view) {
   if (view.fd < 0 || size_bytes <= lent_bytes_) {
     return {};  // forked; or another thread was here
   }
-  const StatusOr<uint32_t> region = AnnounceHost(view.fd, size_bytes, attach::kRegionLent);
+  const StatusOr<uint32_t> region =
+      state_.announcer.AnnounceHost(view.fd, size_bytes, attach::kRegionLent);
   FERRY_RETURN_IF_ERROR(region.status());
   lent_bytes_ = size_bytes;
-  regions_.Add({.base = view.base, .size_bytes = size_bytes, .id = *region, .lent = true});
+  state_.regions.Add({.base = view.base, .size_bytes = size_bytes, .id = *region, .lent = true});
   return {};
 }
 
 Status Memory::Register(void* pointer, uint64_t size_bytes) {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(state_.mutex);
   auto* begin = static_cast<std::byte*>(pointer);
   const auto after = registered_.upper_bound(pointer);
   const bool overlaps_next = after != registered_.end() &&
@@ -419,7 +374,7 @@ Status Memory::Register(void* pointer, uint64_t size_bytes) {
     return {ErrorCode::kAlreadyExists,
             "the range overlaps one that is registered already; deregister that first"};
   }
-  if (regions_.Find(pointer, 1).region != 0) {
+  if (state_.regions.Find(pointer, 1).region != 0) {
     return {ErrorCode::kAlreadyExists,
             "ferry_alloc returned this memory, so it needs no registration"};
   }
@@ -443,11 +398,11 @@ Status Memory::Register(void* pointer, uint64_t size_bytes) {
 }
 
 Status Memory::Deregister(void* pointer) {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(state_.mutex);
   if (registered_.erase(pointer) == 0) {
     return {ErrorCode::kNotFound, "no registered range starts at this address"};
   }
-  gpu::GpuBackend* gpu = OwnerOf(pointer);
+  gpu::GpuBackend* gpu = state_.gpu.OwnerOf(pointer);
   return gpu == nullptr ? Status() : gpu->UnregisterHostMemory(pointer);
 }
 
@@ -484,21 +439,12 @@ gpu::DeviceEnds Memory::EndsOf(const void* destination, bool is_destination_by_s
                                const void* source, bool is_source_by_stream) const {
   gpu::DeviceEnds ends{.destination = is_destination_by_stream, .source = is_source_by_stream};
   if (ends.destination) {
-    ends.destination_device = regions_.Around(destination).device;
+    ends.destination_device = state_.regions.Around(destination).device;
   }
   if (ends.source) {
-    ends.source_device = regions_.Around(source).device;
+    ends.source_device = state_.regions.Around(source).device;
   }
   return ends;
-}
-
-bool Memory::IsRegionByStream(const void* pointer) const {
-  return regions_.Around(pointer).by_stream;
-}
-
-bool Memory::IsDevice(const void* pointer) const {
-  const gpu::GpuBackend* const gpu = backend();
-  return gpu != nullptr && gpu->Identify(pointer).kind == gpu::PointerKind::kDevice;
 }
 
 ErrorCode Memory::CopyToDevice(void* application, const void* source, uint64_t size_bytes) {
