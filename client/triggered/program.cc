@@ -8,7 +8,11 @@ using Kind = ProgramStep::Kind;
 
 Program::Program(std::string name, std::vector<uint32_t> requests, std::vector<ProgramStep> steps,
                  shm::CounterLayout* over, Pairs* pairs)
-    : name_(std::move(name)), requests_(std::move(requests)), over_(over), pairs_(*pairs) {
+    : name_(std::move(name)),
+      requests_(std::move(requests)),
+      over_(over),
+      pairs_(*pairs),
+      by_rank_(this, pairs) {
   std::vector<uint32_t> to_check;
   for (ProgramStep& step : steps) {
     if (step.kind == Kind::kStart && !to_check.empty()) {
@@ -55,10 +59,11 @@ Status Program::CheckStart() {
     return {error(), "the " + name_ + " has failed (" + ErrorCodeText(error()) +
                          "): free it, make it and match it anew"};
   }
-  if (wants_wait || is_by_rank()) {
+  if (wants_wait || by_rank_.is_under_way()) {
     return {ErrorCode::kInvalidRequest,
-            is_by_rank() ? "the rank has started the " + name_ + " itself: wait for it first"
-                         : "a start of the " + name_ + " was enqueued before and has no wait yet"};
+            by_rank_.is_under_way()
+                ? "the rank has started the " + name_ + " itself: wait for it first"
+                : "a start of the " + name_ + " was enqueued before and has no wait yet"};
   }
   if (members_.empty()) {
     FERRY_RETURN_IF_ERROR(FindMembers());

@@ -8,8 +8,7 @@
 // does other work; at the wait the queue's stream waits for the word that says that the program is
 // over.
 //
-// Its rank can carry a start out itself, in place of streams: step by step in the same order, so
-// that partners' streams find what they wait for (program_by_rank.cc).
+// Its rank can carry a start out itself, in place of streams (program_by_rank.h).
 // A send may follow receives (ProgramStep::follows): it is started ahead of their waits, and moves
 // when their messages have come, by the NIC or the daemon. So the steps of a chain that passes
 // messages on lie in the opening, and no stream takes part between its start and its end. Starts
@@ -34,9 +33,9 @@
 #include <vector>
 
 #include "client/api/front_end.h"
-#include "client/memory/memory.h"
 #include "client/triggered/pair.h"
 #include "client/triggered/pairs.h"
+#include "client/triggered/program_by_rank.h"
 #include "common/status.h"
 #include "gpu_backends/api/backend.h"
 #include "shm/layout/counter_layout.h"
@@ -86,12 +85,11 @@ class Program {
   // Fails the program, and its messages with its partners. Called by threads of the application.
   void Fail(ErrorCode error);
 
-  // Begins a start that the rank carries out in place of streams; call it after CheckStart. Then
-  // call AdvanceByRank, one thread at a time, until it returns true: the start is over, and error()
-  // says how. Neither blocks, except for copies.
-  void StartByRank();
-  bool AdvanceByRank(Memory* memory);
-  bool is_by_rank() const { return next_by_rank_ < steps_.size(); }
+  // The starts that the rank carries out in place of streams; Start comes after CheckStart.
+  ProgramByRank& by_rank() { return by_rank_; }
+  // Ends its messages with its partners, whose programs fail in turn. For the stream, or
+  // the rank, that carries out its steps; other threads call Fail.
+  void Part(ErrorCode error);
 
   // For streams: LaunchHost calls it for a kCall step of the start `round`.
   Status Run(const Step& step, uint64_t round);
@@ -108,8 +106,6 @@ class Program {
   Status Follow(const Step& step);
   void StopAside() { aside_.reset(); }
   void FailAfterThis(ErrorCode error);
-  void Part(ErrorCode error);
-  bool IsDoneByRank(const Step& step, Memory* memory, ErrorCode* failure);
 
   const std::string name_;
   const std::vector<uint32_t> requests_;
@@ -120,8 +116,7 @@ class Program {
   bool is_aside_ = false;
   std::vector<Pair*> members_;          // by request, once all are matched
   std::atomic<int32_t> fails_next_{0};  // ErrorCode: why there is no start after this one
-  size_t next_by_rank_ = SIZE_MAX;      // the step that the rank is at
-  std::vector<Pair*> by_rank_;          // that the rank has started and not waited for
+  ProgramByRank by_rank_;
   std::unique_ptr<gpu::Event> begins_;
   std::unique_ptr<gpu::Event> passed_;
   std::unique_ptr<gpu::Stream> aside_;

@@ -43,7 +43,7 @@ Status Queues::FreeProgram(RequestHandle handle) {
     if (found == nullptr) {
       return NoProgram();
     }
-    if (found->IsEnqueued() || found->is_by_rank()) {
+    if (found->IsEnqueued() || found->by_rank().is_under_way()) {
       return {ErrorCode::kInvalidRequest, "the " + found->name() + " was started and is not over"};
     }
     for (auto& [queue_handle, queue] : queues_) {
@@ -193,7 +193,7 @@ Status Queues::StartByRank(RequestHandle handle) {
   }
   UnlistProgram(program);
   program->queue = 0;
-  program->StartByRank();
+  program->by_rank().Start();
   return {};
 }
 
@@ -208,7 +208,7 @@ bool Queues::AdvanceByRank(RequestHandle handle, ErrorCode* error) {
     *error = ErrorCode::kInvalidRequest;
     return true;
   }
-  const bool is_over = program->AdvanceByRank(&memory_);
+  const bool is_over = program->by_rank().Advance(&memory_);
   *error = program->error();
   return is_over;
 }
