@@ -1,4 +1,3 @@
-// The rounds of a Prequest.
 #include "mpi/partitioned/prequest.h"
 
 #include <bit>
@@ -8,17 +7,30 @@
 #include <vector>
 
 #include "mpi/base/connection.h"
+#include "mpi/partitioned/prequest_builder.h"
 #include "shm/atomic.h"
 #include "shm/layout/device_ring_layout.h"
 
 namespace ferry::mpi {
 
-std::vector<uint64_t> Prequest::CountersAt(uint64_t round) const {
-  std::vector<uint64_t> counters(plan_.is_send ? plan_.units.count() : 0);
-  for (uint32_t unit = 0; unit < counters.size(); ++unit) {
-    counters[unit] = BaseOf(round, plan_.units.FullOf(unit));
+Result<std::shared_ptr<Prequest>> Prequest::Make(const PrequestPlan& plan,
+                                                 const PrequestWishes& wishes, int device) {
+  std::shared_ptr<Prequest> made(new Prequest(plan, device));
+  FERRY_RETURN_FAILURE(PrequestBuilder(made->plan_, device, &made->parts_).Build(wishes));
+  const uint32_t counted = plan.is_send && plan.units.per_unit != 1 ? plan.units.count() : 0;
+  made->flushed_.resize(counted);
+  made->looked_.resize(made->parts_.memory.is_by_stream ? counted : 0);
+  return made;
+}
+
+Prequest::~Prequest() {
+  if (front_end == nullptr) {  // libferry has freed all
+    return;
   }
-  return counters;
+  GiveDeviceBlock(&parts_.memory);
+  if (Failure ignored; parts_.state.data == nullptr || AreAsked(round_, &ignored)) {
+    GiveBlock(&parts_.state);
+  }  // else ferryd may write there yet: the round has failed
 }
 
 Failure Prequest::Begin(uint64_t round) {
@@ -28,10 +40,11 @@ Failure Prequest::Begin(uint64_t round) {
   }
   if (host_readied) {
     // Kernels have not counted partitions that the host has readied.
-    const std::vector<uint64_t> all = CountersAt(round);
-    FERRY_RETURN_FAILURE(Store(counters(), all.data(), all.size() * sizeof(uint64_t)));
+    const std::vector<uint64_t> all = CountersAt(plan_, round);
+    FERRY_RETURN_FAILURE(
+        StoreOnDevice(parts_.memory, counters(), all.data(), all.size() * sizeof(uint64_t)));
   }
-  FERRY_RETURN_FAILURE(Store(&address()->round, &round, sizeof(round)));
+  FERRY_RETURN_FAILURE(StoreOnDevice(parts_.memory, &address()->round, &round, sizeof(round)));
   round_ = round;
   if (host_readied) {  // only now: a start that has failed is tried again
     host_readied_.store(false, std::memory_order_relaxed);
@@ -48,7 +61,7 @@ void Prequest::EndWaits(ErrorCode error) {
 // A kernel that sees too late that the thread's wait is over leaves its unit to the library's
 // thread, which looks after all sends to other nodes.
 void Prequest::SetAttended(uint64_t round) {
-  if (leaves_to_waiting_) {
+  if (parts_.leaves_to_waiting) {
     shm::StoreRelaxed(state().attended, round);  // ferry_partitioned_way
   }
 }
@@ -87,15 +100,15 @@ Failure Prequest::TakeNoted() {
 
 // False: the counters could not be copied; the next look tries again.
 bool Prequest::LookAtCounters() {
-  return !memory_.is_by_stream ||
+  return !parts_.memory.is_by_stream ||
          front_end->memory->Copy(looked_.data(), counters(), looked_.size() * sizeof(uint64_t))
              .ok();
 }
 
 // Reads a unit's counter. A claim of an earlier look comes before that.
 uint64_t Prequest::CounterOf(uint32_t unit) const {
-  return memory_.is_by_stream ? looked_[unit]
-                              : shm::Load(counters()[unit], std::memory_order_seq_cst);
+  return parts_.memory.is_by_stream ? looked_[unit]
+                                    : shm::Load(counters()[unit], std::memory_order_seq_cst);
 }
 
 // Returns true if the kernel leaves the unit, which the host has claimed, to the host. `counter`
@@ -170,7 +183,7 @@ bool Prequest::IsAsked(const ferry_partitioned_unit& its, uint64_t round) {
 }
 
 bool Prequest::AreAsked(uint64_t round, Failure* failure) {
-  if (way_ != FERRY_PARTITIONED_BY_DAEMON) {
+  if (parts_.way != FERRY_PARTITIONED_BY_DAEMON) {
     return true;
   }
   if (asked_round_ != round) {
@@ -194,7 +207,7 @@ bool Prequest::AreAsked(uint64_t round, Failure* failure) {
 }
 
 Failure Prequest::FindRefused(uint64_t round) const {
-  const uint32_t count = way_ == FERRY_PARTITIONED_BY_DAEMON ? plan_.units.count() : 0;
+  const uint32_t count = parts_.way == FERRY_PARTITIONED_BY_DAEMON ? plan_.units.count() : 0;
   for (uint32_t i = 0; i < count; ++i) {
     const ferry_partitioned_unit& its = unit(i);
     if (!IsAsked(its, round)) {

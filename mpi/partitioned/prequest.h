@@ -35,45 +35,9 @@
 #include "client/api/front_end.h"
 #include "ferry/device/partitioned/prequest.h"
 #include "mpi/base/failure.h"
-#include "mpi/partitioned/blocks.h"
-#include "mpi/partitioned/device_blocks.h"
-#include "mpi/partitioned/device_ring.h"
-#include "mpi/partitioned/units.h"
-#include "mpi/partitioned/words.h"
+#include "mpi/partitioned/prequest_parts.h"
 
 namespace ferry::mpi {
-
-// The description of a matched request from which a Prequest is made.
-struct PrequestPlan {
-  bool is_send = true;         // kernels ready its partitions
-  bool is_collective = false;  // hosts move its units, and arrivals are counted in the same units
-  Units units;                 // the sender's
-  uint32_t partitions = 1;     // of this side
-  uint64_t round = 0;          // the last one
-  uint32_t peer = 0;           // a rank of the job
-  bool is_local = true;
-  bool is_null = false;  // there is no other side, and nothing moves
-
-  // For a send:
-  std::byte* source = nullptr;
-  bool is_packed = false;  // the host packs the data first
-  SenderWords words;
-  shm::Location destination{};
-  std::byte* destination_mapped = nullptr;  // local, and in memory that can be mapped
-  bool is_destination_by_stream = false;
-  shm::Location receiver_block{};
-  std::byte* receiver_mapped = nullptr;  // local
-
-  // For a receive, and for a collective with results:
-  uint64_t* arrived = nullptr;  // null: data come to other memory first, or none come
-};
-
-// The program's wishes, from info keys (mpix_partitioned.h).
-struct PrequestWishes {
-  enum class Copy : uint8_t { kAuto, kKernel, kHost, kDaemon };
-  Copy copy = Copy::kAuto;
-  std::optional<uint64_t> kernel_max_bytes;  // nullopt: the best value for the device
-};
 
 class Prequest {
  public:
@@ -88,15 +52,16 @@ class Prequest {
   int device() const { return device_; }
   // The address by which kernels name it.
   MPIX_Prequest address() const {
-    return static_cast<MPIX_Prequest>(static_cast<void*>(memory_.data));
+    return static_cast<MPIX_Prequest>(static_cast<void*>(parts_.memory.data));
   }
   // Returns true if its kernels run on CPUs, and so need the cores on which threads of the host
   // spin.
-  bool is_on_cpus() const { return on_cpus_; }
+  bool is_on_cpus() const { return parts_.on_cpus; }
   // Returns true if kernels may leave units of a send to hosts, once the receiver has begun the
   // round.
   bool LeavesToHost() const {
-    return way_ != FERRY_PARTITIONED_BY_KERNEL || !has_atomics_ || plan_.units.per_unit != 1;
+    return parts_.way != FERRY_PARTITIONED_BY_KERNEL || !parts_.has_atomics ||
+           plan_.units.per_unit != 1;
   }
 
   // Counts how often the program has got this Prequest and not freed it. Any thread.
@@ -149,17 +114,6 @@ class Prequest {
 
   Prequest(const PrequestPlan& plan, int device) : plan_(plan), device_(device) {}
 
-  // prequest_setup.cc
-  Failure Allocate();
-  Failure ChooseWay(const PrequestWishes& wishes);
-  Failure FindKernelWay() const;
-  Failure FindDaemonWay();
-  Failure Fill();
-  void Describe(MPIX_Prequest_object* object) const;
-  uint64_t BytesToFill() const;
-
-  Failure Store(void* to, const void* from, uint64_t size_bytes) const;
-  std::vector<uint64_t> CountersAt(uint64_t round) const;
   bool LookAtCounters();
   uint64_t CounterOf(uint32_t unit) const;
   void FlushUnit(uint32_t unit, uint64_t round);
@@ -169,7 +123,7 @@ class Prequest {
   static bool IsAsked(const ferry_partitioned_unit& its, uint64_t round);
 
   ferry_partitioned_state& state() const {
-    return *static_cast<ferry_partitioned_state*>(static_cast<void*>(state_.data));
+    return *static_cast<ferry_partitioned_state*>(static_cast<void*>(parts_.state.data));
   }
   ferry_partitioned_unit& unit(uint32_t index) const {
     return static_cast<ferry_partitioned_unit*>(static_cast<void*>(&state() + 1))[index];
@@ -178,14 +132,7 @@ class Prequest {
 
   const PrequestPlan plan_;
   const int device_;
-  uint32_t way_ = FERRY_PARTITIONED_BY_HOST;
-  bool has_atomics_ = false;
-  bool on_cpus_ = false;
-  bool leaves_to_waiting_ = false;
-  DeviceBlock memory_;
-  Block state_;
-  std::shared_ptr<DeviceRing> ring_;
-  shm::Location source_{};  // by daemon copy
+  PrequestParts parts_;
 
   std::atomic<uint32_t> uses_{0};
   std::atomic<bool> is_kept_{false};

@@ -1,5 +1,5 @@
-// Prequest::Make: places a Prequest's parts in memory, and chooses the mover of units that kernels
-// have readied.
+#include "mpi/partitioned/prequest_builder.h"
+
 #include <cstddef>
 #include <cstring>
 #include <map>
@@ -10,7 +10,6 @@
 
 #include "include/ferry/ferry.h"
 #include "mpi/base/connection.h"
-#include "mpi/partitioned/prequest.h"
 
 namespace ferry::mpi {
 namespace {
@@ -99,56 +98,60 @@ Failure LetReach(int device, uint32_t peer, const shm::Location& where, const st
 
 }  // namespace
 
-Result<std::shared_ptr<Prequest>> Prequest::Make(const PrequestPlan& plan,
-                                                 const PrequestWishes& wishes, int device) {
-  const Result<Powers> powers = CheckDevice(device);
+std::vector<uint64_t> CountersAt(const PrequestPlan& plan, uint64_t round) {
+  std::vector<uint64_t> counters(plan.is_send ? plan.units.count() : 0);
+  for (uint32_t unit = 0; unit < counters.size(); ++unit) {
+    counters[unit] = BaseOf(round, plan.units.FullOf(unit));
+  }
+  return counters;
+}
+
+Failure StoreOnDevice(const DeviceBlock& memory, void* to, const void* from, uint64_t size_bytes) {
+  if (memory.is_by_stream) {
+    return FailureOf(front_end->memory->Copy(to, from, size_bytes));
+  }
+  std::memcpy(to, from, size_bytes);
+  return {};
+}
+
+Failure PrequestBuilder::Build(const PrequestWishes& wishes) {
+  const Result<Powers> powers = CheckDevice(device_);
   FERRY_RETURN_FAILURE(powers.failure());
-  if (!plan.is_send && plan.arrived == nullptr) {
+  if (!plan_.is_send && plan_.arrived == nullptr) {
     return Unsupported(
         "the data of this receive come to other memory first, from where MPI_Wait and MPI_Parrived "
         "of the host copy them: its buffer is private memory or its type is not dense. Take memory "
         "from MPI_Alloc_mem");
   }
-  std::shared_ptr<Prequest> made(new Prequest(plan, device));
-  made->has_atomics_ = powers.value().host_atomics;
-  made->on_cpus_ = powers.value().on_cpus;
-  if (plan.is_null) {
-    made->way_ = FERRY_PARTITIONED_NOWHERE;
-  } else if (plan.is_send) {
-    FERRY_RETURN_FAILURE(made->ChooseWay(wishes));
+  parts_.has_atomics = powers.value().host_atomics;
+  parts_.on_cpus = powers.value().on_cpus;
+  if (plan_.is_null) {
+    parts_.way = FERRY_PARTITIONED_NOWHERE;
+  } else if (plan_.is_send) {
+    FERRY_RETURN_FAILURE(ChooseWay(wishes));
   }
-  FERRY_RETURN_FAILURE(made->Allocate());
-  FERRY_RETURN_FAILURE(made->Fill());
-  return made;
-}
-
-Prequest::~Prequest() {
-  if (front_end == nullptr) {  // libferry has freed all
-    return;
-  }
-  GiveDeviceBlock(&memory_);
-  if (Failure ignored; state_.data == nullptr || AreAsked(round_, &ignored)) {
-    GiveBlock(&state_);
-  }  // else ferryd may write there yet: the round has failed
+  FERRY_RETURN_FAILURE(Allocate());
+  return Fill();
 }
 
 // ---- Who moves a unit ---------------------------------------------------------------------------
 
-Failure Prequest::ChooseWay(const PrequestWishes& wishes) {
+Failure PrequestBuilder::ChooseWay(const PrequestWishes& wishes) {
   using Copy = PrequestWishes::Copy;
   if (plan_.is_collective) {
     return wishes.copy == Copy::kAuto || wishes.copy == Copy::kHost
                ? Failure()
                : Unsupported("hosts move the partitions of collectives that kernels ready");
   }
-  const bool may_copy = wishes.copy == Copy::kKernel ||
-                        (wishes.copy == Copy::kAuto &&
-                         plan_.units.total_bytes() <=
-                             wishes.kernel_max_bytes.value_or(on_cpus_ ? kMaxOnCpus : UINT64_MAX));
+  const bool may_copy =
+      wishes.copy == Copy::kKernel ||
+      (wishes.copy == Copy::kAuto &&
+       plan_.units.total_bytes() <=
+           wishes.kernel_max_bytes.value_or(parts_.on_cpus ? kMaxOnCpus : UINT64_MAX));
   if (may_copy) {
     Failure by_kernel = FindKernelWay();
     if (by_kernel.ok()) {
-      way_ = FERRY_PARTITIONED_BY_KERNEL;
+      parts_.way = FERRY_PARTITIONED_BY_KERNEL;
       return {};
     }
     if (wishes.copy == Copy::kKernel) {
@@ -159,20 +162,21 @@ Failure Prequest::ChooseWay(const PrequestWishes& wishes) {
   if (wishes.copy == Copy::kDaemon || (wishes.copy == Copy::kAuto && !plan_.is_local)) {
     Failure by_daemon = FindDaemonWay();
     if (by_daemon.ok()) {
-      way_ = FERRY_PARTITIONED_BY_DAEMON;
+      parts_.way = FERRY_PARTITIONED_BY_DAEMON;
       // Only ferryd moves device memory past the CPU, beside the network.
-      leaves_to_waiting_ = wishes.copy == Copy::kAuto && !IsByStream(source_, plan_.destination);
+      parts_.leaves_to_waiting =
+          wishes.copy == Copy::kAuto && !IsByStream(parts_.source, plan_.destination);
       return {};
     }
     if (wishes.copy == Copy::kDaemon) {
       return by_daemon;
     }
   }
-  way_ = FERRY_PARTITIONED_BY_HOST;
+  parts_.way = FERRY_PARTITIONED_BY_HOST;
   return {};
 }
 
-Failure Prequest::FindKernelWay() const {
+Failure PrequestBuilder::FindKernelWay() const {
   if (!plan_.is_local) {
     return Unsupported("kernels cannot copy to rank " + std::to_string(plan_.peer) +
                        ", which lives on another node");
@@ -192,19 +196,19 @@ Failure Prequest::FindKernelWay() const {
   return LetReach(device_, plan_.peer, plan_.receiver_block, plan_.receiver_mapped, false);
 }
 
-Failure Prequest::FindDaemonWay() {
+Failure PrequestBuilder::FindDaemonWay() {
   const uint64_t bytes = plan_.units.total_bytes();
   if (plan_.is_packed) {
     return Unsupported("ferryd cannot copy elements of a datatype that is not dense for kernels");
   }
   if (bytes != 0) {
-    source_ = front_end->one_sided->Locate(plan_.source, bytes);
-    if (source_.region == 0 || plan_.destination.region == 0) {
+    parts_.source = front_end->one_sided->Locate(plan_.source, bytes);
+    if (parts_.source.region == 0 || plan_.destination.region == 0) {
       return Unsupported(std::string("ferryd does not reach the ") +
-                         (source_.region == 0 ? "send" : "receive") +
+                         (parts_.source.region == 0 ? "send" : "receive") +
                          " buffer, which is private memory: take it from MPI_Alloc_mem");
     }
-    if (plan_.is_local && IsByStream(source_, plan_.destination)) {
+    if (plan_.is_local && IsByStream(parts_.source, plan_.destination)) {
       return Unsupported(
           "inside a node ferryd leaves memory that only streams and kernels reach to these");
     }
@@ -214,30 +218,30 @@ Failure Prequest::FindDaemonWay() {
     return Unsupported("kernels would have no ring by which to ask ferryd (" +
                        ring.status().ToString() + ")");
   }
-  ring_ = *std::move(ring);
+  parts_.ring = *std::move(ring);
   return {};
 }
 
 // ---- Its parts ----------------------------------------------------------------------------------
 
-uint64_t Prequest::BytesToFill() const {
+uint64_t PrequestBuilder::BytesToFill() const {
   return sizeof(MPIX_Prequest_object) +
          (plan_.is_send ? plan_.units.count() * sizeof(uint64_t) : 0);
 }
 
-Failure Prequest::Allocate() {
+Failure PrequestBuilder::Allocate() {
   const uint32_t units = plan_.is_send ? plan_.units.count() : 0;
   Result<Block> state = TakeBlock(
       sizeof(ferry_partitioned_state) + units * sizeof(ferry_partitioned_unit), Contents::kWords);
   FERRY_RETURN_FAILURE(state.failure());
-  state_ = state.value();
+  parts_.state = state.value();
   Result<DeviceBlock> memory = TakeDeviceBlock(BytesToFill(), device_);
   FERRY_RETURN_FAILURE(memory.failure());
-  memory_ = memory.value();
+  parts_.memory = memory.value();
   return {};
 }
 
-void Prequest::Describe(MPIX_Prequest_object* object) const {
+void PrequestBuilder::Describe(MPIX_Prequest_object* object) const {
   const auto address = [](const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); };
   object->version = FERRY_PARTITIONED_VERSION;
   object->kind = (plan_.is_send ? FERRY_PARTITIONED_SEND : 0) |
@@ -247,9 +251,9 @@ void Prequest::Describe(MPIX_Prequest_object* object) const {
   object->per_unit = plan_.units.per_unit;
   object->pieces = plan_.units.pieces;
   object->partition_bytes = plan_.units.partition_bytes;
-  object->way = way_;
-  object->has_atomics = has_atomics_ ? 1 : 0;
-  object->state = address(state_.data);
+  object->way = parts_.way;
+  object->has_atomics = parts_.has_atomics ? 1 : 0;
+  object->state = address(parts_.state.data);
   object->arrived = address(plan_.arrived);
   if (!plan_.is_send) {
     return;
@@ -258,45 +262,36 @@ void Prequest::Describe(MPIX_Prequest_object* object) const {
   object->words = address(&plan_.words.of(0));
   object->word_stride = UnitStride(plan_.units.count());
   object->cleared = address(&plan_.words.block().cleared);
-  if (way_ == FERRY_PARTITIONED_BY_KERNEL) {
+  if (parts_.way == FERRY_PARTITIONED_BY_KERNEL) {
     object->destination = address(plan_.destination_mapped);
     object->arrived = address(plan_.receiver_mapped + ArrivedOffset(0));
   }
-  if (way_ != FERRY_PARTITIONED_BY_DAEMON) {
+  if (parts_.way != FERRY_PARTITIONED_BY_DAEMON) {
     return;
   }
-  object->ring = address(ring_->address());
-  std::memcpy(object->ring_words, ring_->words(), sizeof(object->ring_words));
-  object->ring_producers = ring_->producers();
+  object->ring = address(parts_.ring->address());
+  std::memcpy(object->ring_words, parts_.ring->words(), sizeof(object->ring_words));
+  object->ring_producers = parts_.ring->producers();
   object->peer = plan_.peer;
-  object->source_region = source_.region;
-  object->source_offset = source_.address;
+  object->source_region = parts_.source.region;
+  object->source_offset = parts_.source.address;
   object->destination_segment = client::SegmentOf(plan_.destination);
   object->destination_offset = plan_.destination.address;
   object->arrived_segment = client::SegmentOf(plan_.receiver_block);
   object->arrived_offset = plan_.receiver_block.address + ArrivedOffset(0);
-  object->leaves_to_waiting = leaves_to_waiting_ ? 1 : 0;
-  object->state_region = state_.where.region;
-  object->state_offset = state_.where.address;
+  object->leaves_to_waiting = parts_.leaves_to_waiting ? 1 : 0;
+  object->state_region = parts_.state.where.region;
+  object->state_offset = parts_.state.where.address;
 }
 
 // Fills the Prequest's memory by one copy.
-Failure Prequest::Fill() {
+Failure PrequestBuilder::Fill() {
   std::vector<uint64_t> image(sizeof(MPIX_Prequest_object) / sizeof(uint64_t));
   Describe(static_cast<MPIX_Prequest_object*>(static_cast<void*>(image.data())));
-  const std::vector<uint64_t> first = CountersAt(plan_.round + 1);
+  const std::vector<uint64_t> first = CountersAt(plan_, plan_.round + 1);
   image.insert(image.end(), first.begin(), first.end());
-  flushed_.resize(plan_.units.per_unit == 1 ? 0 : first.size());
-  looked_.resize(memory_.is_by_stream ? flushed_.size() : 0);
-  return Store(memory_.data, image.data(), image.size() * sizeof(uint64_t));
-}
-
-Failure Prequest::Store(void* to, const void* from, uint64_t size_bytes) const {
-  if (memory_.is_by_stream) {
-    return FailureOf(front_end->memory->Copy(to, from, size_bytes));
-  }
-  std::memcpy(to, from, size_bytes);
-  return {};
+  return StoreOnDevice(parts_.memory, parts_.memory.data, image.data(),
+                       image.size() * sizeof(uint64_t));
 }
 
 }  // namespace ferry::mpi
