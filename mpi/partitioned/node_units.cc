@@ -70,22 +70,13 @@ bool NodeUnits::MayServe(const Comm& comm, Channel& channel, uint32_t units,
   return CollectiveTable().LeavesToBoard(ProblemOfAll(channel, first.problem));
 }
 
-// The size of the blocks; all ranks get one value, whichever blocks each of them knows.
-uint64_t NodeUnits::BlockBytesOf(const Problem& problem) {
-  if (problem.has_blocks && !problem.receive_blocks.empty()) {
-    return problem.receive_blocks[0].size_bytes;
-  }
-  return problem.has_blocks && !problem.send_blocks.empty() ? problem.send_blocks[0].size_bytes
-                                                            : problem.block_bytes;
-}
-
 Problem NodeUnits::ProblemOfAll(const Channel& channel, const Problem& problem) {
   Problem of_all;
   of_all.collective = problem.collective;
   of_all.rank = channel.self();
   of_all.size = channel.size();
   of_all.root = problem.root;
-  of_all.block_bytes = BlockBytesOf(problem);
+  of_all.block_bytes = UnitCopies::BlockBytesOf(problem);
   of_all.element_bytes = problem.element_bytes;
   of_all.commutative = problem.commutative;
   return of_all;
@@ -93,7 +84,10 @@ Problem NodeUnits::ProblemOfAll(const Channel& channel, const Problem& problem) 
 
 NodeUnits::NodeUnits(Channel* channel, uint32_t first_number,
                      std::vector<CollectiveOperation*> operations)
-    : channel_(*channel), first_number_(first_number), operations_(std::move(operations)) {}
+    : channel_(*channel),
+      first_number_(first_number),
+      operations_(operations),
+      copies_(channel->self(), channel->size(), std::move(operations)) {}
 
 NodeUnits::~NodeUnits() {
   if (meeting_ != nullptr && !meeting_->is_done()) {  // poisoned: a run without end names it
@@ -138,7 +132,7 @@ NodeUnits::UnitWords& NodeUnits::UnitAt(uint32_t unit) const {
 
 NodeUnits::Buffers& NodeUnits::BuffersOf(uint32_t unit, int rank) const {
   auto* const first = static_cast<Buffers*>(static_cast<void*>(&UnitAt(units())));
-  return first[IndexOf(unit, rank)];
+  return first[copies_.IndexOf(unit, rank)];
 }
 
 // ---- Setup --------------------------------------------------------------------------------------
@@ -209,17 +203,13 @@ NodeUnits::OwnRow NodeUnits::ResultIn(const CollectiveOperation& operation) cons
   }
 }
 
-uint64_t NodeUnits::SpanOf(uint64_t stride_bytes, uint32_t unit) const {
-  const uint64_t block_bytes = BlockBytesOf(problem(unit));
-  return block_bytes == 0 ? 0 : stride_bytes * static_cast<uint64_t>(size() - 1) + block_bytes;
-}
-
 std::vector<NodeUnits::Buffers> NodeUnits::Locate(Card* card) const {
   std::vector<Buffers> all(units());
   card->is_ready = 1;
   for (uint32_t unit = 0; unit < units(); ++unit) {
     const auto locate = [&](const OwnRow& own) -> Row {
-      const uint64_t bytes = own.is_there && own.is_even ? SpanOf(own.stride_bytes, unit) : 0;
+      const uint64_t bytes =
+          own.is_there && own.is_even ? copies_.SpanOf(own.stride_bytes, unit) : 0;
       const shm::Location where =
           bytes == 0 ? shm::Location{} : front_end->one_sided->LocateHere(own.first, bytes);
       card->is_ready = where.flags == 0 && own.is_even ? card->is_ready : 0;
@@ -306,19 +296,6 @@ bool NodeUnits::Enter() {
   return true;
 }
 
-bool NodeUnits::OpenPeer(uint32_t unit, int rank) {
-  const auto peer = static_cast<uint32_t>(channel_.WorldRank(rank));
-  const auto open = [&](const Row& row, Memory* memory) {
-    const bool is_open = row.is_there == 0 ||
-                         memory->data.Open(peer, row.first, SpanOf(row.stride_bytes, unit)).ok();
-    memory->mapped = memory->data.mapped();
-    return is_open;
-  };
-  const Buffers& buffers = BuffersOf(unit, rank);
-  Reached& part = memory_[IndexOf(unit, rank)];
-  return open(buffers.contribution, &part.contribution) && open(buffers.result, &part.result);
-}
-
 // `is_open`: this rank can do its part.
 void NodeUnits::Settle(bool is_used, bool is_open) {
   state_ = is_used ? State::kUsed : State::kUnused;
@@ -331,23 +308,18 @@ void NodeUnits::Settle(bool is_used, bool is_open) {
     }
     return;
   }
-  memory_.resize(IndexOf(units(), 0));
+  copies_.Begin(&BuffersOf(0, 0));
   is_open_.assign(units(), is_open);
-  uint64_t room_bytes = 0;
   for (uint32_t unit = 0; unit < units(); ++unit) {
-    room_bytes = std::max(room_bytes, std::min(ChunkBytes(unit), BlockBytesOf(problem(unit))));
+    copies_.UseOwn(unit, ContributionIn(*operations_[unit]).first,
+                   ResultIn(*operations_[unit]).first);
     for (int rank = 0; rank < size(); ++rank) {
-      if (rank == self()) {
-        Reached& own = memory_[IndexOf(unit, rank)];
-        own.contribution.mapped = ContributionIn(*operations_[unit]).first;
-        own.result.mapped = ResultIn(*operations_[unit]).first;
-      } else if (!is_open || !OpenPeer(unit, rank)) {
+      if (rank != self() &&
+          (!is_open ||
+           !copies_.OpenPeer(unit, rank, static_cast<uint32_t>(channel_.WorldRank(rank))))) {
         is_open_[unit] = false;
       }
     }
-  }
-  for (auto& room : rooms_) {
-    room = std::make_unique_for_overwrite<std::byte[]>(room_bytes);
   }
 }
 
@@ -387,14 +359,14 @@ void NodeUnits::Begin(uint32_t unit, uint64_t round, bool can) {
   // Pairs with Advance of all ranks: publishes this rank's contribution.
   const uint64_t readied = shm::FetchAdd(words.readied, uint64_t{1}, std::memory_order_acq_rel) + 1;
   if (readied == round * static_cast<uint64_t>(size())) {
-    const uint64_t chunks = Chunks(unit);
+    const uint64_t chunks = copies_.Chunks(unit);
     Tell(static_cast<int>(std::min<uint64_t>(chunks, static_cast<uint64_t>(size())) - 1));
   }
 }
 
 bool NodeUnits::Advance(uint32_t unit, uint64_t round, RunFailure* failure) {
   UnitWords& words = UnitAt(unit);
-  const uint64_t chunks = Chunks(unit);
+  const uint64_t chunks = copies_.Chunks(unit);
   const uint64_t end = round * chunks;
   // Pairs with Begin.
   if (shm::LoadAcquire(words.readied) >= round * static_cast<uint64_t>(size())) {
@@ -486,10 +458,9 @@ void NodeUnits::CarryOut(uint32_t unit, uint64_t chunk, uint64_t round, RunFailu
   // Pairs with IsLeftBehind: of this thread and one that gives up, one sees the other.
   (void)shm::Exchange(works, uint64_t{1}, std::memory_order_seq_cst);
   if (shm::Load(UnitAt(unit).failed, std::memory_order_seq_cst) < round) {
-    const Part part = PartOf(unit, chunk);
     int peer = -1;
-    if (const ErrorCode error = part.bytes == 0 ? ErrorCode::kOk : Move(part, &peer);
-        error != ErrorCode::kOk) [[unlikely]] {
+    if (const ErrorCode error = copies_.Move(unit, chunk, &peer); error != ErrorCode::kOk)
+        [[unlikely]] {
       *failure = {.code = error, .peer = peer};
       if (error == ErrorCode::kPeerDied) {  // its memory has gone before the news has come
         NoteDeath(peer, error);

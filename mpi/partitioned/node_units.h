@@ -12,7 +12,7 @@
 // The ranks share a block of words in the first one's heap. Counters of a unit only grow, by the
 // same in each round, as those of units.h do. The ranks make the block together, at the first
 // start, by two allgathers. Until these are over no rank knows whether units go this way, so all
-// units wait.
+// units wait. UnitCopies moves the data.
 //
 // Failure. A rank that cannot do its part marks the unit as failed, and still adds to its counters,
 // so that the others see the failure at the end. After the death of a rank the others end the unit
@@ -22,7 +22,6 @@
 // may block on the daemon.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -35,7 +34,7 @@
 #include "mpi/coll/collective_operation.h"
 #include "mpi/comm/comm.h"
 #include "mpi/partitioned/blocks.h"
-#include "mpi/partitioned/peer.h"
+#include "mpi/partitioned/unit_copies.h"
 
 namespace ferry::mpi {
 
@@ -80,18 +79,6 @@ class NodeUnits {
     Card own;
     std::vector<Card> all;
   };
-  // A row of blocks of one size at equal distances, or a single block.
-  struct Row {
-    shm::Location first{};
-    uint64_t stride_bytes = 0;
-    uint64_t is_there = 0;  // 0: there is none
-  };
-  // A rank's buffers of a unit: its contribution (one block for each rank, or one for all), and the
-  // place of its result (one block of each rank, or one in all).
-  struct Buffers {
-    Row contribution;
-    Row result;
-  };
   struct alignas(64) UnitWords {
     uint64_t readied;  // each rank adds to it when it has readied the unit
     uint64_t claimed;  // a rank adds to it before it carries a chunk out
@@ -108,24 +95,6 @@ class NodeUnits {
     uint64_t
         dead;  // a dead rank, from 1 on, above the 32 bits of its error; 0: no dead rank is known
   };
-  struct Memory {
-    std::byte* mapped = nullptr;  // in this process; null: the kernel copies
-    PeerData data;                // another rank's
-  };
-  struct Reached {
-    Memory contribution;
-    Memory result;
-  };
-  // The work of one chunk: bytes of a block, of one rank or combined from all (`from` is kAll), for
-  // one rank or all that get results (`to` is kAll).
-  static constexpr int kAll = -1;
-  struct Part {
-    uint32_t unit;
-    int from;
-    int to;
-    uint64_t at;
-    uint64_t bytes;
-  };
   // A Row of this rank, by its addresses in this process.
   struct OwnRow {
     std::byte* first = nullptr;
@@ -133,6 +102,9 @@ class NodeUnits {
     bool is_there = false;
     bool is_even = true;  // false: the distances are not equal, so it is no row
   };
+
+  using Row = UnitCopies::Row;
+  using Buffers = UnitCopies::Buffers;
 
   int self() const { return channel_.self(); }
   int size() const { return channel_.size(); }
@@ -142,24 +114,12 @@ class NodeUnits {
   RankWords& RankAt(int rank) const;
   UnitWords& UnitAt(uint32_t unit) const;
   Buffers& BuffersOf(uint32_t unit, int rank) const;
-  // The index in arrays with one entry for each rank of each unit.
-  size_t IndexOf(uint32_t unit, int rank) const {
-    return size_t{unit} * static_cast<size_t>(size()) + static_cast<size_t>(rank);
-  }
-  const Reached& MemoryOf(uint32_t unit, int rank) const { return memory_[IndexOf(unit, rank)]; }
-  static uint64_t BlockBytesOf(const collective::Problem& problem);
   static collective::Problem ProblemOfAll(const Channel& channel,
                                           const collective::Problem& problem);
   OwnRow RowOf(void* base, const std::function<size_t(int)>& offset) const;
   OwnRow ContributionIn(const CollectiveOperation& operation) const;
   OwnRow ResultIn(const CollectiveOperation& operation) const;
-  uint64_t SpanOf(uint64_t stride_bytes, uint32_t unit) const;
   const collective::Problem& problem(uint32_t unit) const { return operations_[unit]->problem; }
-  uint64_t ChunkBytes(uint32_t unit) const;
-  uint64_t ChunksOfBlock(uint32_t unit) const;
-  uint64_t Blocks() const;
-  uint64_t Chunks(uint32_t unit) const { return Blocks() * ChunksOfBlock(unit); }
-  Part PartOf(uint32_t unit, uint64_t chunk) const;
 
   // Setup.
   std::vector<Buffers> Locate(Card* card) const;
@@ -172,13 +132,6 @@ class NodeUnits {
 
   // Carrying out.
   void CarryOut(uint32_t unit, uint64_t chunk, uint64_t round, collective::RunFailure* failure);
-  bool IsReceiver(const Part& part, int rank) const;
-  uint64_t ContributedAt(const Part& part, int rank) const;
-  uint64_t ResultAt(const Part& part, int rank) const;
-  ErrorCode Find(const Part& part, int rank, std::byte* room, const std::byte** found) const;
-  std::byte* TargetOf(const Part& part) const;
-  ErrorCode Combine(const Part& part, const std::byte** result, int* peer);
-  ErrorCode Move(const Part& part, int* peer);
   void Tell(int ranks) const;
   void Fail(uint32_t unit, uint64_t round) const;
   bool HasDied();
@@ -196,10 +149,8 @@ class NodeUnits {
   Block block_;                        // the first rank's
   std::shared_ptr<std::byte> mapped_;  // the others'
   std::byte* shared_ = nullptr;        // either
-  std::vector<Reached> memory_;
+  UnitCopies copies_;
   std::vector<bool> is_open_;  // by unit: all its memory was found
-  // Two buffers for operands, of a chunk each.
-  std::array<std::unique_ptr<std::byte[]>, 2> rooms_;
   uint32_t looks_ = 0;
   int dead_ = -1;  // a rank that has died or left
   ErrorCode how_ = ErrorCode::kOk;
