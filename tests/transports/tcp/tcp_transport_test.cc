@@ -2,12 +2,10 @@
 // peers that may connect, and their rights.
 #include "transports/tcp/tcp_transport.h"
 
-#include <poll.h>
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 
 #include "tests/transports/tcp/raw_tcp_peer.h"
 #include "tests/transports/tcp/tcp_fixture.h"
@@ -18,19 +16,6 @@ namespace {
 // "127.0.0.1:4711"
 uint16_t ParsePort(const std::string& address) {
   return static_cast<uint16_t>(std::stoi(address.substr(address.rfind(':') + 1)));
-}
-
-uint64_t SegmentsSent(int fd) {
-  tcp_info info{};
-  socklen_t bytes = sizeof(info);
-  EXPECT_EQ(getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes), 0);
-  return info.tcpi_data_segs_out;
-}
-
-uint64_t AllSegmentsSent() {
-  const std::vector<int> sockets = ConnectedSockets();
-  return std::accumulate(sockets.begin(), sockets.end(), uint64_t{0},
-                         [](uint64_t sum, int fd) { return sum + SegmentsSent(fd); });
 }
 
 using Losses = std::vector<std::pair<PeerId, bool>>;
@@ -310,114 +295,6 @@ TEST_F(TcpTransportTest, WhoFailsAPeerIsNotToldButThePeerIs) {
   EXPECT_TRUE(a_->recorder.lost.empty());
 }
 
-class TcpLossTest : public TcpTransportTest {
- protected:
-  // One of a_'s peers, named b_of_a_, is the test.
-  TcpLossTest() {
-    a_ = std::make_unique<TcpNode>();
-    peer_ = std::make_unique<RawTcpPeer>(a_->transport->Address());
-    const TcpHello hello = peer_->Hello();
-    const TcpAddress address = RawTcpPeer::AddressOf(hello);
-    b_of_a_ = *a_->transport->AddPeer(std::as_bytes(std::span(&address, 1)));
-    EXPECT_TRUE(peer_->Send(hello));
-    EXPECT_TRUE(Until([&] {
-      peer_->Drain();
-      return peer_->received_bytes() == sizeof(TcpWelcome);
-    }));
-  }
-  // So that nothing is under way afterwards.
-  void SendMany() {
-    constexpr uint64_t kMany = 30;
-    const std::vector<std::byte> message(16 << 10);
-    for (uint64_t i = 0; i < kMany; i++) {
-      ASSERT_EQ(a_->Send(b_of_a_, message, i), ErrorCode::kOk);
-    }
-    ASSERT_TRUE(Until([&] { return a_->recorder.results.size() == kMany; }));
-  }
-  Losses AwaitLoss() {
-    EXPECT_TRUE(Until([&] { return !a_->recorder.lost.empty(); }));
-    for (const auto& [context, code] : a_->recorder.results) {
-      EXPECT_EQ(code, ErrorCode::kOk) << context;
-    }
-    return a_->recorder.lost;
-  }
-
-  std::unique_ptr<RawTcpPeer> peer_;
-};
-
-TEST_F(TcpLossTest, WhoHasReadAllAndClosesLosesNothing) {
-  SendMany();
-  ASSERT_TRUE(Until([&] {
-    peer_->Drain();
-    return peer_->received_bytes() > size_t{30} * (16 << 10);
-  }));
-  peer_->Close();
-  EXPECT_EQ(AwaitLoss(), (Losses{{b_of_a_, true}}));
-}
-
-// The kernel had taken all of it.
-TEST_F(TcpLossTest, WhatDidNotReachThePeerIsLost) {
-  SendMany();
-  peer_->Close();
-  EXPECT_EQ(AwaitLoss(), (Losses{{b_of_a_, false}}));
-}
-
-TEST_F(TcpLossTest, APeerThatEndsInTheMiddleOfAFrameHasLostSomething) {
-  ASSERT_TRUE(peer_->Send(FrameHeader{.kind = 1, .head_bytes = 100}));
-  peer_->Close();
-  EXPECT_EQ(AwaitLoss(), (Losses{{b_of_a_, false}}));
-}
-
-TEST_F(TcpLossTest, WhomWeCloseMayHaveLostSomething) {
-  ASSERT_TRUE(peer_->Send(FrameHeader{.kind = 77}));
-  EXPECT_EQ(AwaitLoss(), (Losses{{b_of_a_, false}}));
-}
-
-// Its old connection has ended and its new one has come when a_ looks, for both at once.
-TEST_F(TcpLossTest, WhoConnectsAnewIsHeardToTheEnd) {
-  constexpr uint64_t kMessages = 200;  // more than a poll's budget
-  for (const bool ends_within_a_frame : {false, true}) {
-    SCOPED_TRACE(ends_within_a_frame);
-    for (uint64_t i = 0; i < kMessages; i++) {
-      ASSERT_TRUE(peer_->SendFrame(FrameKind::kMessage, 0, 0, 0, Numbered(i)));
-    }
-    if (ends_within_a_frame) {
-      ASSERT_TRUE(peer_->Send(FrameHeader{.kind = 1, .head_bytes = 100}));
-    }
-    const TcpHello hello = peer_->Hello();
-    peer_->Close();
-    peer_ = std::make_unique<RawTcpPeer>(a_->transport->Address());
-    ASSERT_TRUE(peer_->Send(hello));
-    ASSERT_TRUE(a_->transport->PrepareToSleep());  // so it looks who calls before it reads
-    ASSERT_TRUE(Until([&] {
-      peer_->Drain();
-      return peer_->received_bytes() == sizeof(TcpWelcome);
-    }));
-    EXPECT_EQ(AwaitLoss(), (Losses{{b_of_a_, !ends_within_a_frame}}));
-    ASSERT_EQ(a_->recorder.messages.size(), kMessages);
-    EXPECT_EQ(NumberOf(a_->recorder.messages.back()), kMessages - 1);
-    a_->recorder.lost.clear();
-    a_->recorder.messages.clear();
-  }
-}
-
-// The sink may forget the peer meanwhile.
-TEST_F(TcpLossTest, WhoConnectsAnewMayBeForgottenByItsLastWords) {
-  ASSERT_TRUE(peer_->SendFrame(FrameKind::kMessageFrom, 0, 0, 8, std::vector<std::byte>(8)));
-  a_->recorder.head = [&](uint64_t) {
-    EXPECT_TRUE(a_->transport->RemovePeer(b_of_a_).ok());
-    return Landing{};
-  };
-  RawTcpPeer again(a_->transport->Address());
-  ASSERT_TRUE(again.Send(peer_->Hello()));
-  ASSERT_TRUE(a_->transport->PrepareToSleep());
-  ASSERT_TRUE(Until([&] {
-    again.Drain();
-    return again.received_bytes() == sizeof(TcpWelcome);
-  }));
-  EXPECT_EQ(a_->recorder.heads.size(), 1U);
-}
-
 TEST_F(TcpTransportTest, WhatPeersReadIsCounted) {
   Connect();
   ASSERT_EQ(a_->transport->Read(Request(1000, 1), a_->now_ns), ErrorCode::kOk);
@@ -584,149 +461,6 @@ TEST_F(TcpTransportTest, OptionsAreChecked) {
   TransportOptions options;
   options.max_outstanding = 0;
   EXPECT_EQ(CreateTcpTransport(options).status().code(), ErrorCode::kInvalidArgument);
-}
-
-// ---- Writing
-
-TEST_F(TcpTransportTest, TheFirstMessageLeavesAtOnceAndTheNextOnesTogether) {
-  Connect();
-  Greet();
-  const uint64_t before = AllSegmentsSent();
-  for (uint64_t i = 0; i < 20; i++) {
-    ASSERT_EQ(a_->Send(b_of_a_, Numbered(i), i), ErrorCode::kOk);
-  }
-  EXPECT_EQ(AllSegmentsSent() - before, 1U);
-  b_->Poll();
-  EXPECT_EQ(b_->recorder.messages.size(), 1U);
-  a_->transport->Flush(a_->now_ns);
-  EXPECT_EQ(AllSegmentsSent() - before, 2U);
-  ASSERT_TRUE(Until([&] { return b_->recorder.messages.size() == 20; }));
-  for (uint64_t i = 0; i < 20; i++) {
-    EXPECT_EQ(NumberOf(b_->recorder.messages[i]), i);
-  }
-  // In the round after Flush one leaves at once again; what does not, before a sleep.
-  ASSERT_EQ(a_->Send(b_of_a_, Numbered(20), 20), ErrorCode::kOk);
-  ASSERT_EQ(a_->Send(b_of_a_, Numbered(21), 21), ErrorCode::kOk);
-  b_->Poll();
-  EXPECT_EQ(b_->recorder.messages.size(), 21U);
-  EXPECT_FALSE(a_->transport->PrepareToSleep());  // there are ends to report
-  b_->Poll();
-  EXPECT_EQ(b_->recorder.messages.size(), 22U);
-}
-
-TEST_F(TcpTransportTest, SocketsWithLittleRoomCarryEverything) {
-  constexpr size_t kMemory = 2 << 20;
-  TransportOptions options;
-  options.fragment_bytes = 300'001;
-  options.attachment_bytes = 512 << 10;
-  Connect(options, 4 * kMemory);
-  Greet();
-  for (const int fd : ConnectedSockets()) {
-    const int little = 4096;
-    ASSERT_EQ(setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &little, sizeof(little)), 0);
-  }
-  std::ranges::copy(TcpPattern(kMemory, 1), a_->memory.begin());
-  std::ranges::copy(TcpPattern(kMemory, 2), b_->memory.begin() + 3 * kMemory);
-
-  // Everything at once, both ways.
-  RmaRequest write = Request(kMemory, 1);
-  write.remote_address = kMemory;
-  ASSERT_EQ(a_->transport->Write(write, Placement::kRemote, a_->now_ns), ErrorCode::kOk);
-  write.context = 2;
-  write.remote_address = 0;
-  write.bytes = 5000;
-  ASSERT_EQ(a_->transport->Write(write, Placement::kLocal, a_->now_ns), ErrorCode::kOk);
-  ASSERT_EQ(a_->transport->Read(Request(kMemory, 3, 3 * kMemory), a_->now_ns), ErrorCode::kOk);
-  std::vector<std::vector<std::byte>> sent;
-  for (uint64_t i = 0; i < 40; i++) {
-    sent.push_back(TcpPattern(1 + 397 * i, static_cast<uint32_t>(i)));
-    ASSERT_EQ(a_->Send(b_of_a_, sent.back(), 100 + i), ErrorCode::kOk);
-    ASSERT_EQ(b_->Send(a_of_b_, sent.back(), 100 + i), ErrorCode::kOk);
-  }
-  const uint64_t attached = 512 << 10;
-  ASSERT_EQ(a_->SendFrom(b_of_a_, a_->memory.data(), attached, a_->region.handle, 4),
-            ErrorCode::kOk);
-  ASSERT_TRUE(Until([&] {
-    return a_->recorder.results.size() == 45 && b_->recorder.messages.size() == 41 &&
-           a_->recorder.messages.size() == 40;
-  }));
-  EXPECT_GT(a_->transport->statistics().eagain, 0U);
-  for (const auto& [context, code] : a_->recorder.results) {
-    EXPECT_EQ(code, ErrorCode::kOk) << context;
-  }
-  EXPECT_EQ(std::memcmp(b_->memory.data() + kMemory, a_->memory.data(), kMemory), 0);
-  EXPECT_EQ(std::memcmp(b_->memory.data(), a_->memory.data(), 5000), 0);
-  EXPECT_EQ(std::memcmp(a_->memory.data() + 3 * kMemory, b_->memory.data() + 3 * kMemory, kMemory),
-            0);
-  EXPECT_EQ(a_->recorder.messages, sent);
-  const std::vector<std::byte> last = b_->recorder.messages.back();
-  ASSERT_EQ(last.size(), 40 + attached);
-  EXPECT_EQ(std::memcmp(last.data() + 40, a_->memory.data(), attached), 0);
-  b_->recorder.messages.pop_back();
-  EXPECT_EQ(b_->recorder.messages, sent);
-}
-
-TEST_F(TcpTransportTest, SleepsUntilTheSocketTakesMore) {
-  constexpr size_t kBytes = 8 << 20;
-  Connect(TransportOptions{}, kBytes);
-  Greet();
-  ASSERT_EQ(a_->transport->Write(Request(kBytes, 1), Placement::kLocal, a_->now_ns),
-            ErrorCode::kOk);
-  while (a_->Poll() != 0 || !a_->transport->PrepareToSleep()) {
-  }
-  ASSERT_FALSE(Ended(1));
-  pollfd descriptor{a_->transport->WaitFd(), POLLIN, 0};
-  EXPECT_EQ(poll(&descriptor, 1, 0), 0);  // b_ has taken nothing yet
-  while (poll(&descriptor, 1, 0) == 0) {
-    b_->Poll();
-  }
-  ASSERT_TRUE(Until([&] { return Ended(1); }));
-  EXPECT_LE(a_->transport->NextPollNs(5), UINT64_MAX);
-}
-
-// A thread that waits for the rest had better not go to sleep.
-TEST_F(TcpTransportTest, PartsOfSomethingLongCountAsWork) {
-  constexpr size_t kBytes = 8 << 20;
-  TransportOptions options;
-  options.fragment_bytes = kBytes;
-  Connect(options, kBytes);
-  Greet();
-  ASSERT_EQ(a_->transport->Write(Request(kBytes, 1), Placement::kLocal, a_->now_ns),
-            ErrorCode::kOk);
-  while (a_->Poll() != 0) {
-  }
-  EXPECT_GT(b_->Poll(), 0);  // of one frame, the rest of which is still at a_
-  int parts = 0;
-  ASSERT_TRUE(Until([&] {
-    parts += a_->Poll() > 0 && !Ended(1) ? 1 : 0;
-    return Ended(1);
-  }));
-  EXPECT_GT(parts, 0);
-}
-
-// ---- Deadlines
-
-TEST_F(TcpTransportTest, AHalfSentFrameTakesItsConnectionAlongAtItsDeadline) {
-  constexpr size_t kBytes = 8 << 20;
-  TransportOptions options;
-  options.fragment_bytes = kBytes;
-  Connect(options, kBytes);
-  Greet();
-  ASSERT_EQ(a_->transport->Write(Request(kBytes, 1), Placement::kRemote, a_->now_ns),
-            ErrorCode::kOk);
-  ASSERT_EQ(a_->Send(b_of_a_, Numbered(2), 2), ErrorCode::kOk);
-  for (int step = 0; step < 12; step++) {
-    a_->now_ns += options.post_timeout_ns / 10;
-    a_->Poll();
-  }
-  EXPECT_EQ(a_->ResultOf(1), ErrorCode::kTimeout);
-  EXPECT_EQ(a_->ResultOf(2), ErrorCode::kNodeUnreachable);
-  EXPECT_EQ(a_->transport->statistics().abandoned, 0U);
-  EXPECT_TRUE(a_->transport->DeregisterMemory(a_->region.handle).ok());
-  // The next one comes by a connection of its own.
-  ASSERT_EQ(a_->Send(b_of_a_, Numbered(3), 3), ErrorCode::kOk);
-  ASSERT_TRUE(Until([&] { return b_->recorder.messages.size() == 1; }));
-  EXPECT_EQ(NumberOf(b_->recorder.messages[0]), 3U);
 }
 
 }  // namespace
