@@ -8,6 +8,8 @@ namespace {
 
 constexpr char kProgram[] = "tests/mpi/ranks/partitioned_collectives";
 constexpr char kAllRight[] = "all partitions were right";
+constexpr char kMistakes[] = "tests/mpi/ranks/partitioned_collective_mistakes";
+constexpr char kAllNamed[] = "all mistakes were named";
 constexpr char kBlocks[] = "tests/mpi/ranks/partitioned_blocks";
 constexpr char kBlocksRight[] = "all blocks were right";
 
@@ -15,6 +17,10 @@ class PartitionedCollectivesTest : public testing::TestWithParam<Placement> {};
 
 TEST_P(PartitionedCollectivesTest, GiveWhatThePlainOnesGive) {
   ExpectJob(GetParam(), {kProgram}, kAllRight);
+}
+
+TEST_P(PartitionedCollectivesTest, NameWrongCalls) {
+  ExpectJob(GetParam(), {kMistakes}, kAllNamed);
 }
 
 TEST_P(PartitionedCollectivesTest, HaveBlocksOfTheirOwnAndNeighbours) {
@@ -43,7 +49,7 @@ TEST(PartitionedCollectivesOnDevicesTest, ReachDevicesBehindALink) {
 }
 
 TEST(ComparedPartitionsTest, AreFoundToDiffer) {
-  ExpectJob({"", {"-n", "3"}}, {kProgram, "compared"}, kAllRight, {"FERRY_MPI_CHECK=1"});
+  ExpectJob({"", {"-n", "3"}}, {kMistakes, "compared"}, kAllNamed, {"FERRY_MPI_CHECK=1"});
   ExpectJob({"", {"-n", "3"}}, {kBlocks, "compared"}, kBlocksRight, {"FERRY_MPI_CHECK=1"});
 }
 
@@ -51,8 +57,8 @@ class DyingPartitionsTest : public testing::TestWithParam<Placement> {};
 
 TEST_P(DyingPartitionsTest, KeepNobodyWaiting) {
   using Words = std::vector<std::string>;
-  for (const Words& words : {Words{"--keep-going", kProgram, "dies"},
-                             {"--keep-going", kProgram, "dies late"},
+  for (const Words& words : {Words{"--keep-going", kMistakes, "dies"},
+                             {"--keep-going", kMistakes, "dies late"},
                              {"--keep-going", kBlocks, "dies"}}) {
     const e2e::CommandResult result = RunJob(GetParam(), words);
     EXPECT_THAT(result.out, testing::HasSubstr("class 58\n")) << "MPI_ERR_PROC_ABORTED";
@@ -65,7 +71,7 @@ TEST(DyingInTheSetupTest, KeepsNobodyWaiting) {
   for (int us = 0; us <= 6000; us += 400) {
     const std::string dying = us % 800 == 0 ? "0" : "4";
     const e2e::CommandResult result = RunJob(
-        {"", {"-n", "5"}}, {"--keep-going", kProgram, "dies soon", dying, std::to_string(us)});
+        {"", {"-n", "5"}}, {"--keep-going", kMistakes, "dies soon", dying, std::to_string(us)});
     SCOPED_TRACE("rank " + dying + " after " + std::to_string(us) + " us");
     std::string twice_by_four;
     for (int i = 0; i < 8; ++i) {
