@@ -1,63 +1,19 @@
-"""The lines of OpenSHMEM's tables: each function with its parameters, types and description.
-
-In `parameters` and `result`, T is the element type. `doc` is the comment in the header.
-"""
+"""The lines of OpenSHMEM's tables: each function with its parameters, types and description."""
 
 import dataclasses
 
 from element_types import (
-    AMO, AMO_BITWISE, AMO_EXTENDED, OLD, OLD_EXTENDED, REDUCE_ARITHMETIC, REDUCE_BITWISE,
-    REDUCE_ORDERED, RMA, TO_ALL_ARITHMETIC, TO_ALL_BITWISE, TO_ALL_ORDERED, WAIT,
+    AMO, AMO_BITWISE, AMO_EXTENDED, REDUCE_ARITHMETIC, REDUCE_BITWISE, REDUCE_ORDERED, RMA,
+    TO_ALL_ARITHMETIC, TO_ALL_BITWISE, TO_ALL_ORDERED, WAIT,
 )
-
-# The standard that defines a function: "1.5", "1.6" (an addition of it), "deprecated" (1.5 still
-# has it), or "also" (programs use it; no standard has it).
-
-
-@dataclasses.dataclass(frozen=True)
-class Family:
-    group: str
-    stem: str  # "put": shmem_long_put, shmem_put64, shmem_putmem
-    parameters: str
-    doc: str
-    result: str = "void"
-    suffix: str = ""  # behind the size: shmem_put64_nbi
-    types: tuple = ()
-    sizes: tuple = ()  # of functions that have a size in their name, in bits, or "mem": in bytes
-    context: bool = False  # there is a shmem_ctx_ twin, whose first parameter is the context
-    generic: bool = False  # C11 has it without a type
-    standard: str = "1.5"
-    more_types: tuple = ()
-    more_standard: str = ""
-    full_name: str = ""  # of the few that are not called shmem_...
-    prefix: str = "shmem_"
-
-    @property
-    def key(self):
-        """Names the family among all: deprecated ones share some stems with others."""
-        old = "old " if self.standard == "deprecated" else ""
-        return old + (self.full_name or self.stem + self.suffix)
-
-    def standard_of(self, element):
-        return self.more_standard if element and element.name in self.more_types else self.standard
-
-
-BITS = (8, 16, 32, 64, 128)
-WITH_BYTES = BITS + ("mem",)
-
-
-def _plain(group, standard="1.5"):
-    def make(stem, result, parameters, doc, **more):
-        return Family(group, stem, parameters, doc, result=result, standard=standard, **more)
-
-    return make
-
+from family import BITS, WITH_BYTES, Family, plain
+from other_families import also_there, deprecated
 
 # ---- Setup, memory, teams, contexts ----
 
 
 def _setup():
-    setup, threads, new = _plain("setup, query"), _plain("threads"), _plain("setup, query", "1.6")
+    setup, threads, new = plain("setup, query"), plain("threads"), plain("setup, query", "1.6")
     return [
         setup(
             "init", "void", "",
@@ -99,7 +55,7 @@ def _setup():
 
 
 def _memory():
-    memory = _plain("memory")
+    memory = plain("memory")
     return [
         memory(
             "malloc", "void*", "size_t size",
@@ -125,7 +81,7 @@ def _memory():
 
 
 def _teams():
-    team, new = _plain("teams"), _plain("teams", "1.6")
+    team, new = plain("teams"), plain("teams", "1.6")
     return [
         team(
             "team_my_pe", "int", "shmem_team_t team",
@@ -165,7 +121,7 @@ def _teams():
 
 
 def _contexts():
-    ctx, new = _plain("contexts"), _plain("contexts", "1.6")
+    ctx, new = plain("contexts"), plain("contexts", "1.6")
     return [
         ctx(
             "ctx_create", "int", "long options, shmem_ctx_t* ctx",
@@ -276,8 +232,8 @@ def _signals():
         "int pe")
     common = dict(types=RMA, sizes=WITH_BYTES, context=True, generic=True)
     word = "uint64_t* sig_addr, uint64_t signal, int pe"
-    signal, new = _plain("signals"), _plain("signals", "1.6")
-    wait = _plain("signal wait")
+    signal, new = plain("signals"), plain("signals", "1.6")
+    wait = plain("signal wait")
     return [
         Family(
             "signals", "put", parameters,
@@ -305,7 +261,7 @@ def _signals():
 
 
 def _collectives():
-    barrier = _plain("barriers")
+    barrier = plain("barriers")
     data = dict(types=RMA, sizes=("mem",), generic=True, result="int")
     group = "data collectives"
     block = "shmem_team_t team, T* dest, const T* source, size_t nelems"
@@ -429,8 +385,8 @@ def _waits():
 
 
 def _ordering():
-    order, new = _plain("ordering"), _plain("ordering", "1.6")
-    lock, profiling = _plain("locks"), _plain("profiling")
+    order, new = plain("ordering"), plain("ordering", "1.6")
+    lock, profiling = plain("locks"), plain("profiling")
     return [
         order(
             "fence", "void", "",
@@ -459,181 +415,6 @@ def _ordering():
     ]
 
 
-# ---- Deprecated: 1.5 still has them ----
-
-
-def _deprecated():
-    old = _plain("deprecated", "deprecated")
-    active_set = "int PE_start, int logPE_stride, int PE_size"
-    made = [
-        old("", "void", "int npes", "As shmem_init; `npes` is ignored.", full_name="start_pes"),
-        old("", "int", "", "As shmem_my_pe.", full_name="_my_pe"),
-        old("", "int", "", "As shmem_n_pes.", full_name="_num_pes"),
-        old("", "void*", "size_t size", "As shmem_malloc.", full_name="shmalloc"),
-        old("", "void", "void* ptr", "As shmem_free.", full_name="shfree"),
-        old("", "void*", "void* ptr, size_t size", "As shmem_realloc.", full_name="shrealloc"),
-        old(
-            "", "void*", "size_t alignment, size_t size", "As shmem_align.",
-            full_name="shmemalign"),
-        old(
-            "barrier", "void", active_set + ", long* pSync",
-            "As shmem_barrier_all, among the PEs of an active set."),
-        old(
-            "sync", "void", active_set + ", long* pSync",
-            "Waits until all PEs of an active set have called it. Completes nothing."),
-        old(
-            "broadcast", "void",
-            f"T* dest, const T* source, size_t nelems, int PE_root, {active_set}, long* pSync",
-            "Copies the root's `source` to `dest` of the other PEs of an active set. The root, an "
-            "index in the set, keeps its own `dest`.", sizes=(32, 64)),
-        old(
-            "collect", "void",
-            f"T* dest, const T* source, size_t nelems, {active_set}, long* pSync",
-            "Copies the blocks of the PEs of an active set to `dest` of all, one behind the "
-            "other. Blocks may have any lengths.", sizes=(32, 64)),
-        old(
-            "fcollect", "void",
-            f"T* dest, const T* source, size_t nelems, {active_set}, long* pSync",
-            "Copies the blocks of the PEs of an active set to `dest` of all, one behind the "
-            "other. Blocks have one length.", sizes=(32, 64)),
-        old(
-            "alltoall", "void",
-            f"T* dest, const T* source, size_t nelems, {active_set}, long* pSync",
-            "Copies block i of the `source` of each PE of an active set to the set's PE i.",
-            sizes=(32, 64)),
-        old(
-            "alltoalls", "void",
-            f"T* dest, const T* source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, {active_set},"
-            f" long* pSync",
-            "Copies block i of the `source` of each PE of an active set to the set's PE i. "
-            "Elements lie `sst` apart in `source` and `dst` apart in `dest`.", sizes=(32, 64)),
-    ]
-    for name, _, types, doc in _REDUCTIONS:
-        parameters = f"T* dest, const T* source, int nreduce, {active_set}, T* pWrk, long* pSync"
-        made.append(old(name + "_to_all", "void", parameters, doc, types=types))
-    amo = dict(generic=True)
-    made += [
-        old(
-            "fetch", "T", "const T* source, int pe", "As shmem_atomic_fetch.", types=OLD_EXTENDED,
-            **amo),
-        old(
-            "set", "void", "T* dest, T value, int pe", "As shmem_atomic_set.", types=OLD_EXTENDED,
-            **amo),
-        old(
-            "swap", "T", "T* dest, T value, int pe", "As shmem_atomic_swap.", types=OLD_EXTENDED,
-            **amo),
-        old(
-            "cswap", "T", "T* dest, T cond, T value, int pe", "As shmem_atomic_compare_swap.",
-            types=OLD, **amo),
-        old("finc", "T", "T* dest, int pe", "As shmem_atomic_fetch_inc.", types=OLD, **amo),
-        old("inc", "void", "T* dest, int pe", "As shmem_atomic_inc.", types=OLD, **amo),
-        old(
-            "fadd", "T", "T* dest, T value, int pe", "As shmem_atomic_fetch_add.", types=OLD,
-            **amo),
-        old("add", "void", "T* dest, T value, int pe", "As shmem_atomic_add.", types=OLD, **amo),
-        old(
-            "wait", "void", "T* ivar, T cmp_value", "Blocks until `*ivar` is not `cmp_value`.",
-            types=("short",) + OLD),
-        old("", "void", "long* ivar, long cmp_value", "Blocks until `*ivar` is not `cmp_value`.",
-            full_name="shmem_wait"),
-        old(
-            "", "void", "long* ivar, int cmp, long cmp_value",
-            "As shmem_long_wait_until; C11 has it for every type.", full_name="shmem_wait_until"),
-    ]
-    return made
-
-
-def _also():
-    also = _plain("also", "also")
-    return [
-        also(
-            "", "double", "", "Returns the seconds since some moment in the past; never goes back.",
-            full_name="shmemx_wtime"),
-        also(
-            "", "void", "shmemx_heap_info_t* info",
-            "Stores the size of this PE's symmetric heap, and how much of it is free.",
-            full_name="shmemx_heap_info"),
-        also(
-            "", "void", "",
-            "The first half of shmem_init: this process is a PE, and shmem_my_pe and shmem_n_pes "
-            "tell which. Then come shmemx_heap_create, if wanted, and shmemx_heap_postinit; of "
-            "OpenSHMEM's other calls only shmem_global_exit is good in between. Those of ferry.h "
-            "are. Blocks as shmem_init does, but waits for no other PE.",
-            full_name="shmemx_heap_preinit"),
-        also(
-            "", "int", "int requested, int* provided",
-            "The first half of shmem_init_thread.",
-            full_name="shmemx_heap_preinit_thread"),
-        also(
-            "", "void", "void* base, size_t size, int device_type, int device_index",
-            "Names memory of the program's own as a symmetric heap beside that of shmem_malloc: "
-            "every byte of it is symmetric, by its offset from `base`, from shmemx_heap_postinit "
-            "(or shmem_init) to shmem_finalize. The program gives pieces of it out by itself, and "
-            "frees it after that. All PEs name as much, or none; each names one such heap, which "
-            "is one of SHMEMX_MOST_SPACES. It is memory of cuMemAlloc, hipMalloc or "
-            "zeMemAllocDevice, or of ferry_alloc or MPI_Alloc_mem. `device_type` is "
-            "SHMEMX_EXTERNAL_HEAP_*; that and the device are those of the memory, whatever the "
-            "arguments say. Does not block. Calls, arguments and values are those of Sandia "
-            "OpenSHMEM, on which Intel SHMEM builds.",
-            full_name="shmemx_heap_create"),
-        also(
-            "", "void", "",
-            "The second half of shmem_init. Collective over all PEs. A heap that another PE cannot "
-            "reach ends the program, with a line that says why: memory of malloc, of pools, "
-            "managed memory, an end behind that of the allocation.",
-            full_name="shmemx_heap_postinit"),
-        also(
-            "", "shmemx_space_t", "int device, size_t size",
-            "Makes a space: a symmetric heap of `size` bytes for each PE, in the memory of its "
-            "device `device`. Collective over all PEs; they may name different devices, several "
-            "the same one, and one PE several in turn. Returns SHMEMX_SPACE_INVALID on all PEs, "
-            "with a line that says why, if one of them cannot have its part: there is no GPU "
-            "backend, no such device or not so much memory, or there are SHMEMX_MOST_SPACES.",
-            full_name="shmemx_space_create"),
-        also(
-            "", "void", "shmemx_space_t space",
-            "Frees a space, with all blocks allocated in it, which no PE may use any more. "
-            "Collective over all PEs. SHMEMX_SPACE_INVALID: nothing happens. shmem_finalize frees "
-            "those that are left.",
-            full_name="shmemx_space_destroy"),
-        also(
-            "", "void*", "shmemx_space_t space, size_t size",
-            "As shmem_malloc, in the space. shmem_free and shmem_realloc take such blocks.",
-            full_name="shmemx_space_malloc"),
-        also(
-            "", "void*", "shmemx_space_t space, size_t count, size_t size",
-            "As shmem_calloc, in the space.",
-            full_name="shmemx_space_calloc"),
-        also(
-            "", "void*", "shmemx_space_t space, size_t alignment, size_t size",
-            "As shmem_align, in the space; `alignment` is at most that of the device's memory.",
-            full_name="shmemx_space_align"),
-        also(
-            "", "void", "shmemx_space_t space, shmemx_space_info_t* info",
-            "Stores the address and the size of this PE's part of the space, and how much of it "
-            "is free.",
-            full_name="shmemx_space_info"),
-        also(
-            "", "int", "",
-            "Returns the number of devices (GPUs) of the GPU backend in use; 0 without one.",
-            full_name="shmemx_device_count"),
-        also(
-            "", "void*", "shmem_team_t team, int device",
-            "Makes a table by which kernels of the device reach the symmetric heaps of the team's "
-            "PEs on this node (ferry/device/shmem.h): kernels get its address, and count PEs in "
-            "the team. Collective over the team; PEs may name different devices, and one PE may "
-            "have several tables. Pins the heaps. Returns null on all PEs of the team, with a line "
-            "that says why, if one of them cannot have a table: there is no GPU backend, no such "
-            "device, or too little memory to pin. Spaces that are made later are in it, too.",
-            full_name="shmemx_device_prepare"),
-        also(
-            "", "void", "void* table",
-            "Frees a table that no kernel uses any more, before its team is destroyed. Collective "
-            "over the team. Null: nothing happens. shmem_finalize frees those that are left.",
-            full_name="shmemx_device_release"),
-    ]
-
-
 # ---- On queues: calls that the stream of a queue makes ----
 
 _ON_QUEUES = (
@@ -659,5 +440,5 @@ _CALLED = (
     _setup() + _memory() + _teams() + _contexts() + _puts_and_gets() + _atomics() + _signals()
     + _collectives() + _reductions() + _waits() + _ordering()
 )
-FAMILIES = _CALLED + [_on_queue(each) for each in _CALLED if each.key in _ON_QUEUES] + _also()
-DEPRECATED = _deprecated()
+FAMILIES = _CALLED + [_on_queue(each) for each in _CALLED if each.key in _ON_QUEUES] + also_there()
+DEPRECATED = deprecated(_REDUCTIONS)

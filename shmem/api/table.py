@@ -8,7 +8,8 @@ does to memory: that is definitions.py's, and tests/shmem/names knows it by itse
 import dataclasses
 import re
 
-from families import DEPRECATED, FAMILIES, Family
+from families import DEPRECATED, FAMILIES
+from family import Family
 from element_types import BYTES, SIZED, TYPES, ElementType
 
 
