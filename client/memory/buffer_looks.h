@@ -1,5 +1,5 @@
-// What a buffer is that a call is given: memory that CPUs reach, or device memory that only streams
-// do, and where it lies.
+// Tells what a buffer is that a call is given: memory that CPUs reach, or device memory that only
+// streams do, and where it lies.
 //
 // A call first looks at each buffer that it is given: IsPlain or LookAt. It then decides by
 // IsByStream, which does not ask the vendor again.

@@ -1,4 +1,4 @@
-// What is said of buffers in device memory, and of memory that is not there. Pure: any thread.
+// The words for buffers in device memory, and for memory that is not there. Pure: any thread.
 #pragma once
 
 #include <cstdint>

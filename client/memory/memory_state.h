@@ -1,4 +1,4 @@
-// What the parts of Memory share: the rank's regions, and the backend in use.
+// The state that the parts of Memory share: the rank's regions, and the backend in use.
 #pragma once
 
 #include <mutex>

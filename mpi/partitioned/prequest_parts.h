@@ -1,4 +1,4 @@
-// What a Prequest is made from, and what it consists of.
+// The description from which a Prequest is made, and the parts that it consists of.
 #pragma once
 
 #include <cstddef>

@@ -36,8 +36,8 @@ class Results : public CompletionSink {
 };
 
 // A node, its scripted rails, and memory that it has registered.
-struct Node {
-  explicit Node(size_t rails, TransportOptions options = {}) : memory(kMemory) {
+struct RailNode {
+  explicit RailNode(size_t rails, TransportOptions options = {}) : memory(kMemory) {
     options.rails.assign(rails - 1, "127.0.0.2");
     options.stripe_bytes = kStripe;
     options.post_timeout_ns = kTimeout;
@@ -68,8 +68,8 @@ class RailsTransportTest : public testing::Test {
   RailsTransportTest() { Connect(2, 2); }
 
   void Connect(size_t rails_of_a, size_t rails_of_b, const TransportOptions& options = {}) {
-    a = std::make_unique<Node>(rails_of_a, options);
-    b = std::make_unique<Node>(rails_of_b, options);
+    a = std::make_unique<RailNode>(rails_of_a, options);
+    b = std::make_unique<RailNode>(rails_of_b, options);
     b_of_a = *a->transport->AddPeer(b->transport->Address());
     a_of_b = *b->transport->AddPeer(a->transport->Address());
   }
@@ -83,7 +83,7 @@ class RailsTransportTest : public testing::Test {
       b->Poll();
     }
   }
-  static void Carry(Node& from, Node& to, PeerId sender) {
+  static void Carry(RailNode& from, RailNode& to, PeerId sender) {
     for (size_t rail = 0; rail < std::min(from.nics.size(), to.nics.size()); rail++) {
       std::deque<std::pair<PeerId, std::vector<std::byte>>>& sent = from.nics[rail]->sent;
       for (; !sent.empty(); sent.pop_front()) {
@@ -136,8 +136,8 @@ class RailsTransportTest : public testing::Test {
     return counts;
   }
 
-  std::unique_ptr<Node> a;
-  std::unique_ptr<Node> b;
+  std::unique_ptr<RailNode> a;
+  std::unique_ptr<RailNode> b;
   PeerId b_of_a{};
   PeerId a_of_b{};
 };

@@ -113,7 +113,7 @@ TEST_F(RailsTransportTest, WhoDoesNotKnowTheCookieLearnsNothing) {
 
 // A third node has a cookie of a's of its own, and knows that of b for others.
 TEST_F(RailsTransportTest, APeerCannotAnswerForAnother) {
-  const auto cookie = [](const Node& node, uint64_t guest) {
+  const auto cookie = [](const RailNode& node, uint64_t guest) {
     return Decode(node.transport->AddressFor(guest))->cookie;
   };
   EXPECT_NE(cookie(*a, 9), cookie(*a, 0));

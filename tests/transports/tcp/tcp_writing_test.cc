@@ -1,4 +1,4 @@
-// What a TcpTransport writes: which frames leave together, and what becomes of long ones.
+// The writing side of a TcpTransport: which frames leave together, and what becomes of long ones.
 #include <poll.h>
 
 #include <algorithm>
