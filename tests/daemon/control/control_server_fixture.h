@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/daemon/ferryd_process.h"
 #include "tests/daemon/test_daemon.h"
 
 namespace ferry::daemon {
