@@ -12,6 +12,8 @@ constexpr char kMistakes[] = "tests/mpi/ranks/partitioned_collective_mistakes";
 constexpr char kAllNamed[] = "all mistakes were named";
 constexpr char kBlocks[] = "tests/mpi/ranks/partitioned_blocks";
 constexpr char kBlocksRight[] = "all blocks were right";
+constexpr char kScatters[] = "tests/mpi/ranks/partitioned_reduce_scatter";
+constexpr char kSumsRight[] = "all sums were right";
 
 class PartitionedCollectivesTest : public testing::TestWithParam<Placement> {};
 
@@ -25,6 +27,7 @@ TEST_P(PartitionedCollectivesTest, NameWrongCalls) {
 
 TEST_P(PartitionedCollectivesTest, HaveBlocksOfTheirOwnAndNeighbours) {
   ExpectJob(GetParam(), {kBlocks}, kBlocksRight);
+  ExpectJob(GetParam(), {kScatters}, kSumsRight);
 }
 
 TEST_P(PartitionedCollectivesTest, MayGoByTheProgramsSchedule) {
@@ -51,6 +54,7 @@ TEST(PartitionedCollectivesOnDevicesTest, ReachDevicesBehindALink) {
 TEST(ComparedPartitionsTest, AreFoundToDiffer) {
   ExpectJob({"", {"-n", "3"}}, {kMistakes, "compared"}, kAllNamed, {"FERRY_MPI_CHECK=1"});
   ExpectJob({"", {"-n", "3"}}, {kBlocks, "compared"}, kBlocksRight, {"FERRY_MPI_CHECK=1"});
+  ExpectJob({"", {"-n", "3"}}, {kScatters}, kSumsRight, {"FERRY_MPI_CHECK=1"});
 }
 
 class DyingPartitionsTest : public testing::TestWithParam<Placement> {};
