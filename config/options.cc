@@ -128,6 +128,9 @@ constexpr Option kTable[] = {
     Number(Group::kLimits, "quota_nodes", &Options::quota_nodes, "nodes", 0, kMillion,
            "How many other nodes the jobs of each user on one daemon may have, all jobs together: "
            "the daemon keeps a link to each. 0: no limit."),
+    Number(Group::kLimits, "quota_ranks", &Options::quota_ranks, "ranks", 0, 1024 * kMillion,
+           "How many ranks, on all nodes, the jobs of each user on one daemon may have, all jobs "
+           "together: the daemon keeps some 300 bytes for each. 0: no limit."),
     Number(Group::kLimits, "quota_requests", &Options::quota_requests, "requests", 0,
            1024 * kMillion,
            "How many requests all ranks of a user may have together (request_limit for each rank). "

@@ -50,7 +50,7 @@ struct Options {
 
   // Limits.
   uint64_t max_local_ranks = 1024;
-  uint64_t max_ranks = 1024;
+  uint64_t max_ranks = 65536;
   uint64_t request_limit = 16384;
   uint64_t unexpected_limit = 1048576;
 
@@ -60,6 +60,7 @@ struct Options {
   uint64_t quota_pinned_bytes = 0;
   uint64_t quota_jobs = 256;
   uint64_t quota_nodes = 4096;
+  uint64_t quota_ranks = 262144;
   uint64_t quota_requests = 17ULL << 20;
 
   // Memory registered with the network.

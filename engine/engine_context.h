@@ -86,10 +86,10 @@ class EngineContext {
 
   // ---- Paths; any thread, a hint unless the caller holds the lease ------------------------------
   shm::PeerPath PathTo(uint32_t peer) const {
-    return static_cast<shm::PeerPath>(shm::LoadRelaxed(view_.layout->peers[peer].path));
+    return static_cast<shm::PeerPath>(shm::LoadRelaxed(view_.by_rank.peers[peer].path));
   }
   shm::PeerPath InwardPath(uint32_t peer) const {
-    return static_cast<shm::PeerPath>(shm::LoadRelaxed(view_.layout->peers[peer].inward_path));
+    return static_cast<shm::PeerPath>(shm::LoadRelaxed(view_.by_rank.peers[peer].inward_path));
   }
   Core CoreTo(uint32_t destination) const {
     return PathTo(destination) == shm::PeerPath::kLink ? Core::kLink : Core::kDaemon;

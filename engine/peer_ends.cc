@@ -23,7 +23,7 @@ ErrorCode PeerEnds::DeathOf(int32_t peer) const {
   }
   const auto rank = static_cast<uint32_t>(peer);
   return deaths_[rank] == ErrorCode::kLinkDown
-             ? static_cast<ErrorCode>(shm::LoadAcquire(view_.layout->peers[rank].dead))
+             ? static_cast<ErrorCode>(shm::LoadAcquire(view_.by_rank.peers[rank].dead))
              : deaths_[rank];
 }
 
@@ -33,14 +33,14 @@ ErrorCode PeerEnds::CauseOfLoss(const RequestLayout& slot) const {
   if (!IsRank(peer)) {
     return ErrorCode::kLinkDown;
   }
-  const auto dead = static_cast<ErrorCode>(shm::LoadAcquire(view_.layout->peers[peer].dead));
+  const auto dead = static_cast<ErrorCode>(shm::LoadAcquire(view_.by_rank.peers[peer].dead));
   const bool is_parted = slot.link_end == static_cast<uint32_t>(shm::LinkEnd::kParted);
   return dead == ErrorCode::kOk && is_parted ? ErrorCode::kLinkDown : dead;
 }
 
 // The rank has learned that the link to the peer was cut.
 void PeerEnds::CountAsTold(int32_t peer) {
-  shm::PeerWords& words = view_.layout->peers[peer];
+  shm::PeerWords& words = view_.by_rank.peers[peer];
   const bool back = shm::LoadAcquire(words.dead) == 0;
   shm::StoreRelaxed(words.cut,
                     static_cast<uint32_t>(back ? shm::CutState::kNone : shm::CutState::kTold));
@@ -50,40 +50,11 @@ void PeerEnds::ApplyDeaths(Effects& effects) {
   // Stored first: a death that comes meanwhile bumps the epoch again.
   const uint32_t epoch = shm::LoadAcquire(wake_.layout()->death_epoch);
   shm::StoreRelaxed(deaths_seen_, epoch);
-  for (uint32_t rank = 0; rank < view_.job_size; ++rank) {
-    shm::PeerWords& words = view_.layout->peers[rank];
-    const auto death = static_cast<ErrorCode>(shm::LoadAcquire(words.dead));
-    if (death == ErrorCode::kOk &&
-        shm::LoadRelaxed(words.cut) == static_cast<uint32_t>(shm::CutState::kTold)) {
-      shm::StoreRelaxed(words.cut, static_cast<uint32_t>(shm::CutState::kNone));
-    }
-    // The link may have been back, and cut again, since this engine looked last.
-    const shm::RtrBook& book = view_.layout->rtrs[rank];
-    const bool is_cut_again =
-        death == ErrorCode::kLinkDown && shm::LoadAcquire(book.cuts) != book.cuts_applied;
-    if (death == deaths_[rank] && !is_cut_again) {
-      continue;
-    }
-    // Messages that the dead rank sent before still count: empty its lane first.
-    if (const Peer& peer = peers_.by_rank[rank]; peer.local) {
-      engine_.DrainLane(peer.local_index, shm::kLaneSlots, effects);
-    } else {
-      engine_.DrainLane(LaneOf(Core::kDaemon), shm::kLaneSlots, effects);
-      engine_.DrainLane(LaneOf(Core::kLink), shm::kLaneSlots, effects);
-    }
-    deaths_[rank] = death;
-    if (death == ErrorCode::kLinkDown) {
-      ForgetCredits(rank);
-    } else if (death != ErrorCode::kOk) {
-      paths_.EndPaths(rank);
-    }
-    if (death != ErrorCode::kLinkDown && death != ErrorCode::kOk && death != ErrorCode::kNotFound) {
-      any_died_ = death;
-    }
-  }
-  const auto is_here = [](ErrorCode death) { return death != ErrorCode::kNotFound; };
-  if (any_died_ == ErrorCode::kOk && view_.job_size > 1 &&
-      std::count_if(deaths_.begin(), deaths_.end(), is_here) == 1) {  // this rank
+  shm::ForEachRankIn(view_.by_rank.gone, view_.job_size, [&](uint32_t rank) {
+    ApplyDeath(rank, effects);
+    return true;
+  });
+  if (any_died_ == ErrorCode::kOk && view_.job_size > 1 && left_ == view_.job_size - 1) {
     any_died_ = ErrorCode::kNotFound;
   }
   const uint32_t fresh =
@@ -96,11 +67,43 @@ void PeerEnds::ApplyDeaths(Effects& effects) {
   effects.self = true;
 }
 
+void PeerEnds::ApplyDeath(uint32_t rank, Effects& effects) {
+  shm::PeerWords& words = view_.by_rank.peers[rank];
+  const auto death = static_cast<ErrorCode>(shm::LoadAcquire(words.dead));
+  if (death == ErrorCode::kOk &&
+      shm::LoadRelaxed(words.cut) == static_cast<uint32_t>(shm::CutState::kTold)) {
+    shm::StoreRelaxed(words.cut, static_cast<uint32_t>(shm::CutState::kNone));
+  }
+  // The link may have been back, and cut again, since this engine looked last.
+  const shm::RtrBook& book = view_.by_rank.rtrs[rank];
+  const bool is_cut_again =
+      death == ErrorCode::kLinkDown && shm::LoadAcquire(book.cuts) != book.cuts_applied;
+  if (death == deaths_[rank] && !is_cut_again) {
+    return;
+  }
+  // Messages that the dead rank sent before still count: empty its lane first.
+  if (const Peer& peer = peers_.by_rank[rank]; peer.local) {
+    engine_.DrainLane(peer.local_index, shm::kLaneSlots, effects);
+  } else {
+    engine_.DrainLane(LaneOf(Core::kDaemon), shm::kLaneSlots, effects);
+    engine_.DrainLane(LaneOf(Core::kLink), shm::kLaneSlots, effects);
+  }
+  left_ -= deaths_[rank] == ErrorCode::kNotFound ? 1 : 0;
+  left_ += death == ErrorCode::kNotFound ? 1 : 0;
+  deaths_[rank] = death;
+  if (death == ErrorCode::kLinkDown) {
+    ForgetCredits(rank);
+  } else if (death != ErrorCode::kOk) {
+    paths_.EndPaths(rank);
+  }
+  if (death != ErrorCode::kLinkDown && death != ErrorCode::kOk && death != ErrorCode::kNotFound) {
+    any_died_ = death;
+  }
+}
+
 // The source has left, and all that it sent was in front of this descriptor.
 void PeerEnds::HandleLeft(const Arrival& arrival) {
-  auto alive = static_cast<uint32_t>(ErrorCode::kOk);
-  shm::CompareExchange(view_.layout->peers[arrival.source].dead, alive,
-                       static_cast<uint32_t>(ErrorCode::kNotFound), std::memory_order_release);
+  view_.by_rank.StoreDeadIfAlive(arrival.source, ErrorCode::kNotFound);
   // Pairs with ApplyDeaths, of this engine and of the session's other one.
   shm::FetchAdd(wake_.layout()->death_epoch, 1U, std::memory_order_release);
   engine_.Consume(arrival);
@@ -110,8 +113,8 @@ void PeerEnds::HandleLeft(const Arrival& arrival) {
 // Resets the counts for a peer, once for each cut of the link: all that was under way is lost, so
 // both ends begin anew.
 void PeerEnds::ForgetCredits(uint32_t rank) {
-  shm::PeerWords& peer = view_.layout->peers[rank];
-  shm::RtrBook& book = view_.layout->rtrs[rank];
+  shm::PeerWords& peer = view_.by_rank.peers[rank];
+  shm::RtrBook& book = view_.by_rank.rtrs[rank];
   // Pairs with CoreEnds::MarkDead, which stores it before `dead`.
   const uint32_t cuts = shm::LoadAcquire(book.cuts);
   if (cuts == book.cuts_applied) {
@@ -162,7 +165,7 @@ void PeerEnds::FailIfEnded(uint32_t request, Effects& effects) {
   }
   if (death == ErrorCode::kLinkDown && (slot.flags & kRequestUnwatched) == 0) {
     const int32_t peer = matched && receive ? slot.status_source : slot.peer;
-    shm::StoreRelaxed(view_.layout->peers[peer].cut, static_cast<uint32_t>(shm::CutState::kTold));
+    shm::StoreRelaxed(view_.by_rank.peers[peer].cut, static_cast<uint32_t>(shm::CutState::kTold));
   }
   if (state == RequestState::kQueued) {
     sends_.Unqueue(request);

@@ -9,9 +9,9 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "common/error_code.h"
+#include "common/zeroed_array.h"
 #include "engine/engine_context.h"
 
 namespace ferry::engine {
@@ -38,7 +38,7 @@ class PeerEnds : private EngineContext {
         sends_(parts.sends),
         receives_(parts.receives),
         receiver_first_(parts.receiver_first),
-        deaths_(view_.job_size, ErrorCode::kOk) {}
+        deaths_(view_.job_size) {}
   PeerEnds(const PeerEnds&) = delete;
   PeerEnds& operator=(const PeerEnds&) = delete;
 
@@ -60,7 +60,7 @@ class PeerEnds : private EngineContext {
   ErrorCode CauseOfLoss(const shm::RequestLayout& slot) const;
   // True if the rank has to learn first that the link to `peer` was cut.
   bool HasToHearOfCut(int32_t peer) const {
-    return IsRank(peer) && shm::LoadRelaxed(view_.layout->peers[peer].cut) ==
+    return IsRank(peer) && shm::LoadRelaxed(view_.by_rank.peers[peer].cut) ==
                                static_cast<uint32_t>(shm::CutState::kTell);
   }
   // Returns HasToHearOfCut, and counts the rank as told: returns true once for each cut.
@@ -78,6 +78,7 @@ class PeerEnds : private EngineContext {
   void AbandonTransfer(uint32_t request);
 
  private:
+  void ApplyDeath(uint32_t rank, Effects& effects);
   void CountAsTold(int32_t peer);
   void ForgetCredits(uint32_t rank);
   bool IsTransferDone(const shm::RequestLayout& slot) const;
@@ -88,7 +89,8 @@ class PeerEnds : private EngineContext {
   ReceiveEngine& receives_;
   ReceiverFirst& receiver_first_;
   uint32_t deaths_seen_ = 0;             // the epoch of the latest ends applied
-  std::vector<ErrorCode> deaths_;        // by rank
+  ZeroedArray<ErrorCode> deaths_;        // by rank
+  uint32_t left_ = 0;                    // of them, kNotFound
   ErrorCode any_died_ = ErrorCode::kOk;  // how some rank of the job died, orderly leaves apart
 };
 

@@ -43,6 +43,11 @@ void ForgetTraffic(shm::LinkWords& link) {
   shm::StoreRelaxed(link.messages, 0U);
 }
 
+// True for states in which the engine has something to do about the link, or about its path.
+bool IsDuty(LinkState state) {
+  return state == LinkState::kToAsk || state == LinkState::kOpen || state == LinkState::kToTell;
+}
+
 bool IsGone(uint32_t dead) {
   return dead != static_cast<uint32_t>(ErrorCode::kOk) &&
          dead != static_cast<uint32_t>(ErrorCode::kLinkDown);
@@ -56,15 +61,15 @@ ErrorCode PeerPaths::UseLink(uint32_t peer, Effects& effects) {
   if (peers_.by_rank[peer].local) {
     return ErrorCode::kInvalidRank;
   }
-  const PeerWords& words = view_.layout->peers[peer];
-  shm::LinkWords& link = view_.layout->links[peer];
+  const PeerWords& words = view_.by_rank.peers[peer];
+  shm::LinkWords& link = view_.by_rank.links[peer];
   const uint32_t dead = shm::LoadAcquire(words.dead);
   if (IsGone(dead)) {
     return static_cast<ErrorCode>(dead);
   }
   // A cut that is still to be applied ends this link, too. After it the switch waits for the two to
   // be back.
-  const shm::RtrBook& book = view_.layout->rtrs[peer];
+  const shm::RtrBook& book = view_.by_rank.rtrs[peer];
   if (PathTo(peer) == PeerPath::kBroken || shm::LoadAcquire(book.cuts) != book.cuts_applied) {
     return ErrorCode::kLinkDown;
   }
@@ -73,35 +78,36 @@ ErrorCode PeerPaths::UseLink(uint32_t peer, Effects& effects) {
   }
   ForgetTraffic(link);
   SetLinkState(peer, LinkState::kOpen);
-  journal_.Set(&view_.layout->link_duties, 1U);
+  HaveDutyTo(peer);
   journal_.Commit();
   DoLinkDuties(effects);
   return ErrorCode::kOk;
 }
 
 void PeerPaths::LeaveLink(uint32_t peer, Effects& effects) {
-  if (StateOf(view_.layout->links[peer]) != LinkState::kOpen) {
+  if (StateOf(view_.by_rank.links[peer]) != LinkState::kOpen) {
     return;
   }
-  ForgetTraffic(view_.layout->links[peer]);
+  ForgetTraffic(view_.by_rank.links[peer]);
   SetLinkState(peer, LinkState::kNone);
-  journal_.Set(&view_.layout->link_duties, 1U);
+  HaveDutyTo(peer);
   journal_.Commit();
   DoLinkDuties(effects);
 }
 
 void PeerPaths::LeaveLinks(Effects& effects) {
-  for (uint32_t peer = 0; peer < view_.job_size; ++peer) {
+  ForEachBusyPeer([&](uint32_t peer) {
     LeaveLink(peer, effects);
-  }
+    return true;
+  });
 }
 
 void PeerPaths::RefuseLink(uint32_t peer) {
-  const LinkState state = StateOf(view_.layout->links[peer]);
+  const LinkState state = StateOf(view_.by_rank.links[peer]);
   if (state != LinkState::kAsked && state != LinkState::kToAsk) {
     return;
   }
-  ForgetTraffic(view_.layout->links[peer]);
+  ForgetTraffic(view_.by_rank.links[peer]);
   SetLinkState(peer, LinkState::kRefused);
   journal_.Commit();
 }
@@ -111,7 +117,7 @@ void PeerPaths::RefuseLink(uint32_t peer) {
 void PeerPaths::FailLink(uint32_t peer, Effects& effects, bool was_taken) {
   // Arrivals of this link count now, or never: they must not be taken for those of a later link.
   engine_.DrainLane(LaneOf(Core::kLink), shm::kLaneSlots, effects);
-  const PeerWords& words = view_.layout->peers[peer];
+  const PeerWords& words = view_.by_rank.peers[peer];
   const bool is_used =
       was_taken || (words.path | words.inward_path) != 0 || HasRequestsByLink(peer);
   const bool is_gone = IsGone(shm::LoadAcquire(words.dead));
@@ -119,15 +125,15 @@ void PeerPaths::FailLink(uint32_t peer, Effects& effects, bool was_taken) {
     SetPaths(peer, PeerPath::kDaemon, PeerPath::kDaemon);
   } else if (is_used) {
     SetPaths(peer, PeerPath::kBroken, InwardPath(peer));
-    journal_.Set(&view_.layout->link_duties, 1U);
+    HaveDutyTo(peer);
   } else {
     receives_.LoseRtsFrom(peer, LaneOf(Core::kLink), shm::kFlagPushed);
   }
-  const LinkState state = StateOf(view_.layout->links[peer]);
+  const LinkState state = StateOf(view_.by_rank.links[peer]);
   if (is_used && !is_gone) {
     SetLinkState(peer, LinkState::kToTell);
   } else if (state == LinkState::kOpen) {
-    ForgetTraffic(view_.layout->links[peer]);
+    ForgetTraffic(view_.by_rank.links[peer]);
     SetLinkState(peer, LinkState::kNone);
   }
   journal_.Commit();
@@ -140,17 +146,17 @@ bool PeerPaths::SendsByLink() const {
   if (!UsesLinks()) {
     return false;
   }
-  for (uint32_t peer = 0; peer < view_.job_size; ++peer) {
-    const PeerWords& words = view_.layout->peers[peer];
-    if (shm::LoadRelaxed(words.path) != 0 && !IsGone(shm::LoadRelaxed(words.dead))) {
-      return true;
-    }
-  }
-  return false;
+  bool is_any = false;
+  ForEachBusyPeer([&](uint32_t peer) {
+    const PeerWords& words = view_.by_rank.peers[peer];
+    is_any = shm::LoadRelaxed(words.path) != 0 && !IsGone(shm::LoadRelaxed(words.dead));
+    return !is_any;
+  });
+  return is_any;
 }
 
 bool PeerPaths::IsLinkFree(uint32_t peer) const {
-  const PeerWords& words = view_.layout->peers[peer];
+  const PeerWords& words = view_.by_rank.peers[peer];
   return (words.path | words.inward_path | words.marker_owed) == 0 && !HasRequestsByLink(peer) &&
          !receives_.HasRtsFrom(peer, LaneOf(Core::kLink));
 }
@@ -179,9 +185,12 @@ bool PeerPaths::HasRequestsByLink(uint32_t peer) const {
 // ---- Switching ----------------------------------------------------------------------------------
 
 void PeerPaths::SetPaths(uint32_t peer, PeerPath path, PeerPath inward) {
-  PeerWords& words = view_.layout->peers[peer];
+  PeerWords& words = view_.by_rank.peers[peer];
   const bool was_linked = (words.path | words.inward_path) != 0;
   const bool is_linked = path != PeerPath::kDaemon || inward != PeerPath::kDaemon;
+  if (is_linked) {
+    view_.by_rank.SetBusy(peer);
+  }
   if (words.path != static_cast<uint32_t>(path)) {
     journal_.Set(&words.path, static_cast<uint32_t>(path));
   }
@@ -194,12 +203,21 @@ void PeerPaths::SetPaths(uint32_t peer, PeerPath path, PeerPath inward) {
   }
 }
 
+// Joins the open transaction: DoLinkDuties is to look at the peer.
+void PeerPaths::HaveDutyTo(uint32_t peer) {
+  view_.by_rank.SetBusy(peer);
+  journal_.Set(&view_.layout->link_duties, 1U);
+}
+
 void PeerPaths::SetLinkState(uint32_t peer, LinkState state) {
-  journal_.Set(&view_.layout->links[peer].state, static_cast<uint32_t>(state));
+  if (IsDuty(state)) {
+    view_.by_rank.SetBusy(peer);
+  }
+  journal_.Set(&view_.by_rank.links[peer].state, static_cast<uint32_t>(state));
 }
 
 PeerPath PeerPaths::PathWanted(uint32_t peer) const {
-  return StateOf(view_.layout->links[peer]) == LinkState::kOpen ? PeerPath::kLink
+  return StateOf(view_.by_rank.links[peer]) == LinkState::kOpen ? PeerPath::kLink
                                                                 : PeerPath::kDaemon;
 }
 
@@ -210,8 +228,8 @@ bool PeerPaths::HasSwitchDue(uint32_t peer) const {
 
 // Ends the path that messages take now with a marker. False: there is no room.
 bool PeerPaths::TrySwitch(uint32_t peer, Effects& effects) {
-  PeerWords& words = view_.layout->peers[peer];
-  shm::RtrBook& book = view_.layout->rtrs[peer];
+  PeerWords& words = view_.by_rank.peers[peer];
+  shm::RtrBook& book = view_.by_rank.rtrs[peer];
   const Core core = CoreTo(peer);
   const uint32_t epoch = std::max(words.path_epoch + 1, 1U);
   Descriptor descriptor{};
@@ -236,12 +254,12 @@ bool PeerPaths::TrySwitch(uint32_t peer, Effects& effects) {
 void PeerPaths::HandleSwitch(const Arrival& arrival) {
   shm::SwitchMarker marker;
   std::memcpy(&marker, arrival.descriptor.payload, sizeof(marker));
-  PeerWords& words = view_.layout->peers[arrival.source];
+  PeerWords& words = view_.by_rank.peers[arrival.source];
   if (marker.epoch != 0) {
     SetPaths(arrival.source, PathTo(arrival.source),
              CoreOf(arrival.lane) == Core::kLink ? PeerPath::kDaemon : PeerPath::kLink);
     if (!Owes(words)) {
-      journal_.Set(&view_.layout->credits_owed, view_.layout->credits_owed + 1);
+      BeginToOwe(arrival.source);
     }
     journal_.Set(&words.marker_owed, marker.epoch);
   }
@@ -292,12 +310,13 @@ bool PeerPaths::StageLinkCommand(uint32_t peer, shm::LinkMatter matter, Effects&
   return StageTo(Core::kDaemon, descriptor, effects);
 }
 
-// Looks at all peers: duties are rare.
 void PeerPaths::DoLinkDuties(Effects& effects) {
   bool is_left = false;
-  for (uint32_t peer = 0; peer < view_.job_size; ++peer) {
+  ForEachBusyPeer([&](uint32_t peer) {
     is_left |= !peers_.by_rank[peer].local && !DoLinkDuty(peer, effects);
-  }
+    RestIfIdle(peer);
+    return true;
+  });
   if (!is_left) {
     journal_.Set(&view_.layout->link_duties, 0U);
     journal_.Commit();
@@ -306,8 +325,8 @@ void PeerPaths::DoLinkDuties(Effects& effects) {
 
 // False: a duty to the peer is left, until there is room, or to the rank's own process.
 bool PeerPaths::DoLinkDuty(uint32_t peer, Effects& effects) {
-  const uint32_t dead = shm::LoadAcquire(view_.layout->peers[peer].dead);
-  const LinkState state = StateOf(view_.layout->links[peer]);
+  const uint32_t dead = shm::LoadAcquire(view_.by_rank.peers[peer].dead);
+  const LinkState state = StateOf(view_.by_rank.links[peer]);
   const bool has_to_say = state == LinkState::kToAsk || state == LinkState::kToTell;
   if (dead != 0) {  // what was granted, or lost, after a cut waits for the peer
     return IsGone(dead) || !(has_to_say || HasSwitchDue(peer));
@@ -333,7 +352,7 @@ void PeerPaths::CountByDaemon(uint32_t destination, uint64_t size_bytes) {
   if ((session.link_after_bytes | session.link_after_messages) == 0) {
     return;
   }
-  shm::LinkWords& link = session.links[destination];
+  shm::LinkWords& link = view_.by_rank.links[destination];
   shm::StoreRelaxed(link.bytes, link.bytes + size_bytes);
   shm::StoreRelaxed(link.messages, link.messages + 1);
   const LinkState state = StateOf(link);
@@ -344,7 +363,16 @@ void PeerPaths::CountByDaemon(uint32_t destination, uint64_t size_bytes) {
   if ((session.link_after_bytes != 0 && link.bytes / times >= session.link_after_bytes) ||
       (session.link_after_messages != 0 && link.messages / times >= session.link_after_messages)) {
     SetLinkState(destination, LinkState::kToAsk);
-    journal_.Set(&session.link_duties, 1U);
+    HaveDutyTo(destination);
+  }
+}
+
+// A duty that is staged, but not committed, is not seen here: then the bit stays.
+void PeerPaths::RestIfIdle(uint32_t peer) {
+  const PeerWords& words = view_.by_rank.peers[peer];
+  if (journal_.pending() == 0 && words.queue_first == 0 && !Owes(words) &&
+      (words.path | words.inward_path) == 0 && !IsDuty(StateOf(view_.by_rank.links[peer]))) {
+    view_.by_rank.ClearBusy(peer);
   }
 }
 
@@ -356,7 +384,7 @@ bool PeerPaths::Owes(const PeerWords& peer) {
 }
 
 void PeerPaths::Owe(uint32_t source, uint32_t messages, uint32_t pushed_bytes) {
-  PeerWords& peer = view_.layout->peers[source];
+  PeerWords& peer = view_.by_rank.peers[source];
   PeerWords after = peer;
   after.drained += messages;
   after.pushed_taken += pushed_bytes;
@@ -367,8 +395,14 @@ void PeerPaths::Owe(uint32_t source, uint32_t messages, uint32_t pushed_bytes) {
     journal_.Set(&peer.pushed_taken, after.pushed_taken);
   }
   if (!Owes(peer) && Owes(after)) {
-    journal_.Set(&view_.layout->credits_owed, view_.layout->credits_owed + 1);
+    BeginToOwe(source);
   }
+}
+
+// Joins the open transaction: ReturnCredits is to look at the peer.
+void PeerPaths::BeginToOwe(uint32_t source) {
+  view_.by_rank.SetBusy(source);
+  journal_.Set(&view_.layout->credits_owed, view_.layout->credits_owed + 1);
 }
 
 // Joins the open transaction: a peer that was owed credit has been told, or need not be.
@@ -383,31 +417,36 @@ void PeerPaths::SettleCredits(PeerWords& peer) {
 // rank or of the worker, may push the messages that have waited for it by that path.
 void PeerPaths::ReturnCredits(Effects& effects) {
   bool has_room[] = {true, runner_ == Runner::kRank};
-  for (uint32_t source = 0; source < view_.job_size && view_.layout->credits_owed != 0; ++source) {
-    PeerWords& peer = view_.layout->peers[source];
-    if (!Owes(peer)) {
-      continue;
+  ForEachBusyPeer([&](uint32_t source) {
+    if (Owes(view_.by_rank.peers[source])) {
+      ReturnCredit(source, has_room, effects);
     }
-    const uint32_t dead = shm::LoadAcquire(peer.dead);
-    if (dead == static_cast<uint32_t>(ErrorCode::kLinkDown)) {
-      continue;  // once it is back
-    }
-    const bool by_link = peer.marker_owed == 0 && InwardPath(source) == PeerPath::kLink;
-    const Core core = by_link ? Core::kLink : Core::kDaemon;
-    if (!IsGone(dead)) {
-      bool& room = has_room[static_cast<uint32_t>(core)];
-      room = room && StageCredit(source, core, effects);
-      if (!room) {
-        continue;
-      }
-    }
-    SettleCredits(peer);
-    journal_.Commit();
+    RestIfIdle(source);
+    return view_.layout->credits_owed != 0;
+  });
+}
+
+void PeerPaths::ReturnCredit(uint32_t source, bool (&has_room)[2], Effects& effects) {
+  PeerWords& peer = view_.by_rank.peers[source];
+  const uint32_t dead = shm::LoadAcquire(peer.dead);
+  if (dead == static_cast<uint32_t>(ErrorCode::kLinkDown)) {
+    return;  // once it is back
   }
+  const bool by_link = peer.marker_owed == 0 && InwardPath(source) == PeerPath::kLink;
+  const Core core = by_link ? Core::kLink : Core::kDaemon;
+  if (!IsGone(dead)) {
+    bool& room = has_room[static_cast<uint32_t>(core)];
+    room = room && StageCredit(source, core, effects);
+    if (!room) {
+      return;
+    }
+  }
+  SettleCredits(peer);
+  journal_.Commit();
 }
 
 bool PeerPaths::StageCredit(uint32_t source, Core core, Effects& effects) {
-  const PeerWords& peer = view_.layout->peers[source];
+  const PeerWords& peer = view_.by_rank.peers[source];
   Descriptor descriptor{};
   descriptor.kind = static_cast<uint8_t>(DescriptorKind::kCredit);
   descriptor.source = view_.rank;
@@ -426,7 +465,7 @@ bool PeerPaths::StageCredit(uint32_t source, Core core, Effects& effects) {
 void PeerPaths::TakeCredit(const Arrival& arrival, Effects& effects) {
   shm::CreditReturn credit;
   std::memcpy(&credit, arrival.descriptor.payload, sizeof(credit));
-  PeerWords& peer = view_.layout->peers[arrival.source];
+  PeerWords& peer = view_.by_rank.peers[arrival.source];
   const bool answers = (credit.flags & shm::kCreditAll) != 0 && IsSwitching(peer.path) &&
                        credit.epoch == peer.path_epoch;
   if (answers) {
@@ -435,7 +474,7 @@ void PeerPaths::TakeCredit(const Arrival& arrival, Effects& effects) {
     journal_.Set(&peer.credited, peer.sent);
     SetPaths(arrival.source, path, InwardPath(arrival.source));
     if (path != PathWanted(arrival.source)) {
-      journal_.Set(&view_.layout->link_duties, 1U);
+      HaveDutyTo(arrival.source);
     }
     effects.self = true;
   } else if (credit.count - peer.credited <= peer.sent - peer.credited) {
@@ -449,7 +488,7 @@ void PeerPaths::TakeCredit(const Arrival& arrival, Effects& effects) {
 }
 
 void PeerPaths::EndPaths(uint32_t peer) {
-  if (PathTo(peer) != PeerPath::kDaemon || view_.layout->links[peer].state != 0) {
+  if (PathTo(peer) != PeerPath::kDaemon || view_.by_rank.links[peer].state != 0) {
     SetPaths(peer, PeerPath::kDaemon, InwardPath(peer));
     SetLinkState(peer, LinkState::kNone);
     journal_.Commit();

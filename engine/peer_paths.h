@@ -68,7 +68,7 @@ class PeerPaths : private EngineContext {
   bool IsLinkFree(uint32_t peer) const;
   // Counts the cuts from the peer that this rank has acted on. They have reported all that a link
   // used before them has lost.
-  uint32_t CutsApplied(uint32_t peer) const { return view_.layout->rtrs[peer].cuts_applied; }
+  uint32_t CutsApplied(uint32_t peer) const { return view_.by_rank.rtrs[peer].cuts_applied; }
 
   // ---- For the engine's other parts -------------------------------------------------------------
   // SetPaths and SetLinkState join the open transaction.
@@ -102,6 +102,14 @@ class PeerPaths : private EngineContext {
   void Owe(uint32_t source, uint32_t messages, uint32_t pushed_bytes);
   // Sends the credits that are due, where there is room.
   void ReturnCredits(Effects& effects);
+  // Calls `visit` with each peer to which something is queued, or owed, or to be done, until it
+  // returns false. The rest of the job costs nothing.
+  template <typename Visitor>
+  void ForEachBusyPeer(Visitor&& visit) const {
+    shm::ForEachRankIn(view_.by_rank.busy, view_.job_size, visit);
+  }
+  // Takes a peer out of these once nothing is left.
+  void RestIfIdle(uint32_t peer);
   void TakeCredit(const Arrival& arrival, Effects& effects);
 
  private:
@@ -109,8 +117,11 @@ class PeerPaths : private EngineContext {
   bool TrySwitch(uint32_t peer, Effects& effects);
   shm::PeerPath PathWanted(uint32_t peer) const;
   bool HasSwitchDue(uint32_t peer) const;
+  void HaveDutyTo(uint32_t peer);
   bool StageLinkCommand(uint32_t peer, shm::LinkMatter matter, Effects& effects);
   bool DoLinkDuty(uint32_t peer, Effects& effects);
+  void BeginToOwe(uint32_t source);
+  void ReturnCredit(uint32_t source, bool (&has_room)[2], Effects& effects);
   void SettleCredits(shm::PeerWords& peer);
   bool StageCredit(uint32_t source, Core core, Effects& effects);
 

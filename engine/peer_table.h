@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/error_code.h"
+#include "common/zeroed_array.h"
 #include "engine/session_view.h"
 #include "shm/atomic.h"
 
@@ -13,7 +14,7 @@ namespace ferry::engine {
 
 struct Peer {
   bool local = false;        // on this node
-  uint32_t local_index = 0;  // its lane on its own node
+  uint32_t local_index = 0;  // its lane there
 
   bool is_mapped() const { return shm::LoadAcquire(mapped) != 0; }
   // Once, from then on for all threads.
@@ -27,7 +28,7 @@ struct Peer {
 };
 
 struct PeerTable {
-  std::vector<Peer> by_rank;
+  ZeroedArray<Peer> by_rank;            // ranks of other nodes have no entries
   std::vector<uint32_t> rank_of_local;  // by local index, for this node
   // Maps the inbox of a peer of this node. An error: it cannot be mapped; if the peer has ended,
   // the peer's end. Blocks; any thread. Empty: all inboxes are mapped that ever will be.

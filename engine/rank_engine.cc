@@ -368,7 +368,7 @@ void RankEngine::CountConsumed(const Arrival& arrival, bool matched) {
        kind != DescriptorKind::kPut)) {
     return;
   }
-  uint64_t* const taken = &view_.layout->rtrs[arrival.source].taken;
+  uint64_t* const taken = &view_.by_rank.rtrs[arrival.source].taken;
   journal_.Set(taken, *taken + 1);
   const Descriptor& d = arrival.descriptor;
   paths_.Owe(arrival.source, 1,

@@ -38,7 +38,7 @@ void ReceiverFirst::SendRtr(uint32_t request, Effects& effects) {
   }
   ReceiveByRtr receive;
   const Rtr rtr = receive.SendRtr({slot.context, slot.peer, slot.tag}, request, slot.generation,
-                                  view_.layout->rtrs[static_cast<uint32_t>(slot.peer)].taken);
+                                  view_.by_rank.rtrs[static_cast<uint32_t>(slot.peer)].taken);
   if (StageRtr(DescriptorKind::kRtr, 0, rtr, effects)) {
     journal_.Set(&slot.rtr, static_cast<uint32_t>(receive.state()));
     statistics_.Add(shm::Statistic::kRtrs);

@@ -54,7 +54,7 @@ bool SendEngine::Push(uint32_t destination, const Descriptor& descriptor, Effect
   if (peers_.by_rank[destination].local) {
     return PushLocal(destination, descriptor, effects);
   }
-  SenderSide side(view_.layout->rtrs[destination]);
+  SenderSide side(view_.by_rank.rtrs[destination]);
   (void)side.Send(descriptor.context, descriptor.tag, /*large=*/false);
   return PushRemote(destination, descriptor, side, effects);
 }
@@ -82,7 +82,7 @@ bool SendEngine::PushRemote(uint32_t destination, const Descriptor& descriptor,
   if (!StageTo(core, descriptor, effects)) {
     return false;
   }
-  shm::PeerWords& peer = view_.layout->peers[destination];
+  shm::PeerWords& peer = view_.by_rank.peers[destination];
   journal_.Set(&peer.sent, peer.sent + 1);
   if (const uint32_t pushed =
           PeerPaths::PushedBytes(descriptor.kind, descriptor.flags, descriptor.size_bytes);
@@ -236,7 +236,7 @@ bool SendEngine::AnnounceRemote(uint32_t request, uint32_t destination, Effects&
   RequestLayout& slot = *view_.request(request);
   const SendArguments send{destination, slot.context, slot.tag, slot.size_bytes};
   const bool eager = slot.descriptor_kind == static_cast<uint8_t>(DescriptorKind::kEager);
-  SenderSide side(view_.layout->rtrs[destination]);
+  SenderSide side(view_.by_rank.rtrs[destination]);
   const std::optional<Rtr> rtr =
       side.Send(slot.context, slot.tag,
                 /*large=*/!eager && MayPut(slot) && CoreTo(destination) == Core::kDaemon);
@@ -289,7 +289,7 @@ void SendEngine::FinishPush() {
   const bool happened =  // where the destination is gone, it does not matter
       lane != nullptr &&
       shm::LoadAcquire(lane->slots[number % shm::kLaneSlots].stamp) == shm::StampOf(number);
-  const bool queued = view_.layout->peers[destination].queue_first == request;
+  const bool queued = view_.by_rank.peers[destination].queue_first == request;
   if (happened && slot.descriptor_kind == static_cast<uint8_t>(DescriptorKind::kEager)) {
     SetSent(slot);
   } else if (!happened && queued) {
@@ -348,7 +348,7 @@ Descriptor SendEngine::RemoteRtsOf(uint32_t request, const SendArguments& send) 
 }
 
 bool SendEngine::MayPush(uint32_t destination, uint64_t size_bytes) const {
-  const shm::PeerWords& peer = view_.layout->peers[destination];
+  const shm::PeerWords& peer = view_.by_rank.peers[destination];
   const uint32_t out = shm::LoadRelaxed(peer.pushed) - shm::LoadRelaxed(peer.pushed_credited);
   return size_bytes <= options_.push_max_bytes && out < kPushWindow &&
          size_bytes <= kPushWindow - out;
@@ -435,9 +435,10 @@ bool SendEngine::TryCommand(Core core, const Descriptor& command) {
 
 void SendEngine::Enqueue(uint32_t request) {
   RequestLayout& slot = *view_.request(request);
-  shm::PeerWords& peer = view_.layout->peers[static_cast<uint32_t>(slot.peer)];
+  shm::PeerWords& peer = view_.by_rank.peers[static_cast<uint32_t>(slot.peer)];
   slot.next = 0;
   if (peer.queue_first == 0) {
+    view_.by_rank.SetBusy(static_cast<uint32_t>(slot.peer));
     journal_.Set(&peer.queue_first, request);
   } else {
     journal_.Set(&view_.request(peer.queue_last)->next, request);
@@ -449,15 +450,17 @@ void SendEngine::Enqueue(uint32_t request) {
 }
 
 void SendEngine::FlushQueues(Effects& effects) {
-  for (uint32_t rank = 0; rank < view_.job_size && view_.layout->queued_sends != 0; ++rank) {
-    if (view_.layout->peers[rank].queue_first != 0) {
+  paths_.ForEachBusyPeer([&](uint32_t rank) {
+    if (view_.by_rank.peers[rank].queue_first != 0) {
       FlushQueue(rank, effects);
     }
-  }
+    paths_.RestIfIdle(rank);
+    return view_.layout->queued_sends != 0;
+  });
 }
 
 void SendEngine::FlushQueue(uint32_t destination, Effects& effects) {
-  shm::PeerWords& peer = view_.layout->peers[destination];
+  shm::PeerWords& peer = view_.by_rank.peers[destination];
   for (uint32_t n = 0;
        n < kDrainBudget && HasCredit(destination) && shm::LoadRelaxed(peer.dead) == 0; ++n) {
     const uint32_t request = shm::LoadRelaxed(peer.queue_first);
@@ -492,7 +495,7 @@ void SendEngine::Unqueue(uint32_t request) {
     PoisonCorrupt({shm::FaultKind::kRequestPeer, request, destination});
     return;
   }
-  shm::PeerWords& peer = view_.layout->peers[destination];
+  shm::PeerWords& peer = view_.by_rank.peers[destination];
   uint32_t previous = 0;
   uint32_t current = shm::LoadRelaxed(peer.queue_first);
   for (uint32_t n = 0; current != 0 && current != request && n < view_.request_limit; ++n) {
@@ -535,7 +538,7 @@ Descriptor SendEngine::PutRts(uint32_t request, const Descriptor& rts, const Rtr
 
 // Joins the open transaction: a message has taken its place in the order of those to the peer.
 void SendEngine::NoteSent(uint32_t destination, const SenderSide& side) {
-  RtrBook& book = view_.layout->rtrs[destination];
+  RtrBook& book = view_.by_rank.rtrs[destination];
   shm::SentEnvelope* const last = &book.history[(side.sent() - 1) % SenderSide::kHistory];
   journal_.Set(&book.sent, side.sent());
   journal_.SetBytes(last, &side.envelope(side.sent() - 1), sizeof(*last));
@@ -555,7 +558,7 @@ void SendEngine::TakeRtr(const Arrival& arrival) {
   const Descriptor& d = arrival.descriptor;
   shm::RtrWords words;
   std::memcpy(&words, d.payload, sizeof(words));
-  RtrBook& book = view_.layout->rtrs[arrival.source];
+  RtrBook& book = view_.by_rank.rtrs[arrival.source];
   SenderSide side(book);
   if (static_cast<DescriptorKind>(d.kind) == DescriptorKind::kWithdraw) {
     side.Withdraw(words.receive, words.generation);

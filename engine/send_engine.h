@@ -111,13 +111,13 @@ class SendEngine : private EngineContext {
   shm::LaneProducer& ProducerOfCell(uint32_t destination, uint32_t cell);
 
   bool HasCredit(uint32_t destination) const {
-    const shm::PeerWords& peer = view_.layout->peers[destination];
+    const shm::PeerWords& peer = view_.by_rank.peers[destination];
     return peers_.by_rank[destination].local ||
            (peer.sent - peer.credited < kRemoteWindow && (peer.path & closed_paths_) == 0);
   }
   // Returns true if a new message may go at once: no message to `destination` waits before it.
   bool CanLeave(uint32_t destination) const {
-    const shm::PeerWords& peer = view_.layout->peers[destination];
+    const shm::PeerWords& peer = view_.by_rank.peers[destination];
     return peer.queue_first == 0 && shm::LoadRelaxed(peer.dead) == 0 &&
            shm::LoadRelaxed(peer.cut) != static_cast<uint32_t>(shm::CutState::kTell) &&
            HasCredit(destination);

@@ -5,6 +5,7 @@
 #include "common/version.h"
 #include "shm/atomic.h"
 #include "shm/match_table.h"
+#include "shm/word_copy.h"
 
 namespace ferry::engine {
 namespace {
@@ -22,13 +23,17 @@ void FillHeader(shm::SegmentHeader* header, const SegmentPlan& plan, shm::Segmen
   header->unexpected_limit = plan.unexpected_limit;
 }
 
-Status CheckHeader(const shm::SegmentHeader& header, shm::SegmentKind kind, uint64_t size_bytes) {
+// Copies the header, which its owner can change at any time, and checks the copy. A view goes by
+// the copy alone, so that it stays inside the mapping.
+Status ReadHeader(const shm::SegmentHeader& shared, shm::SegmentKind kind, uint64_t size_bytes,
+                  shm::SegmentHeader* header) {
   // Pairs with InitializeSegments: a version that is there vouches for the rest of the header.
-  uint32_t version = shm::LoadAcquire(header.layout_version);
+  const uint32_t version = shm::LoadAcquire(shared.layout_version);
   if (version == 0) {
     return {ErrorCode::kWouldBlock, "the segment is not initialised yet"};
   }
-  if (header.magic != shm::kSegmentMagic || header.kind != static_cast<uint32_t>(kind)) {
+  shm::CopyWords(header, &shared, sizeof(*header));  // by a call: no word is read again
+  if (header->magic != shm::kSegmentMagic || header->kind != static_cast<uint32_t>(kind)) {
     return {ErrorCode::kCorrupt, "not a Ferry segment of the expected kind"};
   }
   if (version != kLayoutVersion) {
@@ -36,13 +41,13 @@ Status CheckHeader(const shm::SegmentHeader& header, shm::SegmentKind kind, uint
                                              std::to_string(version) + ", this process has " +
                                              std::to_string(kLayoutVersion)};
   }
-  if (header.size_bytes != size_bytes) {
-    return {ErrorCode::kCorrupt, "the segment says it has " + std::to_string(header.size_bytes) +
+  if (header->size_bytes != size_bytes) {
+    return {ErrorCode::kCorrupt, "the segment says it has " + std::to_string(header->size_bytes) +
                                      " bytes but has " + std::to_string(size_bytes)};
   }
-  if (header.job_size == 0 || header.job_size > shm::kMaxRanks || header.rank >= header.job_size ||
-      header.local_size == 0 || header.local_size > shm::kMaxRanks || header.request_limit < 2 ||
-      header.unexpected_limit < 2) {
+  if (header->job_size == 0 || header->rank >= header->job_size || header->local_size == 0 ||
+      header->local_size > shm::kMaxLocalRanks || header->request_limit < 2 ||
+      header->unexpected_limit < 2) {
     return {ErrorCode::kCorrupt, "the segment's header holds impossible sizes"};
   }
   return {};
@@ -59,9 +64,10 @@ void InitializeSegments(const SegmentPlan& plan, uint32_t creator_pid, std::byte
   FillHeader(&inbox_layout->header, plan, shm::SegmentKind::kInbox, plan.inbox_bytes(),
              creator_pid);
   session_layout->request_fresh = 1;  // slot 0 names no request
-  shm::MatchTable::Initialize(reinterpret_cast<shm::MatchTableLayout*>(
-                                  session + shm::SessionMatchOffset(plan.request_limit)),
-                              plan.unexpected_limit);
+  shm::MatchTable::Initialize(
+      reinterpret_cast<shm::MatchTableLayout*>(
+          session + shm::PlacesOfSession(plan.job_size, plan.request_limit).match),
+      plan.unexpected_limit);
   // Pairs with CheckHeader: publishes everything above.
   shm::StoreRelease(inbox_layout->header.layout_version, kLayoutVersion);
   shm::StoreRelease(session_layout->header.layout_version, kLayoutVersion);
@@ -72,18 +78,17 @@ StatusOr<InboxView> ViewInbox(std::byte* base, uint64_t size_bytes) {
     return Status(ErrorCode::kCorrupt, "the inbox segment is too small");
   }
   auto* layout = reinterpret_cast<shm::InboxLayout*>(base);
-  FERRY_RETURN_IF_ERROR(CheckHeader(layout->header, shm::SegmentKind::kInbox, size_bytes));
+  shm::SegmentHeader header;
+  FERRY_RETURN_IF_ERROR(ReadHeader(layout->header, shm::SegmentKind::kInbox, size_bytes, &header));
+  if (shm::InboxSizeBytes(header.local_size, header.request_limit) != size_bytes) {
+    return Status(ErrorCode::kCorrupt, "the inbox segment's size does not fit its header");
+  }
   InboxView view;
   view.layout = layout;
   view.size_bytes = size_bytes;
-  // Read once: the owner can change its header at any time, the view must stay inside the mapping.
-  view.rank = layout->header.rank;
-  view.local_size = layout->header.local_size;
-  view.request_limit = layout->header.request_limit;
-  if (view.local_size > shm::kMaxRanks ||
-      shm::InboxSizeBytes(view.local_size, view.request_limit) != size_bytes) {
-    return Status(ErrorCode::kCorrupt, "the inbox segment's size does not fit its header");
-  }
+  view.rank = header.rank;
+  view.local_size = header.local_size;
+  view.request_limit = header.request_limit;
   return view;
 }
 
@@ -93,21 +98,25 @@ StatusOr<SessionView> ViewSession(std::byte* session, uint64_t session_bytes, st
     return Status(ErrorCode::kCorrupt, "the session segment is too small");
   }
   auto* layout = reinterpret_cast<shm::SessionLayout*>(session);
-  FERRY_RETURN_IF_ERROR(CheckHeader(layout->header, shm::SegmentKind::kSession, session_bytes));
-  StatusOr<InboxView> inbox_view = ViewInbox(inbox, inbox_bytes);
+  shm::SegmentHeader header;
+  FERRY_RETURN_IF_ERROR(
+      ReadHeader(layout->header, shm::SegmentKind::kSession, session_bytes, &header));
+  const StatusOr<InboxView> inbox_view = ViewInbox(inbox, inbox_bytes);
   FERRY_RETURN_IF_ERROR(inbox_view.status());
   SessionView view;
   view.layout = layout;
   view.size_bytes = session_bytes;
   view.inbox = *inbox_view;
-  view.rank = layout->header.rank;
-  view.job_size = layout->header.job_size;
-  view.request_limit = layout->header.request_limit;
+  view.rank = header.rank;
+  view.job_size = header.job_size;
+  view.request_limit = header.request_limit;
   if (view.rank != view.inbox.rank || view.request_limit != view.inbox.request_limit ||
-      shm::SessionSizeBytes(view.request_limit, layout->header.unexpected_limit) != session_bytes ||
-      view.match()->capacity != layout->header.unexpected_limit) {
+      shm::SessionSizeBytes(view.job_size, view.request_limit, header.unexpected_limit) !=
+          session_bytes ||
+      shm::LoadRelaxed(view.match()->capacity) != header.unexpected_limit) {
     return Status(ErrorCode::kCorrupt, "the session and inbox segments do not belong together");
   }
+  view.by_rank = shm::SessionByRank::In(session, view.job_size, view.request_limit);
   return view;
 }
 

@@ -10,6 +10,7 @@
 #include "common/status.h"
 #include "shm/layout/inbox_layout.h"
 #include "shm/layout/session_layout.h"
+#include "shm/session_by_rank.h"
 
 namespace ferry::engine {
 
@@ -40,6 +41,7 @@ struct InboxView {
 // The part that only the rank and its daemon see.
 struct SessionView {
   shm::SessionLayout* layout = nullptr;
+  shm::SessionByRank by_rank;
   uint64_t size_bytes = 0;
   InboxView inbox;
   uint32_t rank = 0;
@@ -52,8 +54,8 @@ struct SessionView {
     return reinterpret_cast<shm::RequestLayout*>(base() + shm::SessionRequestsOffset()) + index;
   }
   shm::MatchTableLayout* match() const {
-    return reinterpret_cast<shm::MatchTableLayout*>(base() +
-                                                    shm::SessionMatchOffset(request_limit));
+    return reinterpret_cast<shm::MatchTableLayout*>(
+        base() + shm::PlacesOfSession(job_size, request_limit).match);
   }
 };
 
@@ -65,7 +67,9 @@ struct SegmentPlan {
   uint32_t request_limit = 0;     // request slots, slot 0 (unused) included
   uint32_t unexpected_limit = 0;  // match-table entries, entry 0 (unused) included
 
-  uint64_t session_bytes() const { return shm::SessionSizeBytes(request_limit, unexpected_limit); }
+  uint64_t session_bytes() const {
+    return shm::SessionSizeBytes(job_size, request_limit, unexpected_limit);
+  }
   uint64_t inbox_bytes() const { return shm::InboxSizeBytes(local_size, request_limit); }
 };
 

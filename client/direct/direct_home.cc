@@ -314,11 +314,13 @@ uint32_t DirectHome::FailLinksDown(uint64_t now_ns) {
   for (; !links_down_.empty(); ++failed) {
     const LinkDown down = std::move(links_down_.back());
     links_down_.pop_back();
-    const auto found = std::find(links_.begin(), links_.end(), down.number);
-    if (found == links_.end()) {
+    uint32_t peer = 0;
+    while (peer < links_.size() && links_[peer] != down.number) {
+      ++peer;
+    }
+    if (peer == links_.size()) {
       continue;  // it has ended meanwhile
     }
-    const auto peer = static_cast<uint32_t>(found - links_.begin());
     Cut(peer, now_ns);
     host_.OnLinkDown(peer, ErrorCode::kLinkDown, down.text.c_str());
   }

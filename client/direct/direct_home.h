@@ -23,6 +23,7 @@
 #include "client/direct/memory_monitor.h"
 #include "common/status.h"
 #include "common/unique_fd.h"
+#include "common/zeroed_array.h"
 #include "internode/core/progress_core.h"
 #include "shm/counters.h"
 #include "shm/lane.h"
@@ -94,7 +95,7 @@ class DirectHome final : public DirectLinks, private progress::Home {
   UniqueFd waits_;                    // an epoll instance of the bell and the transport
   const shm::LaneConsumer commands_;  // only looked at, not taken from
   shm::Statistics statistics_;
-  std::vector<uint64_t> links_;  // by rank: the number of the link to it, 0: there is none
+  ZeroedArray<uint64_t> links_;  // by rank: the number of the link to it, 0: there is none
   uint64_t links_begun_ = 0;
   uint32_t links_open_ = 0;
   uint64_t stale_until_ = 0;  // commands with lower numbers may be about a link that has ended

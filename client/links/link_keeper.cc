@@ -97,7 +97,7 @@ void LinkKeeper::CheckDeaths() {
   }
   deaths_seen_ = deaths;
   for (auto& [peer, end] : ends_) {
-    const uint32_t dead = shm::LoadAcquire(progress_.view().layout->peers[peer].dead);
+    const uint32_t dead = shm::LoadAcquire(progress_.view().by_rank.peers[peer].dead);
     if (dead != 0 && end.is_connected) {
       Disconnect(peer, &end, static_cast<ErrorCode>(dead));
     }

@@ -476,8 +476,8 @@ bool LinkKeeper::MayWant(uint32_t peer, const End& end) const {
 
 // It grows with what goes to the peer.
 uint64_t LinkKeeper::TrafficTo(uint32_t peer) const {
-  const shm::SessionLayout& session = *progress_.view().layout;
-  return session.peers[peer].sent + shm::LoadRelaxed(session.one_sided[peer].done);
+  const shm::SessionByRank& words = progress_.view().by_rank;
+  return words.peers[peer].sent + shm::LoadRelaxed(words.one_sided[peer].done);
 }
 
 // ---- Answers ------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ engine::Reach WithoutRegion(ErrorCode refusal) {
 
 }  // namespace
 
-PeerMemory::PeerMemory(uint32_t own_rank, std::vector<PeerProcess> peers, const Memory* memory,
+PeerMemory::PeerMemory(uint32_t own_rank, ZeroedArray<PeerProcess> peers, const Memory* memory,
                        AttachConnection* attach)
     : own_rank_(own_rank), peers_(std::move(peers)), memory_(memory), attach_(attach) {}
 

@@ -17,11 +17,11 @@
 #include <mutex>
 #include <span>
 #include <utility>
-#include <vector>
 
 #include "client/bootstrap/attach_connection.h"
 #include "client/memory/memory.h"
 #include "common/process_memory.h"
+#include "common/zeroed_array.h"
 #include "engine/transfer.h"
 #include "gpu_backends/api/imported_memory.h"
 #include "shm/segment.h"
@@ -38,7 +38,7 @@ struct PeerProcess {
 class PeerMemory : public engine::MemoryAccess {
  public:
   // `memory` is this rank's own; all outlive this.
-  PeerMemory(uint32_t own_rank, std::vector<PeerProcess> peers, const Memory* memory,
+  PeerMemory(uint32_t own_rank, ZeroedArray<PeerProcess> peers, const Memory* memory,
              AttachConnection* attach);
 
   engine::Reach Resolve(uint32_t rank, const shm::Location& where, uint64_t size_bytes) override;
@@ -124,7 +124,7 @@ class PeerMemory : public engine::MemoryAccess {
   StatusOr<Mapped> MakeMapped(const Key& key, AttachAnswer& answer) const;
 
   const uint32_t own_rank_;
-  const std::vector<PeerProcess> peers_;
+  const ZeroedArray<PeerProcess> peers_;
   const Memory* const memory_;
   AttachConnection* const attach_;
   std::mutex mutex_;          // held by a thread for the length of one chunk

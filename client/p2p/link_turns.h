@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <utility>
-#include <vector>
 
+#include "common/zeroed_array.h"
 #include "engine/effects.h"
 #include "shm/atomic.h"
 #include "shm/element_lock.h"
@@ -108,7 +108,7 @@ class LinkTurns {
   uint64_t burst_ns_ = 0;  // when the last message of the burst was sent, with its turn
   bool awaits_turn_ = false;
   uint64_t gathered_bytes_ = 0;
-  std::vector<uint32_t> holds_;  // by rank
+  ZeroedArray<uint32_t> holds_;  // by rank
 };
 
 }  // namespace ferry::client

@@ -52,7 +52,7 @@ class Progress {
   // poison.
   ErrorCode PeerState(uint32_t rank) const {
     // Pairs with the daemon's store when it has noticed the end.
-    const auto death = static_cast<ErrorCode>(shm::LoadAcquire(view_.layout->peers[rank].dead));
+    const auto death = static_cast<ErrorCode>(shm::LoadAcquire(view_.by_rank.peers[rank].dead));
     return death != ErrorCode::kOk ? death : poison();
   }
 

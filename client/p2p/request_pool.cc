@@ -28,7 +28,7 @@ bool RequestPool::IsReusable(uint32_t request) const {
   const RequestLayout& slot = *view_.request(request);
   const auto peer = static_cast<uint32_t>(slot.peer);
   return engine::IsReusable(*view_.inbox.transfer(request)) ||
-         (peer < view_.job_size && shm::LoadAcquire(view_.layout->peers[peer].dead) != 0);
+         (peer < view_.job_size && shm::LoadAcquire(view_.by_rank.peers[peer].dead) != 0);
 }
 
 uint32_t RequestPool::Take() {

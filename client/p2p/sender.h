@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "client/p2p/requests.h"
+#include "common/zeroed_array.h"
 
 namespace ferry::client {
 
@@ -93,7 +94,7 @@ class Sender {
   const uint64_t eager_max_bytes_;
   const uint32_t limit_;
   std::vector<InPlace> in_place_;  // that may move; with threads, under the lock
-  std::vector<uint8_t> late_;      // by rank: how many blocking sends in a row had to move
+  ZeroedArray<uint8_t> late_;      // by rank: how many blocking sends in a row had to move
   uint32_t samples_ = 0;
   std::mutex mutex_;  // guards what follows
   std::deque<uint32_t> on_the_way_;

@@ -37,11 +37,6 @@ Status CheckJob(const config::Options& options) {
     return {ErrorCode::kInvalidRank, "FERRY_RANK is " + std::to_string(options.rank) +
                                          " but FERRY_SIZE is " + std::to_string(options.size)};
   }
-  if (options.size > shm::kMaxRanks) {
-    return {ErrorCode::kLimitExceeded, "a job of " + std::to_string(options.size) +
-                                           " ranks; this version takes at most " +
-                                           std::to_string(shm::kMaxRanks)};
-  }
   return {};
 }
 
@@ -84,7 +79,7 @@ Status Client::Attach() {
   request.job_secret_bytes = static_cast<uint32_t>(options_.job_secret.size());
   StatusOr<attach::AttachReply> reply = attach_.Attach(request);
   FERRY_RETURN_IF_ERROR(reply.status());
-  if (reply->local_size == 0 || reply->local_size > shm::kMaxRanks ||
+  if (reply->local_size == 0 || reply->local_size > shm::kMaxLocalRanks ||
       reply->local_index >= reply->local_size) {
     return {ErrorCode::kCorrupt, "ferryd named an impossible place on the node"};
   }
@@ -108,10 +103,10 @@ Status Client::MakeSegments(const attach::AttachReply& reply) {
   FERRY_RETURN_IF_ERROR(session_map.status());
   StatusOr<shm::Mapping> inbox_map = shm::MapSegment(inbox->get(), plan.inbox_bytes());
   FERRY_RETURN_IF_ERROR(inbox_map.status());
-  // The parts used from the start; lanes, requests and entries take their pages at first use.
-  FERRY_RETURN_IF_ERROR(shm::Prefault(
-      session_map->base(),
-      offsetof(shm::SessionLayout, peers) + uint64_t{plan.job_size} * sizeof(shm::PeerWords)));
+  // The parts used from the start; lanes, requests, entries and the words of peers take their pages
+  // at first use.
+  FERRY_RETURN_IF_ERROR(
+      shm::Prefault(session_map->base(), offsetof(shm::SessionLayout, to_daemon)));
   FERRY_RETURN_IF_ERROR(shm::Prefault(inbox_map->base(), sizeof(shm::InboxLayout)));
   engine::InitializeSegments(plan, static_cast<uint32_t>(getpid()), session_map->base(),
                              inbox_map->base());
@@ -152,16 +147,16 @@ Status Client::MeetPeers(const attach::AttachReply& reply) {
         }
       });
   FERRY_RETURN_IF_ERROR(job.status());
-  peers_.by_rank.resize(view_.job_size);
+  peers_.by_rank = ZeroedArray<engine::Peer>(view_.job_size);
   peers_.rank_of_local.resize(reply.local_size);
-  std::vector<PeerProcess> processes(view_.job_size);
+  ZeroedArray<PeerProcess> processes(view_.job_size);
+  nodes_.reserve(view_.job_size);
   for (uint32_t rank = 0; rank < view_.job_size; ++rank) {
     const attach::PeerPlace& peer = job->peers[rank];
     nodes_.push_back(peer.node);
-    engine::Peer& place = peers_.by_rank[rank];
-    place.local = peer.node == job->node;
-    place.local_index = peer.local_index;
-    if (place.local) {
+    if (peer.node == job->node) {
+      peers_.by_rank[rank].local = true;
+      peers_.by_rank[rank].local_index = peer.local_index;
       peers_.rank_of_local[peer.local_index] = rank;
       processes[rank] = {static_cast<pid_t>(peer.pid), peer.private_memory_reachable != 0};
     }
@@ -169,7 +164,7 @@ Status Client::MeetPeers(const attach::AttachReply& reply) {
   peers_.by_rank[view_.rank].SetInbox(view_.inbox);
   peers_.map = [this](uint32_t rank) { return MapInbox(rank).code(); };
   NoteCores(processes);
-  MakeParts(processes);
+  MakeParts(std::move(processes));
   if (reply.local_size != view_.job_size) {  // else that path is hardly used
     shm::LaneProducer(&view_.layout->to_daemon).Open(view_.rank);
   }
@@ -210,7 +205,7 @@ void Client::WatchDaemon() {
 }
 
 // Finds out if the ranks of this node share cores: because they must, or by chance.
-void Client::NoteCores(const std::vector<PeerProcess>& processes) {
+void Client::NoteCores(const ZeroedArray<PeerProcess>& processes) {
   const bool are_known = processes[view_.rank].pid == getpid();  // else pids mean others here
   std::vector<pid_t> here;
   for (const uint32_t rank : peers_.rank_of_local) {
@@ -243,7 +238,8 @@ void Client::MakeLinks(const attach::LinkRules& rules) {
   shm::StoreRelaxed(view_.layout->link_after_messages, rules.min_messages);
 }
 
-void Client::MakeParts(const std::vector<PeerProcess>& processes) {
+void Client::MakeParts(ZeroedArray<PeerProcess> processes) {
+  const bool private_reachable = processes[view_.rank].memory_reachable;
   const uint64_t eager_max_bytes = std::min<uint64_t>(options_.eager_max_bytes, shm::kCellBytes);
   engine::EngineOptions engine;
   engine.eager_max_bytes = static_cast<uint32_t>(eager_max_bytes);
@@ -264,7 +260,7 @@ void Client::MakeParts(const std::vector<PeerProcess>& processes) {
   if (options_.malloc == "ferry") {
     memory_->ExplainMalloc(view_.rank);
   }
-  peer_memory_.emplace(view_.rank, processes, &*memory_, &attach_);
+  peer_memory_.emplace(view_.rank, std::move(processes), &*memory_, &attach_);
   pool_.emplace(view_, threads_asked_for_);
   memory_->SetHolder(
       [this](const void* memory, uint64_t size_bytes) { return pool_->Holds(memory, size_bytes); });
@@ -277,7 +273,7 @@ void Client::MakeParts(const std::vector<PeerProcess>& processes) {
       .offloads = &*offloads_,
       .statistics = statistics,
       .map_inbox = [this](uint32_t rank) { return MapInbox(rank); },
-      .private_reachable = processes[view_.rank].memory_reachable,
+      .private_reachable = private_reachable,
       .eager_max_bytes = eager_max_bytes,
       .one_block_bytes = options_.pipeline_threshold_bytes,
       .chunk_bytes = options_.rendezvous_chunk_bytes,
@@ -290,7 +286,7 @@ void Client::MakeParts(const std::vector<PeerProcess>& processes) {
       .progress = &*progress_,
       .memory = &*memory_,
       .peer_memory = &*peer_memory_,
-      .private_reachable = processes[view_.rank].memory_reachable,
+      .private_reachable = private_reachable,
       .statistics = statistics,
       .wait = [this](
                   bool (*done)(void*), void* argument, uint32_t peer,

@@ -206,8 +206,8 @@ class Client final : public FrontEnd,
   Status Attach();
   Status MakeSegments(const attach::AttachReply& reply);
   Status MeetPeers(const attach::AttachReply& reply);
-  void NoteCores(const std::vector<PeerProcess>& processes);
-  void MakeParts(const std::vector<PeerProcess>& processes);
+  void NoteCores(const ZeroedArray<PeerProcess>& processes);
+  void MakeParts(ZeroedArray<PeerProcess> processes);
   void MakeLinks(const attach::LinkRules& rules);
   void WatchDaemon();
   Status MapInbox(uint32_t rank);  // a rank of this node; any thread

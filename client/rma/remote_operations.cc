@@ -83,7 +83,7 @@ ErrorCode RemoteOperations::AwaitRoom(uint32_t rank, Attempt&& attempt) {
 
 uint64_t RemoteOperations::LastOver(uint32_t rank) const {
   // Pairs with OneSided::End: acquires the failures and answers up to there.
-  return shm::LoadAcquire(session().one_sided[rank].done);
+  return shm::LoadAcquire(progress_.view().by_rank.one_sided[rank].done);
 }
 
 // ---- Pushing ------------------------------------------------------------------------------------

@@ -28,13 +28,13 @@
 #include <functional>
 #include <mutex>
 #include <optional>
-#include <vector>
 
 #include "client/api/one_sided.h"
 #include "client/memory/memory.h"
 #include "client/p2p/progress.h"
 #include "client/rma/one_sided_context.h"
 #include "client/rma/one_sided_log.h"
+#include "common/zeroed_array.h"
 #include "shm/counters.h"
 
 namespace ferry::client {
@@ -163,8 +163,8 @@ class RemoteOperations {
   const Parts parts_;
   Progress& progress_;
   std::mutex mutex_;
-  std::vector<uint64_t> issued_;  // by rank: the number of the last operation
-  std::vector<Way> ways_;         // by rank; of no interest where there are no direct links
+  ZeroedArray<uint64_t> issued_;  // by rank: the number of the last operation
+  ZeroedArray<Way> ways_;         // by rank; of no interest where there are no direct links
   OneSidedLog log_;
   std::array<uint64_t, shm::kOneSidedCores> failures_taken_{};  // of SessionLayout::failures
   uint64_t taken_ = 0;                                          // bit i: answer i is expected

@@ -113,6 +113,9 @@ void RemoteOperations::TakeFailures(const shm::OneSidedFailures& failures, uint6
 
 void RemoteOperations::AwaitAll() {
   for (uint32_t rank = 0; rank < issued_.size(); ++rank) {
+    if (issued_[rank] == 0) {
+      continue;  // of most ranks, and their words are to stay untouched
+    }
     auto is_over = [&] { return LastOver(rank) >= issued_[rank]; };
     if (!is_over()) {
       Wait(rank, is_over);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -105,7 +106,13 @@ void ReportJob(const JobRegistry& registry, const JobRecord& job, uint64_t now_n
     if (session == nullptr || !session->session_map.valid() || !session->inbox_map.valid()) {
       continue;
     }
-    for (uint32_t peer = 0; peer < job.size(); ++peer) {
+    const std::vector<uint32_t> talked_to = PeersByDaemons(*session);
+    std::set<uint32_t> peers(talked_to.begin(), talked_to.end());
+    for (auto link = links.lower_bound({rank, 0}); link != links.end() && link->first.first == rank;
+         ++link) {
+      peers.insert(link->first.second);
+    }
+    for (const uint32_t peer : peers) {
       if (!job.IsLocal(peer)) {
         const auto found = links.find({rank, peer});
         ReportPair(registry, job, *session, peer, found == links.end() ? nullptr : &found->second,

@@ -17,7 +17,6 @@
 #include "daemon/jobs/job_members.h"
 #include "daemon/jobs/job_pair_books.h"
 #include "daemon/jobs/job_regions.h"
-#include "shm/layout/session_layout.h"
 
 namespace ferry::daemon {
 namespace {
@@ -68,9 +67,8 @@ StatusOr<std::string> ReadList(int fd, uint32_t size_bytes) {
 
 StatusOr<control::CreateJobRequest> JobFrom(const attach::JobRequest& request,
                                             std::string_view list) {
-  if (request.size > shm::kMaxRanks || request.node_count > request.size) {
-    return Status(ErrorCode::kLimitExceeded, "a job has at most " + std::to_string(shm::kMaxRanks) +
-                                                 " ranks, and at most as many nodes as ranks");
+  if (request.node_count > request.size) {
+    return Status(ErrorCode::kLimitExceeded, "a job has at most as many nodes as ranks");
   }
   if (request.job_secret_bytes > sizeof(request.job_secret) ||
       list.size() / sizeof(uint32_t) < request.size) {

@@ -159,13 +159,12 @@ Status CheckJobSpec(const JobSpec& spec, uint64_t max_ranks, uint64_t max_local_
                    std::to_string(spec.secret.size()));
   }
   const size_t size = spec.node_of_rank.size();
-  const size_t limit = std::min<uint64_t>(max_ranks, shm::kMaxRanks);
   if (size == 0) {
     return Invalid(job + "it has no ranks");
   }
-  if (size > limit) {
+  if (size > max_ranks) {
     return {ErrorCode::kLimitExceeded, job + Counted(size, "rank is", "ranks are") +
-                                           " more than the " + std::to_string(limit) +
+                                           " more than the " + std::to_string(max_ranks) +
                                            " that max_ranks allows"};
   }
   const size_t nodes = spec.node_addresses.size();
@@ -187,13 +186,22 @@ Status CheckJobSpec(const JobSpec& spec, uint64_t max_ranks, uint64_t max_local_
       distinct.size() != nodes) {
     return Invalid(job + "two of its nodes have the same address");
   }
-  const auto local = static_cast<uint64_t>(
-      std::count(spec.node_of_rank.begin(), spec.node_of_rank.end(), spec.node));
-  if (local > max_local_ranks) {
+  std::vector<uint64_t> ranks_of(nodes, 0);
+  for (const uint32_t node : spec.node_of_rank) {
+    ++ranks_of[node];
+  }
+  if (const uint64_t local = ranks_of[spec.node]; local > max_local_ranks) {
     return {ErrorCode::kLimitExceeded,
             job + Counted(local, "rank on this node is", "ranks on this node are") +
                 " more than the " + std::to_string(max_local_ranks) +
                 " that max_local_ranks allows"};
+  }
+  const auto fullest = std::max_element(ranks_of.begin(), ranks_of.end());
+  if (*fullest > shm::kMaxLocalRanks) {
+    return {ErrorCode::kLimitExceeded,
+            job + Counted(*fullest, "rank is", "ranks are") + " placed on node " +
+                std::to_string(fullest - ranks_of.begin()) + ", and a node takes at most " +
+                std::to_string(shm::kMaxLocalRanks) + " of a job: use more nodes"};
   }
   return {};
 }

@@ -72,8 +72,9 @@ Status JobRegistry::CreateJob(JobSpec spec) {
                 " exists already on this daemon (of whichever user): choose "
                 "another name"};
   }
-  StatusOr<QuotaHold> hold =
-      quotas_.Take(spec.owner, {.jobs = 1, .nodes = spec.node_addresses.size() - 1});
+  StatusOr<QuotaHold> hold = quotas_.Take(
+      spec.owner,
+      {.jobs = 1, .nodes = spec.node_addresses.size() - 1, .ranks = spec.node_of_rank.size()});
   FERRY_RETURN_IF_ERROR(hold.status());
   std::unique_ptr<JobRecord> job = MakeJob(std::move(spec));
   job->quota = std::move(*hold);

@@ -19,7 +19,7 @@
 namespace ferry::daemon {
 
 struct RegistryLimits {
-  uint64_t max_ranks = 1024;
+  uint64_t max_ranks = 65536;
   uint64_t max_local_ranks = 1024;
   uint64_t attach_timeout_ms = 5000;  // so long a rank waits for an answer
   QuotaAmounts quotas = {};           // of each user; 0: no limit

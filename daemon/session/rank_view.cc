@@ -1,6 +1,7 @@
 #include "daemon/session/rank_view.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -27,6 +28,34 @@ std::span<const RequestLayout> UsedRequests(const Session& session) {
                                                                 shm::SessionRequestsOffset());
   // Slots from `request_fresh` on were never used: reading them would only make their pages.
   return {requests, std::min(LoadRelaxed(session.layout()->request_fresh), session.request_limit)};
+}
+
+uint32_t CreditsOut(const shm::PeerWords& words) {
+  return LoadRelaxed(words.sent) - LoadRelaxed(words.credited);
+}
+
+// Calls `visit` with the index of each entry of a session's array by rank, but for those on pages
+// that were never written: of peers with whom the rank has never had to do. To read these would
+// make them.
+template <typename Entry, typename Visitor>
+void ForEachTouched(const Session& session, const Entry* entries, Visitor&& visit) {
+  const off_t first = reinterpret_cast<const std::byte*>(entries) - session.session_map.base();
+  const off_t end = first + static_cast<off_t>(session.job_size * sizeof(Entry));
+  const int fd = session.session_fd.get();
+  uint64_t next = 0;
+  for (off_t at = first; next < session.job_size;) {
+    const off_t data = lseek(fd, at, SEEK_DATA);
+    if (data < 0 || data >= end) {
+      return;
+    }
+    const off_t hole = lseek(fd, data, SEEK_HOLE);
+    at = hole <= data ? end : std::min(hole, end);
+    const auto from = static_cast<uint64_t>(data - first) / sizeof(Entry);
+    const uint64_t until = (static_cast<uint64_t>(at - first) + sizeof(Entry) - 1) / sizeof(Entry);
+    for (next = std::max(next, from); next < until; ++next) {
+      visit(static_cast<uint32_t>(next));
+    }
+  }
 }
 
 RequestState StateOf(const RequestLayout& slot) {
@@ -60,7 +89,8 @@ RequestView ReadRequest(const RequestLayout& slot, uint32_t index, RequestState 
 
 const shm::MatchTableLayout* MatchTable(const Session& session) {
   return reinterpret_cast<const shm::MatchTableLayout*>(
-      session.session_map.base() + shm::SessionMatchOffset(session.request_limit));
+      session.session_map.base() +
+      shm::PlacesOfSession(session.job_size, session.request_limit).match);
 }
 
 void ReadUnexpected(const Session& session, RankView* view) {
@@ -206,24 +236,34 @@ uint32_t CreditsOut(const Session& sender, uint32_t peer) {
   if (peer >= sender.job_size) {
     return 0;
   }
-  const shm::PeerWords& words = sender.layout()->peers[peer];
-  return LoadRelaxed(words.sent) - LoadRelaxed(words.credited);
+  return CreditsOut(sender.by_rank().peers[peer]);
 }
 
 uint64_t CreditsOut(const Session& sender) {
+  const shm::PeerWords* const peers = sender.by_rank().peers;
   uint64_t sum = 0;
-  for (uint32_t peer = 0; peer < sender.job_size; ++peer) {
-    sum += CreditsOut(sender, peer);
-  }
+  ForEachTouched(sender, peers, [&](uint32_t peer) { sum += CreditsOut(peers[peer]); });
   return sum;
+}
+
+std::vector<uint32_t> PeersByDaemons(const Session& session) {
+  const shm::LinkWords* const links = session.by_rank().links;
+  std::vector<uint32_t> peers;
+  ForEachTouched(session, links, [&](uint32_t peer) {
+    if (LoadRelaxed(links[peer].messages) != 0) {
+      peers.push_back(peer);
+    }
+  });
+  return peers;
 }
 
 PathView ReadPath(const Session& session, uint32_t peer) {
   if (peer >= session.job_size) {
     return {};
   }
-  const shm::PeerWords& words = session.layout()->peers[peer];
-  const shm::LinkWords& link = session.layout()->links[peer];
+  const shm::SessionByRank by_rank = session.by_rank();
+  const shm::PeerWords& words = by_rank.peers[peer];
+  const shm::LinkWords& link = by_rank.links[peer];
   return {static_cast<shm::PeerPath>(LoadRelaxed(words.path)),
           static_cast<shm::PeerPath>(LoadRelaxed(words.inward_path)), LoadRelaxed(link.messages),
           LoadRelaxed(link.bytes)};
@@ -233,9 +273,9 @@ uint64_t ReadTraffic(const Session& session, uint32_t peer) {
   if (peer >= session.job_size) {
     return 0;
   }
-  const shm::PeerWords& words = session.layout()->peers[peer];
-  const uint64_t sent =
-      LoadRelaxed(words.sent) + LoadRelaxed(session.layout()->one_sided[peer].done);
+  const shm::SessionByRank by_rank = session.by_rank();
+  const shm::PeerWords& words = by_rank.peers[peer];
+  const uint64_t sent = LoadRelaxed(words.sent) + LoadRelaxed(by_rank.one_sided[peer].done);
   return sent << 32 | LoadRelaxed(words.drained);
 }
 

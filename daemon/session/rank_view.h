@@ -98,6 +98,8 @@ struct PathView {
   uint64_t daemon_bytes = 0;
 };
 PathView ReadPath(const Session& session, uint32_t peer);
+// The peers to which messages went by the daemons since the rank thought of a link last, in order.
+std::vector<uint32_t> PeersByDaemons(const Session& session);
 // Returns a number that changes with every message to the peer, and from it, on whichever path.
 uint64_t ReadTraffic(const Session& session, uint32_t peer);
 // Returns true if a message is under way between the two ranks by their direct link: announced, or

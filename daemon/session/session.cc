@@ -16,6 +16,7 @@ constexpr QuotaLabel kLabels[] = {
      "lower request_limit (FERRY_REQUEST_LIMIT) or start fewer ranks"},
     {&QuotaAmounts::links, "quota_links", "direct links", "wait until others are idle"},
     {&QuotaAmounts::nodes, "quota_nodes", "nodes", "end other jobs, or use fewer nodes"},
+    {&QuotaAmounts::ranks, "quota_ranks", "ranks", "end other jobs, or start fewer ranks"},
 };
 
 }  // namespace

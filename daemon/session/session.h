@@ -41,6 +41,7 @@ struct QuotaAmounts {
   uint64_t requests = 0;  // slots of ranks, for each of which the daemon may have to keep something
   uint64_t links = 0;     // ends of direct links
   uint64_t nodes = 0;     // other nodes of jobs, each of which may cost a link
+  uint64_t ranks = 0;     // of jobs, on all nodes: each costs a record
   bool operator==(const QuotaAmounts&) const = default;
 };
 

@@ -107,10 +107,12 @@ Status ExpectSize(const char* name, uint64_t size_bytes, uint64_t expected) {
 }
 
 // The capacity of the match table, once it is sure that the segment is as large as that takes.
-StatusOr<uint32_t> ReadCapacity(int fd, uint64_t size_bytes, uint32_t request_limit) {
-  const uint64_t offset = shm::SessionMatchOffset(request_limit);
+StatusOr<uint32_t> ReadCapacity(int fd, uint64_t size_bytes, uint32_t job_size,
+                                uint32_t request_limit) {
+  const uint64_t offset = shm::PlacesOfSession(job_size, request_limit).match;
   if (size_bytes < offset + sizeof(shm::MatchTableLayout)) {
-    return Bad("session", "it is too small for " + std::to_string(request_limit) + " requests");
+    return Bad("session", "it is too small for " + std::to_string(request_limit) +
+                              " requests and a job of " + std::to_string(job_size) + " ranks");
   }
   uint32_t capacity = 0;
   FERRY_RETURN_IF_ERROR(
@@ -120,7 +122,7 @@ StatusOr<uint32_t> ReadCapacity(int fd, uint64_t size_bytes, uint32_t request_li
                "it is too small for a match table of " + std::to_string(capacity) + " entries");
   }
   FERRY_RETURN_IF_ERROR(
-      ExpectSize("session", size_bytes, shm::SessionSizeBytes(request_limit, capacity)));
+      ExpectSize("session", size_bytes, shm::SessionSizeBytes(job_size, request_limit, capacity)));
   return capacity;
 }
 
@@ -151,7 +153,7 @@ Status AdoptSegments(UniqueFd* session_fd, uint64_t session_bytes, UniqueFd* inb
   }
   FERRY_RETURN_IF_ERROR(
       ExpectSize("inbox", inbox_bytes, shm::InboxSizeBytes(session->local_size, *limit)));
-  const auto capacity = ReadCapacity(session_fd->get(), session_bytes, *limit);
+  const auto capacity = ReadCapacity(session_fd->get(), session_bytes, session->job_size, *limit);
   FERRY_RETURN_IF_ERROR(capacity.status());
   StatusOr<shm::Mapping> session_map = shm::MapSegment(session_fd->get(), session_bytes);
   FERRY_RETURN_IF_ERROR(session_map.status());

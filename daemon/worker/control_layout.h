@@ -46,9 +46,11 @@ struct RankPlace {
   uint32_t node;
   uint32_t lane;
 };
+FERRY_ASSERT_LAYOUT(RankPlace, 8);
 
-// Followed by CopyCommand[capacity] and CopyResult[capacity]; both are rings, and as there are
-// never more than `capacity` copies under way, neither can be full.
+// Followed by RankPlace[job_size], by rank, which are written before the worker starts; then by
+// CopyCommand[capacity] and CopyResult[capacity]: both are rings, and as there are never more than
+// `capacity` copies under way, neither can be full.
 struct alignas(4096) WorkerControlLayout {
   // The worker writes.
   uint32_t sleeping;  // 1: the worker sleeps in poll, or is about to; ferryd sets it to 0 and wakes
@@ -62,23 +64,28 @@ struct alignas(4096) WorkerControlLayout {
   uint64_t messages;                    // messages sent over the socket since the start
   uint64_t reserved2[14];
   WantedWord wanted[shm::kMaxLanes];  // by local index; see Attention
-  RankPlace places[shm::kMaxRanks];   // by rank; written before the worker starts
 };
-FERRY_ASSERT_LAYOUT(WorkerControlLayout, 81920);
+FERRY_ASSERT_LAYOUT(WorkerControlLayout, 73728);
 FERRY_ASSERT_OFFSET(WorkerControlLayout, turns, 8);
 FERRY_ASSERT_OFFSET(WorkerControlLayout, results_tail, 16);
 FERRY_ASSERT_OFFSET(WorkerControlLayout, commands_tail, 128);
 FERRY_ASSERT_OFFSET(WorkerControlLayout, messages, 136);
 FERRY_ASSERT_OFFSET(WorkerControlLayout, wanted, 256);
-FERRY_ASSERT_OFFSET(WorkerControlLayout, places, 69888);
 
-inline constexpr uint64_t ControlCommandsOffset() { return sizeof(WorkerControlLayout); }
-inline constexpr uint64_t ControlResultsOffset(uint32_t capacity) {
-  return ControlCommandsOffset() + uint64_t{capacity} * sizeof(CopyCommand);
-}
-inline constexpr uint64_t ControlSizeBytes(uint32_t capacity) {
-  return shm::RoundUpToPage(ControlResultsOffset(capacity) +
-                            uint64_t{capacity} * sizeof(CopyResult));
+// Where the parts behind WorkerControlLayout begin, and where they end. Cannot overflow.
+struct ControlPlaces {
+  uint64_t places;    // RankPlace[job_size]
+  uint64_t commands;  // CopyCommand[capacity]
+  uint64_t results;   // CopyResult[capacity]
+  uint64_t end;
+};
+inline constexpr ControlPlaces PlacesOfControl(uint32_t job_size, uint32_t capacity) {
+  ControlPlaces at{};
+  at.places = sizeof(WorkerControlLayout);
+  at.commands = shm::RoundUpToPage(at.places + uint64_t{job_size} * sizeof(RankPlace));
+  at.results = at.commands + uint64_t{capacity} * sizeof(CopyCommand);
+  at.end = shm::RoundUpToPage(at.results + uint64_t{capacity} * sizeof(CopyResult));
+  return at;
 }
 
 }  // namespace ferry::daemon

@@ -211,7 +211,8 @@ StatusOr<std::shared_ptr<WorkerChannel>> WorkerChannel::Create(const JobPlan& pl
                                                                uint32_t capacity) {
   std::shared_ptr<WorkerChannel> channel(new WorkerChannel());
   channel->capacity_ = capacity;
-  StatusOr<UniqueFd> control = shm::CreateSegment("ferry-worker", ControlSizeBytes(capacity));
+  channel->at_ = PlacesOfControl(plan.size(), capacity);
+  StatusOr<UniqueFd> control = shm::CreateSegment("ferry-worker", channel->at_.end);
   FERRY_RETURN_IF_ERROR(control.status());
   StatusOr<shm::Mapping> mapping = shm::MapSegment(control->get(), 0);
   FERRY_RETURN_IF_ERROR(mapping.status());
@@ -226,7 +227,7 @@ StatusOr<std::shared_ptr<WorkerChannel>> WorkerChannel::Create(const JobPlan& pl
   channel->socket_.Reset(sockets[0]);
   channel->worker_socket_.Reset(sockets[1]);
   for (uint32_t rank = 0; rank < plan.size(); ++rank) {
-    channel->control()->places[rank] = {plan.node_of_rank[rank], plan.local_index[rank]};
+    channel->places()[rank] = {plan.node_of_rank[rank], plan.local_index[rank]};
   }
   return channel;
 }

@@ -35,12 +35,14 @@ class WorkerChannel {
     return reinterpret_cast<WorkerControlLayout*>(mapping_.base());
   }
   CopyCommand* commands() const {
-    return reinterpret_cast<CopyCommand*>(mapping_.base() + ControlCommandsOffset());
+    return reinterpret_cast<CopyCommand*>(mapping_.base() + at_.commands);
   }
   CopyResult* results() const {
-    return reinterpret_cast<CopyResult*>(mapping_.base() + ControlResultsOffset(capacity_));
+    return reinterpret_cast<CopyResult*>(mapping_.base() + at_.results);
   }
+  RankPlace* places() const { return reinterpret_cast<RankPlace*>(mapping_.base() + at_.places); }
   uint32_t capacity() const { return capacity_; }
+  uint64_t control_bytes() const { return at_.end; }
   int control_fd() const { return control_fd_.get(); }
   int bell() const { return bell_.get(); }
   int socket() const { return socket_.get(); }
@@ -51,6 +53,7 @@ class WorkerChannel {
   WorkerChannel() = default;
 
   uint32_t capacity_ = 0;
+  ControlPlaces at_{};
   UniqueFd control_fd_;
   shm::Mapping mapping_;
   UniqueFd bell_;  // the worker writes it, ferryd never reads it: a read could be made to block

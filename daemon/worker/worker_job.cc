@@ -9,16 +9,17 @@
 namespace ferry::daemon {
 
 WorkerJob::WorkerJob(const JobPlan& plan) : plan_(plan) {
-  peers_.by_rank.resize(plan_.size());
+  peers_.by_rank = ZeroedArray<engine::Peer>(plan_.size());
   for (uint32_t rank = 0; rank < plan_.size(); ++rank) {
-    engine::Peer& peer = peers_.by_rank[rank];
-    peer.local = plan_.node_of_rank[rank] == plan_.node;
-    peer.local_index = plan_.local_index[rank];
-    if (peer.local) {
-      peers_.rank_of_local.resize(
-          std::max<size_t>(peers_.rank_of_local.size(), peer.local_index + 1));
-      peers_.rank_of_local[peer.local_index] = rank;
+    if (plan_.node_of_rank[rank] != plan_.node) {
+      continue;
     }
+    engine::Peer& peer = peers_.by_rank[rank];
+    peer.local = true;
+    peer.local_index = plan_.local_index[rank];
+    peers_.rank_of_local.resize(
+        std::max<size_t>(peers_.rank_of_local.size(), peer.local_index + 1));
+    peers_.rank_of_local[peer.local_index] = rank;
   }
 }
 

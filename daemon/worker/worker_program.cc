@@ -233,12 +233,12 @@ class WorkerProgram {
 
   Status Start(SocketPacket& packet, const WorkerMessage& message) {
     if (packet.fds.size() != 2 || message.capacity == 0 || message.capacity > kMaxCapacity ||
-        message.job_size > shm::kMaxRanks || message.local_size >= shm::kMaxLanes) {
+        message.local_size > shm::kMaxLocalRanks) {
       return Unexpected();
     }
     capacity_ = message.capacity;
-    StatusOr<shm::Mapping> control =
-        shm::MapSegment(packet.fds[0].get(), ControlSizeBytes(capacity_));
+    at_ = PlacesOfControl(message.job_size, capacity_);
+    StatusOr<shm::Mapping> control = shm::MapSegment(packet.fds[0].get(), at_.end);
     FERRY_RETURN_IF_ERROR(control.status());
     control_map_ = std::move(*control);
     control_ = reinterpret_cast<WorkerControlLayout*>(control_map_.base());
@@ -247,9 +247,10 @@ class WorkerProgram {
     plan_.job_id.assign(message.job_id, strnlen(message.job_id, sizeof(message.job_id)));
     plan_.node = message.node;
     local_size_ = message.local_size;
+    const auto* places = reinterpret_cast<const RankPlace*>(control_map_.base() + at_.places);
     for (uint32_t rank = 0; rank < message.job_size; ++rank) {
-      plan_.node_of_rank.push_back(control_->places[rank].node);
-      plan_.local_index.push_back(control_->places[rank].lane);
+      plan_.node_of_rank.push_back(places[rank].node);
+      plan_.local_index.push_back(places[rank].lane);
     }
     job_ = std::make_unique<WorkerJob>(plan_);
     turns_ = std::make_unique<JobTurns>(*job_, ring_);
@@ -515,10 +516,10 @@ class WorkerProgram {
   }
 
   CopyResult* results() const {
-    return reinterpret_cast<CopyResult*>(control_map_.base() + ControlResultsOffset(capacity_));
+    return reinterpret_cast<CopyResult*>(control_map_.base() + at_.results);
   }
   CopyCommand* commands() const {
-    return reinterpret_cast<CopyCommand*>(control_map_.base() + ControlCommandsOffset());
+    return reinterpret_cast<CopyCommand*>(control_map_.base() + at_.commands);
   }
 
   const int socket_;
@@ -528,6 +529,7 @@ class WorkerProgram {
   shm::Mapping control_map_;
   WorkerControlLayout* control_ = nullptr;
   uint32_t capacity_ = 0;
+  ControlPlaces at_{};
   uint32_t local_size_ = 0;
   engine::EngineOptions options_;
   JobPlan plan_;

@@ -53,8 +53,7 @@ void CoreControl::AddSession(std::shared_ptr<const ServedSegments> session, cons
   ServedRank* added = state_.directory.AddServed(std::move(served));
   for (uint32_t rank = 0; state_.tells_deaths() && rank < job->plan.size(); ++rank) {
     if (job->ended[rank] != ErrorCode::kOk && job->ended[rank] != ErrorCode::kNotFound) {
-      shm::StoreRelease(added->session->layout()->peers[rank].dead,
-                        static_cast<uint32_t>(job->ended[rank]));
+      added->by_rank.StoreDead(rank, job->ended[rank]);
     }
   }
   if (const auto trouble = arrivals_.DeliverEarly(*added)) {
@@ -213,8 +212,8 @@ Status CoreControl::AddNode(const std::string& job_id, uint32_t node, const Node
   }
   ++link->routes;
   added = {link, route.send_key, route.receive_key, added.was_cut, added.was_cut};
-  for (uint32_t rank = 0; rank < job->plan.size(); ++rank) {
-    if (job->IsLocal(rank) && job->left[rank]) {  // before there was a way to say so
+  for (const uint32_t rank : job->rank_of_local) {
+    if (job->left[rank]) {  // before there was a way to say so
       ends_.TellOfEnd(*job, rank, ErrorCode::kNotFound, node);
     }
   }
@@ -339,27 +338,26 @@ bool CoreControl::IsIdleWith(const std::string& job_id, uint32_t peer) {
                            !link->waiting.empty() || link->outstanding != 0))) {
     return false;
   }
-  return std::all_of(job->served.begin(), job->served.end(), [peer](ServedRank* rank) {
-    if (rank == nullptr) {
-      return true;
-    }
-    bool any = rank->delivery.HasRtsOf(peer);
-    rank->ForEachRts([&](const SentRts& rts) {
+  bool any = false;
+  job->ForEachServed([&](ServedRank& rank) {
+    any |= rank.delivery.HasRtsOf(peer) || !OneSided::IsIdleWith(rank, peer);
+    rank.ForEachRts([&](const SentRts& rts) {
       any |= rts.state != SentRts::State::kNone && rts.destination == peer;
     });
-    for (const RtrReceive& entry : rank->rtr_receives) {
+    for (const RtrReceive& entry : rank.rtr_receives) {
       any |= entry.state != RtrReceive::State::kNone && entry.source == peer;
     }
-    return !any && OneSided::IsIdleWith(*rank, peer);
   });
+  return !any;
 }
 
 bool CoreControl::WantsOf(const std::string& job_id, uint32_t peer) {
   Job* const job = state_.directory.FindJob(job_id);
-  return job != nullptr &&
-         std::any_of(job->served.begin(), job->served.end(), [&](ServedRank* rank) {
-           return rank != nullptr && !OneSided::IsIdleWith(*rank, peer);
-         });
+  bool wants = false;
+  if (job != nullptr) {
+    job->ForEachServed([&](ServedRank& rank) { wants |= !OneSided::IsIdleWith(rank, peer); });
+  }
+  return wants;
 }
 
 bool CoreControl::Idle() const {

@@ -60,11 +60,8 @@ void CoreEnds::TellNodes(Job& job, uint32_t rank, ErrorCode error) {
 }
 
 void CoreEnds::TellOfEnd(Job& job, uint32_t rank, ErrorCode error, uint32_t node) {
-  const auto& nodes = job.plan.node_of_rank;
-  const auto found = std::find(nodes.begin(), nodes.end(), node);
-  if (node != job.plan.node && found != nodes.end()) {
-    const auto any_rank_there = static_cast<uint32_t>(found - nodes.begin());
-    state_.outbound.Post(job, PacketKind::kEnded, rank, any_rank_there,
+  if (const uint32_t there = job.any_rank_of[node]; node != job.plan.node && job.IsRank(there)) {
+    state_.outbound.Post(job, PacketKind::kEnded, rank, there,
                          WireEnded{static_cast<uint32_t>(error), 0}, state_.now_ns);
   }
 }
@@ -99,44 +96,37 @@ void CoreEnds::EndWork(Job& job, uint32_t rank, ErrorCode error) {
   if (state_.extension != nullptr) {
     state_.extension->FailTo(job, rank, error);
   }
-  for (ServedRank* served : job.served) {
-    if (served != nullptr && served->rank() != rank) {
-      served->delivery.ForgetRtsOf(rank);
+  job.ForEachServed([&](ServedRank& served) {
+    if (served.rank() != rank) {
+      served.delivery.ForgetRtsOf(rank);
       if (error == ErrorCode::kLinkDown) {
-        served->delivery.DropWaitingOf(rank);
+        served.delivery.DropWaitingOf(rank);
       }
     }
-  }
+  });
 }
 
 void CoreEnds::MarkDead(Job& job, uint32_t rank, ErrorCode error) {
   EndWork(job, rank, error);
   if (!state_.tells_deaths()) {
-    for (ServedRank* served : job.served) {
-      if (served != nullptr) {
-        served->last_stale_command.reset();
-      }
-    }
+    job.ForEachServed([](ServedRank& served) { served.last_stale_command.reset(); });
     state_.hooks.on_rank_ended(job.plan.job_id, rank, error);
     return;
   }
-  for (ServedRank* served : job.served) {
-    if (served != nullptr && served->rank() != rank) {
+  job.ForEachServed([&](ServedRank& served) {
+    if (served.rank() != rank) {
       if (error == ErrorCode::kLinkDown) {
         // Pairs with PeerEnds::ForgetCredits.
-        shm::FetchAdd(served->session->layout()->rtrs[rank].cuts, 1U, std::memory_order_release);
+        shm::FetchAdd(served.by_rank.rtrs[rank].cuts, 1U, std::memory_order_release);
       }
-      // Pairs with PeerEnds::DeathOf and the acquire of death_epoch.
-      shm::StoreRelease(served->session->layout()->peers[rank].dead, static_cast<uint32_t>(error));
+      served.by_rank.StoreDead(rank, error);
     }
-  }
+  });
 }
 
 void CoreEnds::AnnounceDeaths(Job& job) {
-  for (ServedRank* served : job.served) {
-    if (served != nullptr && state_.tells_deaths()) {
-      AnnounceDeath(*served);
-    }
+  if (state_.tells_deaths()) {
+    job.ForEachServed([this](ServedRank& served) { AnnounceDeath(served); });
   }
 }
 
@@ -160,9 +150,7 @@ void CoreEnds::Execute(ServedRank& accuser, const RankCommands::Verdict& verdict
     return;
   }
   const auto mark = [this](ServedRank& rank, uint32_t peer) {
-    // Pairs with PeerEnds::ApplyDeaths.
-    shm::StoreRelease(rank.session->layout()->peers[peer].dead,
-                      static_cast<uint32_t>(ErrorCode::kPeerDied));
+    rank.by_rank.StoreDead(peer, ErrorCode::kPeerDied);
     AnnounceDeath(rank);
   };
   mark(accuser, verdict.accused->rank());
@@ -246,8 +234,9 @@ void CoreEnds::BreakLink(Link& link, const std::string& text) {
 }
 
 bool CoreEnds::HaveSettled(const Job& job) {
-  return std::all_of(job.served.begin(), job.served.end(), [](ServedRank* rank) {
-    return rank == nullptr || rank->ended || HasSettled(*rank);
+  return std::all_of(job.rank_of_local.begin(), job.rank_of_local.end(), [&job](uint32_t rank) {
+    ServedRank* const served = job.served[rank];
+    return served == nullptr || served->ended || HasSettled(*served);
   });
 }
 
@@ -284,15 +273,12 @@ void CoreEnds::ReturnNode(Job& job, uint32_t node) {
       continue;
     }
     job.ended[rank] = ErrorCode::kOk;
-    for (ServedRank* served : job.served) {
-      if (served == nullptr) {
-        continue;
+    job.ForEachServed([&](ServedRank& served) {
+      served.partings.erase(rank);
+      if (state_.tells_deaths()) {
+        served.by_rank.StoreDead(rank, ErrorCode::kOk);
       }
-      served->partings.erase(rank);
-      if (state_.tells_deaths()) {  // Pairs with SendEngine::CanLeave.
-        shm::StoreRelease(served->session->layout()->peers[rank].dead, 0U);
-      }
-    }
+    });
   }
   AnnounceDeaths(job);
 }
@@ -315,10 +301,9 @@ void CoreEnds::PartRanks(const std::string& job_id, uint32_t rank, uint32_t peer
   state_.one_sided.FailBetween(*served, peer, kError);
   served->delivery.ForgetRtsOf(peer);
   served->delivery.DropWaitingOf(peer);
-  shm::SessionLayout& session = *served->session->layout();
-  // As in MarkDead: pair with PeerEnds::ForgetCredits, DeathOf and the acquire of death_epoch.
-  shm::FetchAdd(session.rtrs[peer].cuts, 1U, std::memory_order_release);
-  shm::StoreRelease(session.peers[peer].dead, static_cast<uint32_t>(kError));
+  // As in MarkDead: pairs with PeerEnds::ForgetCredits.
+  shm::FetchAdd(served->by_rank.rtrs[peer].cuts, 1U, std::memory_order_release);
+  served->by_rank.StoreDead(peer, kError);
   AnnounceDeath(*served);
 }
 
@@ -347,8 +332,8 @@ void CoreEnds::TryJoin(ServedRank& rank, uint32_t peer) {
     return;
   }
   rank.partings.erase(parting);
-  if (rank.job->ended[peer] == ErrorCode::kOk) {  // Pairs with SendEngine::CanLeave.
-    shm::StoreRelease(rank.session->layout()->peers[peer].dead, 0U);
+  if (rank.job->ended[peer] == ErrorCode::kOk) {
+    rank.by_rank.StoreDead(peer, ErrorCode::kOk);
     AnnounceDeath(rank);
   }
 }
@@ -369,11 +354,7 @@ void CoreEnds::PoisonJob(const std::string& job_id, ErrorCode error) {
   if (job == nullptr) {
     return;
   }
-  for (ServedRank* served : job->served) {
-    if (served != nullptr) {
-      served->delivery.wake().Poison(error);
-    }
-  }
+  job->ForEachServed([error](ServedRank& served) { served.delivery.wake().Poison(error); });
 }
 
 void CoreEnds::FailWorker(const std::string& job_id, ErrorCode error, const std::string& text) {
@@ -391,12 +372,10 @@ void CoreEnds::OnTrouble(const Arrivals::Trouble& trouble) {
     BreakLink(*trouble.job->RouteTo(trouble.source).link, trouble.text);
     return;
   }
-  for (ServedRank* served : trouble.job->served) {
-    if (served != nullptr) {
-      served->ended = true;
-      served->claim.Drop();  // others may wait behind it
-    }
-  }
+  trouble.job->ForEachServed([](ServedRank& served) {
+    served.ended = true;
+    served.claim.Drop();  // others may wait behind it
+  });
   PoisonJob(trouble.job->plan.job_id, trouble.error);
   if (state_.hooks.on_job_failed) {
     state_.hooks.on_job_failed(trouble.job->plan.job_id, trouble.error, trouble.text);

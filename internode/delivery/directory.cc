@@ -52,14 +52,14 @@ void ServedRank::Answer(shm::DescriptorKind kind, uint32_t peer, uint32_t reques
 }
 
 Job::Job(const JobPlan& its_plan)
-    : plan(its_plan),
-      served(plan.size(), nullptr),
-      ended(plan.size(), ErrorCode::kOk),
-      left(plan.size(), false) {
+    : plan(its_plan), served(plan.size()), ended(plan.size()), left(plan.size(), false) {
   const uint32_t count = 1 + *std::max_element(plan.node_of_rank.begin(), plan.node_of_rank.end());
-  routes.resize(std::max(count, plan.node + 1));
-  nodes = std::vector<NodeUse>(routes.size());
+  routes = ZeroedArray<Route>(std::max(count, plan.node + 1));
+  use_of = ZeroedArray<NodeUse*>(routes.size());
+  any_rank_of.resize(routes.size(), plan.size());
   for (uint32_t rank = 0; rank < plan.size(); ++rank) {
+    uint32_t& any = any_rank_of[plan.node_of_rank[rank]];
+    any = std::min(any, rank);
     if (!IsLocal(rank)) {
       ++remote_ranks;
       continue;
@@ -84,8 +84,7 @@ TraceRecord RecordOf(const Job& job, TraceKind kind, uint32_t rank, uint32_t pee
 }
 
 Status Directory::AddJob(const JobPlan& plan) {
-  if (plan.size() == 0 || plan.size() > shm::kMaxRanks ||
-      plan.local_index.size() != plan.node_of_rank.size() ||
+  if (plan.size() == 0 || plan.local_index.size() != plan.node_of_rank.size() ||
       std::any_of(plan.node_of_rank.begin(), plan.node_of_rank.end(),
                   [&](uint32_t node) { return node >= plan.size(); }) ||
       std::any_of(plan.local_index.begin(), plan.local_index.end(),
@@ -107,9 +106,9 @@ void Directory::RemoveJob(const std::string& job_id) {
   if (found == jobs_.end()) {
     return;
   }
-  for (const Route& route : found->second->routes) {
-    if (route.link != nullptr) {
-      --route.link->routes;
+  for (size_t node = 0; node < found->second->routes.size(); ++node) {
+    if (Link* const link = found->second->routes[node].link; link != nullptr) {
+      --link->routes;
     }
   }
   by_key_.erase(found->second->plan.key);

@@ -16,6 +16,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "common/zeroed_array.h"
 #include "internode/delivery/attention.h"
 #include "internode/delivery/delivery.h"
 #include "internode/delivery/job_plan.h"
@@ -142,7 +143,7 @@ struct RtrNotes {
 
 // The operations of a rank here on memory of ranks elsewhere (one_sided_state.h).
 struct OneSidedState {
-  std::vector<OneSidedCounts> counts;  // by peer; empty: it has never had one
+  ZeroedArray<OneSidedCounts> counts;  // by peer; empty: it has never had one
   std::vector<AwaitedAnswer> awaited;  // at most shm::kAnswers
   // RTSs of long operations: first those of the rank's own long puts, by answer, then those of
   // its rings, and those that answer long gets of ranks elsewhere. Their numbers are
@@ -162,6 +163,7 @@ struct ServedRank {
   ServedRank(std::shared_ptr<const ServedSegments> its_session, const Seat& its_seat, Job* its_job,
              uint64_t max_waiting, uint64_t max_held_bytes, std::shared_ptr<HoldBudget> hold_budget)
       : session(std::move(its_session)),
+        by_rank(session->by_rank()),
         seat(its_seat),
         job(its_job),
         commands(seat.commands),
@@ -173,6 +175,7 @@ struct ServedRank {
                  std::move(hold_budget)) {}
 
   const std::shared_ptr<const ServedSegments> session;
+  const shm::SessionByRank by_rank;  // of the session
   const Seat seat;
   Job* const job;
   uint32_t rank() const { return session->rank; }
@@ -256,10 +259,11 @@ struct Job {
 
   const JobPlan plan;
   alignas(64) TraceTap trace;       // in one cache line with what every message needs
-  std::vector<NodeUse> nodes;       // by node: outlives the operations that are counted there
-  std::vector<Route> routes;        // by node
-  std::vector<ServedRank*> served;  // by rank; null: elsewhere, not here yet, or gone
-  std::vector<ErrorCode> ended;     // by rank: not kOk once the rank is gone (kNotFound: it left)
+  std::deque<NodeUse> uses;         // of nodes: outlive the operations that are counted there
+  ZeroedArray<NodeUse*> use_of;     // by node; null: there was none yet
+  ZeroedArray<Route> routes;        // by node
+  ZeroedArray<ServedRank*> served;  // by rank; null: elsewhere, not here yet, or gone
+  ZeroedArray<ErrorCode> ended;     // by rank: not kOk once the rank is gone (kNotFound: it left)
   // By rank: its daemon says that it has left. kLeft, which says so in the order of messages, may
   // be lost with a link.
   std::vector<bool> left;
@@ -268,14 +272,30 @@ struct Job {
   uint64_t early_bytes = 0;                       // with their data, that have come so far
   const std::shared_ptr<HoldBudget> hold_budget = std::make_shared<HoldBudget>();
   std::vector<uint32_t> rank_of_local;  // by local index, for this node
+  std::vector<uint32_t> any_rank_of;    // by node: a rank there; size() if there is none
   uint32_t remote_ranks = 0;
   Stage private_stage;  // for private memory of its ranks
   Stage device_stage;   // for device memory that only streams reach
 
+  // Calls `visit` with each rank of this node that is served: the rest of the job costs nothing.
+  template <typename Visitor>
+  void ForEachServed(Visitor&& visit) const {
+    for (const uint32_t rank : rank_of_local) {
+      if (served[rank] != nullptr) {
+        visit(*served[rank]);
+      }
+    }
+  }
   bool IsRank(uint32_t rank) const { return rank < plan.size(); }
   bool IsLocal(uint32_t rank) const { return plan.node_of_rank[rank] == plan.node; }
   Route& RouteTo(uint32_t rank) { return routes[plan.node_of_rank[rank]]; }
-  NodeUse& UseOf(uint32_t rank) { return nodes[plan.node_of_rank[rank]]; }
+  NodeUse& UseOf(uint32_t rank) {
+    NodeUse*& use = use_of[plan.node_of_rank[rank]];
+    if (use == nullptr) [[unlikely]] {
+      use = &uses.emplace_back();
+    }
+    return *use;
+  }
   // Returns why the rank is gone; kOk: it is not. One of this node that has died looks as if it had
   // left until its end is announced (Directory::RemoveServed).
   ErrorCode EndOf(uint32_t rank) const {

@@ -151,12 +151,12 @@ bool OneSided::MayAskLong(ServedRank& rank, uint32_t peer) {
 // Those with that peer. While none is under way here, the rank may have had the other core carry
 // some on: the numbers go on behind these.
 OneSidedCounts& OneSided::CountsWith(ServedRank& rank, uint32_t peer) {
-  if (rank.one_sided.counts.empty()) {
-    rank.one_sided.counts.resize(rank.job->plan.size());
+  if (rank.one_sided.counts.size() == 0) {
+    rank.one_sided.counts = ZeroedArray<OneSidedCounts>(rank.job->plan.size());
   }
   OneSidedCounts& counts = rank.one_sided.counts[peer];
   if (counts.begun == counts.done) {
-    const uint64_t told = shm::LoadAcquire(rank.session->layout()->one_sided[peer].done);
+    const uint64_t told = shm::LoadAcquire(rank.by_rank.one_sided[peer].done);
     counts.begun = counts.done = std::max(counts.done, std::min(told, kMostNumber));
   }
   return counts;
@@ -272,7 +272,7 @@ bool OneSided::OnDone(const Job& job, const PacketHeader& header, const WireOneS
     rings_.OnDone(*rank, header.source, done, data);
     return true;
   }
-  if (rank == nullptr || rank->one_sided.counts.empty()) {
+  if (rank == nullptr || rank->one_sided.counts.size() == 0) {
     return true;
   }
   const OneSidedCounts& counts = rank->one_sided.counts[header.source];
@@ -396,21 +396,17 @@ void OneSided::End(ServedRank& rank, uint32_t peer, uint64_t number, ErrorCode e
   }
   counts.done = number;
   // Pairs with RemoteOperations::LastOver.
-  shm::StoreRelease(rank.session->layout()->one_sided[peer].done, number);
+  shm::StoreRelease(rank.by_rank.one_sided[peer].done, number);
   rank.delivery.NoteNews();
 }
 
 void OneSided::FailWith(const Job& job, uint32_t peer, ErrorCode error) {
-  for (ServedRank* const rank : job.served) {
-    if (rank != nullptr) {
-      FailBetween(*rank, peer, error);
-    }
-  }
+  job.ForEachServed([&](ServedRank& rank) { FailBetween(rank, peer, error); });
 }
 
 void OneSided::FailBetween(ServedRank& rank, uint32_t peer, ErrorCode error) {
   memory_.DropHeldBetween(rank, peer);
-  if (!rank.one_sided.counts.empty()) {
+  if (rank.one_sided.counts.size() != 0) {
     const OneSidedCounts& counts = rank.one_sided.counts[peer];
     if (counts.done != counts.begun) {
       End(rank, peer, counts.begun, error);

@@ -369,7 +369,7 @@ SlotFlow& RndvGets::FlowOf(const RndvGet& rndv_get) {
 }
 
 void RndvGets::Drop(Job& job) {
-  for (NodeUse& node : job.nodes) {
+  for (NodeUse& node : job.uses) {
     slots_.Forget(node.reads);
     slots_.Forget(node.parked);
   }

@@ -80,11 +80,7 @@ void RndvPuts::OnWithdraw(Job& job, uint32_t source, uint32_t receiver, const Wi
 }
 
 void RndvPuts::ForgetNotes(Job& job, uint32_t receiver) {
-  for (ServedRank* rank : job.served) {
-    if (rank != nullptr) {
-      rank->notes.erase(receiver);
-    }
-  }
+  job.ForEachServed([receiver](ServedRank& rank) { rank.notes.erase(receiver); });
 }
 
 // ---- Writing -----------------------------------------------------------------------------------

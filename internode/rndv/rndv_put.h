@@ -57,7 +57,7 @@ class RndvPuts : public Transfers<RndvPuts, RndvPut, Fragment> {
 
   // Forgets a job that is about to go.
   void Drop(Job& job) {
-    for (NodeUse& node : job.nodes) {
+    for (NodeUse& node : job.uses) {
       slots_.Forget(node.writes);
     }
   }

@@ -135,11 +135,7 @@ void Rtrs::OnWithdrawn(ServedRank& rank, uint32_t source, const WireReceive& rec
 }
 
 void Rtrs::OnLinkFailed(Job& job, uint32_t source, ErrorCode error, uint64_t now_ns) {
-  for (ServedRank* rank : job.served) {
-    if (rank != nullptr) {
-      FailBetween(*rank, source, error, now_ns);
-    }
-  }
+  job.ForEachServed([&](ServedRank& rank) { FailBetween(rank, source, error, now_ns); });
 }
 
 void Rtrs::FailBetween(ServedRank& rank, uint32_t source, ErrorCode error, uint64_t now_ns) {

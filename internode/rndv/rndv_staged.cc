@@ -271,15 +271,13 @@ void StagedSends::FailBetween(ServedRank& rank, uint32_t destination, ErrorCode 
 }
 
 void StagedSends::OnPeerEnded(Job& job, uint32_t destination, uint64_t now_ns) {
-  for (ServedRank* rank : job.served) {
-    if (rank != nullptr) {
-      rank->ForEachRts([&](SentRts& rts) {
-        if (rts.destination == destination) {
-          Void(*rank, &rts, Peer::kMayRead);
-        }
-      });
-    }
-  }
+  job.ForEachServed([&](ServedRank& rank) {
+    rank.ForEachRts([&](SentRts& rts) {
+      if (rts.destination == destination) {
+        Void(rank, &rts, Peer::kMayRead);
+      }
+    });
+  });
   // The daemon of a dead rank still answers; one that is gone does not.
   const Link* link = job.RouteTo(destination).link;
   const bool answers = link != nullptr && link->failure == ErrorCode::kOk;

@@ -13,6 +13,7 @@
 #include "shm/layout/inbox_layout.h"
 #include "shm/layout/session_layout.h"
 #include "shm/segment.h"
+#include "shm/session_by_rank.h"
 
 namespace ferry::progress {
 
@@ -33,6 +34,9 @@ struct ServedSegments {
 
   shm::SessionLayout* layout() const {
     return reinterpret_cast<shm::SessionLayout*>(session_map.base());
+  }
+  shm::SessionByRank by_rank() const {
+    return shm::SessionByRank::In(session_map.base(), job_size, request_limit);
   }
   shm::InboxLayout* inbox() const { return reinterpret_cast<shm::InboxLayout*>(inbox_map.base()); }
 };

@@ -1,7 +1,8 @@
 // A rank's session segment, which only the rank and its daemon map.
 //
-// SessionLayout, then RequestLayout[request_limit], then MatchTableLayout with its entries; the
-// functions below say where. Everything a restarted daemon could not learn again lies here.
+// SessionLayout, then RequestLayout[request_limit], then the arrays with an entry for each rank of
+// the job, then MatchTableLayout with its entries; SessionPlaces says where. Everything a restarted
+// daemon could not learn again lies here.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +20,6 @@
 #include "shm/layout/wake_layout.h"
 
 namespace ferry::shm {
-
-inline constexpr uint32_t kMaxRanks = 1024;  // of one job
 
 // How far a rank knows of a cut link. A cut link loses messages silently: they were complete for
 // their senders. So each rank gets an error.
@@ -169,21 +168,17 @@ struct alignas(4096) SessionLayout {
   uint32_t life_answered;
   uint32_t reserved0;
   uint64_t reserved[2];
-  PeerWords peers[kMaxRanks];
   LaneLayout to_daemon;  // producer: the lease holder; consumer: the daemon's progress thread
   // Producer: the lease holder, if it is a thread of the rank; consumer: the rank's own core, which
   // serves its direct links.
   LaneLayout to_link;
-  WakeLayout link_wake;                   // of the link thread, as daemon_wake is of the daemon
-  LinkWords links[kMaxRanks];             // by rank
-  alignas(4096) RtrBook rtrs[kMaxRanks];  // by rank
+  WakeLayout link_wake;  // of the link thread, as daemon_wake is of the daemon
   alignas(4096) RingWords rings[kMaxRings];
-  alignas(4096) OneSidedWords one_sided[kMaxRanks];  // by rank
   AnswerLayout answers[kAnswers];
   alignas(128) OneSidedFailures failures[kOneSidedCores];
   alignas(4096) uint8_t answer_cells[kAnswers][kCellBytes];  // the bytes of gets
 };
-FERRY_ASSERT_LAYOUT(SessionLayout, 1966080);
+FERRY_ASSERT_LAYOUT(SessionLayout, 1679360);
 FERRY_ASSERT_OFFSET(SessionLayout, lease, 128);
 FERRY_ASSERT_OFFSET(SessionLayout, journal, 256);
 FERRY_ASSERT_OFFSET(SessionLayout, daemon_wake, 1280);
@@ -204,17 +199,13 @@ FERRY_ASSERT_OFFSET(SessionLayout, link_after_bytes, 2136);
 FERRY_ASSERT_OFFSET(SessionLayout, link_after_messages, 2144);
 FERRY_ASSERT_OFFSET(SessionLayout, life_read, 2148);
 FERRY_ASSERT_OFFSET(SessionLayout, life_answered, 2152);
-FERRY_ASSERT_OFFSET(SessionLayout, peers, 2176);
-FERRY_ASSERT_OFFSET(SessionLayout, to_daemon, 69632);
-FERRY_ASSERT_OFFSET(SessionLayout, to_link, 614400);
-FERRY_ASSERT_OFFSET(SessionLayout, link_wake, 1159168);
-FERRY_ASSERT_OFFSET(SessionLayout, links, 1159552);
-FERRY_ASSERT_OFFSET(SessionLayout, rtrs, 1179648);
-FERRY_ASSERT_OFFSET(SessionLayout, rings, 1376256);
-FERRY_ASSERT_OFFSET(SessionLayout, one_sided, 1380352);
-FERRY_ASSERT_OFFSET(SessionLayout, answers, 1388544);
-FERRY_ASSERT_OFFSET(SessionLayout, failures, 1389568);
-FERRY_ASSERT_OFFSET(SessionLayout, answer_cells, 1441792);
+FERRY_ASSERT_OFFSET(SessionLayout, to_daemon, 4096);
+FERRY_ASSERT_OFFSET(SessionLayout, to_link, 548864);
+FERRY_ASSERT_OFFSET(SessionLayout, link_wake, 1093632);
+FERRY_ASSERT_OFFSET(SessionLayout, rings, 1097728);
+FERRY_ASSERT_OFFSET(SessionLayout, answers, 1101824);
+FERRY_ASSERT_OFFSET(SessionLayout, failures, 1102848);
+FERRY_ASSERT_OFFSET(SessionLayout, answer_cells, 1155072);
 
 inline constexpr uint64_t RoundUpToPage(uint64_t size_bytes) {
   return (size_bytes + 4095) & ~uint64_t{4095};
@@ -222,12 +213,39 @@ inline constexpr uint64_t RoundUpToPage(uint64_t size_bytes) {
 
 inline constexpr uint64_t SessionRequestsOffset() { return sizeof(SessionLayout); }
 
-inline constexpr uint64_t SessionMatchOffset(uint32_t request_limit) {
-  return RoundUpToPage(SessionRequestsOffset() + uint64_t{request_limit} * sizeof(RequestLayout));
+// Where the parts behind the requests begin.
+struct SessionPlaces {
+  uint64_t peers;      // PeerWords[job_size]
+  uint64_t rtrs;       // RtrBook[job_size]
+  uint64_t links;      // LinkWords[job_size]
+  uint64_t busy;       // a bit for each rank: see SessionByRank
+  uint64_t one_sided;  // OneSidedWords[job_size]
+  uint64_t gone;       // a bit for each rank: likewise
+  uint64_t match;      // MatchTableLayout, MatchEntry[capacity]
+};
+
+// How many words of 64 bits a bit for each of `count` takes.
+inline constexpr uint64_t BitWords(uint32_t count) { return (uint64_t{count} + 63) / 64; }
+
+// Cannot overflow. The rank's arrays share no cache line with those of its daemon, `one_sided` and
+// `gone`.
+inline constexpr SessionPlaces PlacesOfSession(uint32_t job_size, uint32_t request_limit) {
+  constexpr uint64_t kLine = 128;
+  const auto next_line = [](uint64_t offset) { return (offset + kLine - 1) & ~(kLine - 1); };
+  SessionPlaces at{};
+  at.peers = next_line(SessionRequestsOffset() + uint64_t{request_limit} * sizeof(RequestLayout));
+  at.rtrs = at.peers + uint64_t{job_size} * sizeof(PeerWords);
+  at.links = at.rtrs + uint64_t{job_size} * sizeof(RtrBook);
+  at.busy = at.links + uint64_t{job_size} * sizeof(LinkWords);
+  at.one_sided = next_line(at.busy + BitWords(job_size) * sizeof(uint64_t));
+  at.gone = at.one_sided + uint64_t{job_size} * sizeof(OneSidedWords);
+  at.match = RoundUpToPage(at.gone + BitWords(job_size) * sizeof(uint64_t));
+  return at;
 }
 
-inline constexpr uint64_t SessionSizeBytes(uint32_t request_limit, uint32_t match_capacity) {
-  return RoundUpToPage(SessionMatchOffset(request_limit) + sizeof(MatchTableLayout) +
+inline constexpr uint64_t SessionSizeBytes(uint32_t job_size, uint32_t request_limit,
+                                           uint32_t match_capacity) {
+  return RoundUpToPage(PlacesOfSession(job_size, request_limit).match + sizeof(MatchTableLayout) +
                        uint64_t{match_capacity} * sizeof(MatchEntry));
 }
 

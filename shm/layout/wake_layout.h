@@ -8,7 +8,9 @@
 
 namespace ferry::shm {
 
-inline constexpr uint32_t kActivityWords = 17;  // 1,024 ranks of the node, and the lanes of others
+// Ranks of one job on one node: each has a bit in WakeLayout::activity of all others.
+inline constexpr uint32_t kMaxLocalRanks = 1024;
+inline constexpr uint32_t kActivityWords = 17;  // of these ranks, and of the lanes of others
 inline constexpr uint32_t kMaxLanes = kActivityWords * 64;
 
 // A thread sleeps on `sequence` (a futex word shared between processes). A publisher stores its

@@ -18,7 +18,7 @@ class LonelyRank {
                                                              inbox_.base(), inbox_.size_bytes());
     EXPECT_TRUE(view.ok()) << view.status().ToString();
     view_ = *view;
-    peers_.by_rank.resize(plan_.job_size);
+    peers_.by_rank = ZeroedArray<engine::Peer>(plan_.job_size);
     peers_.by_rank[rank].local = true;
     peers_.by_rank[rank].SetInbox(view_.inbox);
     peers_.rank_of_local = {rank};

@@ -23,6 +23,7 @@
 #include "shm/layout/request_layout.h"
 #include "shm/layout/session_layout.h"
 #include "shm/segment.h"
+#include "shm/session_by_rank.h"
 #include "tests/support/patience.h"
 
 namespace ferry::daemon {
@@ -162,13 +163,13 @@ class TestRank {
   }
   Answer SendSegments(const shm::SegmentHeader& session, const shm::SegmentHeader& inbox) {
     const uint64_t session_bytes =
-        shm::SessionSizeBytes(kTestRequests, kTestMatches) + more_session_bytes_;
+        shm::SessionSizeBytes(size_, kTestRequests, kTestMatches) + more_session_bytes_;
     const uint64_t inbox_bytes =
         shm::InboxSizeBytes(local_size_, kTestRequests) + more_inbox_bytes_;
     session_fd_ = MakeSegment(session, session_bytes, &session_);
     inbox_fd_ = MakeSegment(inbox, inbox_bytes, &inbox_);
-    auto* table = reinterpret_cast<shm::MatchTableLayout*>(session_.base() +
-                                                           shm::SessionMatchOffset(kTestRequests));
+    auto* table = reinterpret_cast<shm::MatchTableLayout*>(
+        session_.base() + shm::PlacesOfSession(size_, kTestRequests).match);
     table->capacity = kTestMatches;
     attach::SegmentsRequest request{};
     request.header = Header(attach::Kind::kSegments);
@@ -241,6 +242,9 @@ class TestRank {
                                                  shm::SessionRequestsOffset())[index];
   }
   shm::SessionLayout* session() { return reinterpret_cast<shm::SessionLayout*>(session_.base()); }
+  shm::SessionByRank by_rank() {
+    return shm::SessionByRank::In(session_.base(), size_, kTestRequests);
+  }
   shm::InboxLayout* inbox() { return reinterpret_cast<shm::InboxLayout*>(inbox_.base()); }
 
  private:

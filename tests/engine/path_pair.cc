@@ -507,15 +507,15 @@ std::string PathPair::KeyOf(uint32_t side) const {
   std::string key;
   const SessionView& own = view(side);
   const shm::SessionLayout& session = *own.layout;
-  const shm::PeerWords& peer = session.peers[kPeer];
+  const shm::PeerWords& peer = own.by_rank.peers[kPeer];
   Append(&key, peer.queue_first, peer.queue_last, peer.sent, peer.credited, peer.drained,
          peer.returned, peer.dead, peer.cut, peer.path, peer.path_epoch, peer.inward_path,
          peer.marker_owed, peer.pushed, peer.pushed_credited, peer.pushed_taken,
-         peer.pushed_returned, session.links[kPeer].state);
+         peer.pushed_returned, own.by_rank.links[kPeer].state);
   Append(&key, session.queued_sends, session.control_first, session.link_control_first,
          session.credits_owed, session.withdrawals, session.link_duties, session.linked_peers,
-         session.deaths_applied, own.inbox.wake()->death_epoch, session.rtrs[kPeer].sent,
-         session.rtrs[kPeer].taken, session.rtrs[kPeer].held);
+         session.deaths_applied, own.inbox.wake()->death_epoch, own.by_rank.rtrs[kPeer].sent,
+         own.by_rank.rtrs[kPeer].taken, own.by_rank.rtrs[kPeer].held);
   Append(&key, static_cast<int>(state_.life[side]), state_.is_dead[side], state_.has_end[side],
          state_.told[side].size());
   for (const RankEngine* one : {&(*nodes_[side])[0].engine(), &workers_[side]->engine()}) {

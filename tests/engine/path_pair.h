@@ -39,10 +39,10 @@ class PathPair {
   TestRank& worker(uint32_t side) { return *workers_[side]; }
   RankEngine& engine(uint32_t side) { return rank(side).engine(); }
   const shm::PeerWords& words(uint32_t side) const {
-    return nodes_[side]->view(0).layout->peers[kPeer];
+    return nodes_[side]->view(0).by_rank.peers[kPeer];
   }
   const shm::LinkWords& link(uint32_t side) const {
-    return nodes_[side]->view(0).layout->links[kPeer];
+    return nodes_[side]->view(0).by_rank.links[kPeer];
   }
   const SessionView& view(uint32_t side) const { return nodes_[side]->view(0); }
 

@@ -239,7 +239,7 @@ TEST(RankEngineCorruptTest, CreditsBeyondWhatWasSentAreIgnored) {
   }
   daemon.Credit(1, ~uint32_t{0});
   node[0].Progress();
-  const shm::PeerWords& peer = node.view(0).layout->peers[1];
+  const shm::PeerWords& peer = node.view(0).by_rank.peers[1];
   EXPECT_EQ(peer.sent - peer.credited, 3U);
   for (uint32_t i = 0; i < 2 * kRemoteWindow; ++i) {
     node[0].Isend(1, 7, "x");

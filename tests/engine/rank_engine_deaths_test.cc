@@ -114,7 +114,7 @@ TEST_F(RankEngineDeathsTest, FailsQueuedSends) {
   EXPECT_EQ(rank().Finish(large_send).error, ErrorCode::kPeerDied);
   EXPECT_EQ(rank().state(alive_send), RequestState::kQueued);
   EXPECT_EQ(node_.view(0).layout->queued_sends, 1U);
-  EXPECT_EQ(node_.view(0).layout->peers[kDead].queue_first, 0U);
+  EXPECT_EQ(node_.view(0).by_rank.peers[kDead].queue_first, 0U);
 }
 
 TEST_F(RankEngineDeathsTest, FailsNewSends) {
@@ -229,7 +229,7 @@ TEST_F(RankEngineDeathsTest, ReceivesWhatHadArrivedBefore) {
 TEST_F(RankEngineDeathsTest, ReceivesWhatHadArrivedBeforeTheEpochIsThere) {
   // The daemon has marked the rank dead but not yet bumped the epoch.
   node_[kDead].Isend(0, 7, "last words");
-  shm::StoreRelease(node_.view(0).layout->peers[kDead].dead,
+  shm::StoreRelease(node_.view(0).by_rank.peers[kDead].dead,
                     static_cast<uint32_t>(ErrorCode::kPeerDied));
   EXPECT_EQ(rank().Receive(kDead, 7, 16).data, "last words");
   const uint32_t later = rank().Irecv(kDead, 7, 16);
@@ -278,7 +278,7 @@ constexpr uint32_t kNear = 1;
 class RankEngineCutTest : public testing::Test {
  protected:
   TestRank& rank() { return node_[0]; }
-  shm::PeerWords& peer() { return node_.view(0).layout->peers[kCutOff]; }
+  shm::PeerWords& peer() { return node_.view(0).by_rank.peers[kCutOff]; }
   void Cut() {
     node_.MarkDead(0, kCutOff, ErrorCode::kLinkDown);
     rank().Progress();

@@ -201,7 +201,7 @@ TEST_F(RankEngineKillTest, RndvGetsAndCreditsGoToTheDaemonOnce) {
       [&] {
         auto node = std::make_unique<TestNode>(
             NodeOptions{.local_ranks = 1, .remote_ranks = 1, .request_limit = 32});
-        shm::PeerWords& peer = node->view(0).layout->peers[1];
+        shm::PeerWords& peer = node->view(0).by_rank.peers[1];
         peer.drained = kRemoteWindow / 2 - 2;  // the second message owes a credit
         FakeDaemon daemon(node->view(0));
         receives.clear();
@@ -289,10 +289,10 @@ TEST_P(QueuedSendKillTest, LeaveOnceInOrder) {
             EXPECT_EQ(rank.state(sends[i]),
                       i % 2 == 0 ? RequestState::kComplete : RequestState::kRemoteWait);
           }
-          EXPECT_EQ(node_->view(0).layout->peers[2].sent, 4U);
+          EXPECT_EQ(node_->view(0).by_rank.peers[2].sent, 4U);
         }
         EXPECT_EQ(node_->view(0).layout->queued_sends, 0U);
-        EXPECT_EQ(node_->view(0).layout->peers[destination].queue_first, 0U);
+        EXPECT_EQ(node_->view(0).by_rank.peers[destination].queue_first, 0U);
       });
 }
 
@@ -310,7 +310,7 @@ class PathKillTest : public RankEngineKillTest {
   }
   // Answers the marker that is out.
   static void Answer(TestNode& node) {
-    const shm::PeerWords& peer = node.view(0).layout->peers[kFar];
+    const shm::PeerWords& peer = node.view(0).by_rank.peers[kFar];
     ASSERT_TRUE(FakeDaemon(node.view(0))
                     .Push(DescriptorKind::kCredit, kFar, 0, 0,
                           shm::CreditReturn{peer.sent, shm::kCreditAll, 0, peer.path_epoch, {}}));
@@ -322,7 +322,7 @@ class PathKillTest : public RankEngineKillTest {
     node.Settle();
     (void)FakeDaemon(node.view(0)).Take();
   }
-  shm::PeerWords& peer() { return node_->view(0).layout->peers[kFar]; }
+  shm::PeerWords& peer() { return node_->view(0).by_rank.peers[kFar]; }
   shm::SessionLayout& session() { return *node_->view(0).layout; }
   std::vector<Descriptor> TakeAll() {
     node_->Settle();
@@ -413,7 +413,8 @@ TEST_F(PathKillTest, MarkersAndWordsForTheDaemonLeaveOnce) {
                                                static_cast<uint8_t>(DescriptorKind::kLinkWanted)}));
         EXPECT_EQ(peer().path, static_cast<uint32_t>(shm::PeerPath::kToLink));
         EXPECT_EQ(peer().path_epoch, 1U);
-        EXPECT_EQ(session().links[2].state, static_cast<uint32_t>(shm::LinkState::kAsked));
+        EXPECT_EQ(node_->view(0).by_rank.links[2].state,
+                  static_cast<uint32_t>(shm::LinkState::kAsked));
         EXPECT_EQ(session().linked_peers, 1U);
         EXPECT_EQ(session().link_duties, 0U);
       });
@@ -443,7 +444,8 @@ TEST_F(PathKillTest, ACutBeginsThePathsAnewOnce) {
         for (const uint32_t word :
              {peer().path, peer().inward_path, peer().sent, peer().credited, peer().pushed,
               peer().pushed_credited, peer().marker_owed, session().linked_peers,
-              session().credits_owed, session().queued_sends, session().links[kFar].state}) {
+              session().credits_owed, session().queued_sends,
+              node_->view(0).by_rank.links[kFar].state}) {
           EXPECT_EQ(word, 0U);
         }
         EXPECT_EQ(peer().path_epoch, 1U);

@@ -184,17 +184,17 @@ TEST_F(RankEngineLinksTest, KeepsNoRtrsOfAPeerWithAnotherPath) {
     rank().Progress();
   };
   announce(4);
-  EXPECT_EQ(session().rtrs[kFar].held, 1U);
+  EXPECT_EQ(node_.view(0).by_rank.rtrs[kFar].held, 1U);
   ASSERT_EQ(Use(), ErrorCode::kOk);
-  EXPECT_EQ(session().rtrs[kFar].held, 0U);
+  EXPECT_EQ(node_.view(0).by_rank.rtrs[kFar].held, 0U);
   announce(5);
   Answer();
   announce(6);
-  EXPECT_EQ(session().rtrs[kFar].held, 0U);
+  EXPECT_EQ(node_.view(0).by_rank.rtrs[kFar].held, 0U);
   Leave();
   Answer();
   announce(7);
-  EXPECT_EQ(session().rtrs[kFar].held, 1U);
+  EXPECT_EQ(node_.view(0).by_rank.rtrs[kFar].held, 1U);
 }
 
 TEST_F(RankEngineLinksTest, AnnouncesNothingToAPeerThatUsesTheLinkAndEndsWhatWasAnnounced) {

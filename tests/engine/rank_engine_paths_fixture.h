@@ -20,8 +20,8 @@ class RankEnginePathsTest : public testing::Test {
   TestRank& rank() { return node_[0]; }
   RankEngine& engine() { return rank().engine(); }
   shm::SessionLayout& session() { return *node_.view(0).layout; }
-  shm::PeerWords& peer(uint32_t rank = kFar) { return session().peers[rank]; }
-  shm::LinkWords& link(uint32_t rank = kFar) { return session().links[rank]; }
+  shm::PeerWords& peer(uint32_t rank = kFar) { return node_.view(0).by_rank.peers[rank]; }
+  shm::LinkWords& link(uint32_t rank = kFar) { return node_.view(0).by_rank.links[rank]; }
   shm::LinkState state(uint32_t rank = kFar) {
     return static_cast<shm::LinkState>(link(rank).state);
   }

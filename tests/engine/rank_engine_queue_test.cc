@@ -233,8 +233,8 @@ TEST(RankEngineQueueTest, CancelsTheOnlyQueuedSend) {
   TestNode node;
   const uint32_t filled = FillLane(node);
   EXPECT_TRUE(node[0].Cancel(node[0].Isend(1, 7, "gone")));
-  EXPECT_EQ(node.view(0).layout->peers[1].queue_first, 0U);
-  EXPECT_EQ(node.view(0).layout->peers[1].queue_last, 0U);
+  EXPECT_EQ(node.view(0).by_rank.peers[1].queue_first, 0U);
+  EXPECT_EQ(node.view(0).by_rank.peers[1].queue_last, 0U);
   node[0].Isend(1, 7, "kept");
   DrainFill(node, filled);
   EXPECT_EQ(node[1].Receive(0, 7, 16).data, "kept");

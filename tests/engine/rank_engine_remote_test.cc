@@ -16,7 +16,7 @@ constexpr uint32_t kRemote = 1;  // rank 0 is here, rank 1 elsewhere
 class RankEngineRemoteTest : public testing::Test {
  protected:
   TestRank& rank() { return node_[0]; }
-  shm::PeerWords& peer() { return node_.view(0).layout->peers[kRemote]; }
+  shm::PeerWords& peer() { return node_.view(0).by_rank.peers[kRemote]; }
 
   TestNode node_{NodeOptions{.local_ranks = 1, .remote_ranks = 2}};
   FakeDaemon daemon_{node_.view(0)};

@@ -41,7 +41,7 @@ uint32_t ReceiveInHeap(TestRank& rank, int32_t source, int32_t tag, uint64_t siz
 class RankEngineRtrsTest : public testing::Test {
  protected:
   TestRank& rank() { return node_[0]; }
-  shm::RtrBook& book() { return node_.view(0).layout->rtrs[kFar]; }
+  shm::RtrBook& book() { return node_.view(0).by_rank.rtrs[kFar]; }
   RtrState rtr(uint32_t request) { return static_cast<RtrState>(rank().slot(request).rtr); }
 
   uint32_t Receive(int32_t source, int32_t tag, uint64_t size_bytes = kLarge) {
@@ -489,7 +489,7 @@ TEST_F(RankEngineRtrsTest, ACutBeginsAllCountsAnewOnce) {
   TestRank worker(node_, 0, Runner::kWorker);
   worker.Progress();
   EXPECT_EQ(book().taken, 1U) << "of the new life";
-  EXPECT_EQ(node_.view(0).layout->peers[kFar].drained - node_.view(0).layout->peers[kFar].returned,
+  EXPECT_EQ(node_.view(0).by_rank.peers[kFar].drained - node_.view(0).by_rank.peers[kFar].returned,
             1U);
 }
 

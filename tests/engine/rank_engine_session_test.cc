@@ -67,7 +67,7 @@ class SessionTest : public testing::Test {
 
 TEST_F(SessionTest, QueueThatLeadsNowhere) {
   QueueOne();
-  session().peers[1].queue_first = kWild;
+  node_.view(0).by_rank.peers[1].queue_first = kWild;
   worker_.Progress();
   EXPECT_THAT(Found(), HasSubstr("a chain of requests leads to request 1073741823"));
 }
@@ -110,7 +110,7 @@ TEST_F(SessionTest, ChainOfRndvGetsThatBitesItsTailEnds) {
 
 TEST_F(SessionTest, QueueEndThatLeadsOutOfTheSegments) {
   QueueOne();
-  session().peers[1].queue_last = kWild;
+  node_.view(0).by_rank.peers[1].queue_last = kWild;
   node_[0].Isend(1, 7, "");
   node_[0].Progress();
   EXPECT_THAT(Found(node_[0]), HasSubstr("an index in the session leads out of its segments"));
@@ -233,9 +233,12 @@ class RankEngineFirstUseTest : public testing::Test {
   }
 
   static PeerTable OnlySelf(const TestNode& node) {
-    PeerTable peers = node.peers();
-    for (Peer& peer : peers.by_rank) {
-      peer.mapped = 0;
+    PeerTable peers;
+    peers.by_rank = ZeroedArray<Peer>(node.peers().by_rank.size());
+    peers.rank_of_local = node.peers().rank_of_local;
+    for (const uint32_t rank : peers.rank_of_local) {
+      peers.by_rank[rank].local = true;
+      peers.by_rank[rank].local_index = node.peers().by_rank[rank].local_index;
     }
     peers.by_rank[0].SetInbox(node.view(0).inbox);
     return peers;

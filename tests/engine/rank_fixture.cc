@@ -317,7 +317,7 @@ Outcome TestRank::Receive(int32_t source, int32_t tag, uint64_t capacity_bytes, 
 TestNode::TestNode(const NodeOptions& options, const EngineOptions& engine_options)
     : options_(options), engine_options_(engine_options) {
   const uint32_t job_size = options.local_ranks + options.remote_ranks;
-  peers_.by_rank.resize(job_size);
+  peers_.by_rank = ZeroedArray<Peer>(job_size);
   for (uint32_t rank = 0; rank < options.local_ranks; ++rank) {
     const SegmentPlan plan{rank, job_size, options.local_ranks, options.request_limit,
                            options.unexpected_limit};
@@ -350,12 +350,10 @@ void TestNode::Restart() {
   for (uint32_t rank = 0; rank < options_.local_ranks; ++rank) {
     const SessionView& view = sessions_[rank];
     shm::SessionLayout& session = *view.layout;
-    Zero(&session, offsetof(shm::SessionLayout, peers) + job_size * sizeof(shm::PeerWords));
+    Zero(&session, offsetof(shm::SessionLayout, to_daemon));
     ZeroLane(&session.to_daemon);
     ZeroLane(&session.to_link);
     Zero(&session.link_wake, sizeof(session.link_wake));
-    Zero(session.links, job_size * sizeof(shm::LinkWords));
-    Zero(session.rtrs, job_size * sizeof(shm::RtrBook));
     Zero(view.request(0), view.size_bytes - shm::SessionRequestsOffset());
     Zero(view.inbox.layout, sizeof(shm::InboxLayout));
     for (uint32_t lane = 0; lane < shm::LaneCount(options_.local_ranks); ++lane) {
@@ -384,9 +382,9 @@ void TestNode::Settle() {
 void TestNode::MarkDead(uint32_t observer, uint32_t dead, ErrorCode error) {
   const SessionView& view = sessions_[observer];
   if (error == ErrorCode::kLinkDown) {
-    shm::FetchAdd(view.layout->rtrs[dead].cuts, 1, std::memory_order_release);
+    shm::FetchAdd(view.by_rank.rtrs[dead].cuts, 1, std::memory_order_release);
   }
-  shm::StoreRelease(view.layout->peers[dead].dead, static_cast<uint32_t>(error));
+  view.by_rank.StoreDead(dead, error);
   shm::FetchAdd(view.inbox.wake()->death_epoch, 1, std::memory_order_release);
   shm::Wake(view.inbox.wake()).Publish();
 }
@@ -459,7 +457,7 @@ bool FakeDaemon::Left(uint32_t source) {
 
 bool FakeDaemon::Credit(uint32_t source, uint32_t count) {
   const auto [credited, first] =
-      credited_.try_emplace(source, view_.layout->peers[source].credited);
+      credited_.try_emplace(source, view_.by_rank.peers[source].credited);
   credited->second += count;
   return Push(DescriptorKind::kCredit, source, 0, 0,
               shm::CreditReturn{credited->second, 0, 0, 0, {}});

@@ -189,8 +189,8 @@ class AttachFuzz {
     engine::InitializeSegments(plan, 1, session_map->base(), inbox_map->base());
     input.Spoil(reinterpret_cast<shm::SegmentHeader*>(session_map->base()));
     input.Spoil(reinterpret_cast<shm::SegmentHeader*>(inbox_map->base()));
-    auto* table = reinterpret_cast<shm::MatchTableLayout*>(session_map->base() +
-                                                           shm::SessionMatchOffset(kRequests));
+    auto* table = reinterpret_cast<shm::MatchTableLayout*>(
+        session_map->base() + shm::PlacesOfSession(plan.job_size, kRequests).match);
     input.Spoil(&table->capacity);
     attach::SegmentsRequest request{};
     request.header = Header(attach::Kind::kSegments);

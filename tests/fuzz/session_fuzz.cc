@@ -112,7 +112,7 @@ class SessionFuzz {
   // One word, where it hurts: not among the payloads.
   void Scribble(FuzzInput& input) {
     const SessionView& view = node_.view(0);
-    const uint32_t area = input.Below(5);
+    const uint32_t area = input.Below(6);
     std::byte* base = view.base();
     uint64_t size_bytes = offsetof(shm::SessionLayout, to_daemon) + 4096;
     if (area == 1) {
@@ -127,6 +127,9 @@ class SessionFuzz {
     } else if (area == 4) {
       base = reinterpret_cast<std::byte*>(view.inbox.transfer(1));
       size_bytes = (kNode.request_limit - 1) * sizeof(shm::TransferLayout);
+    } else if (area == 5) {  // the words of each peer
+      base = reinterpret_cast<std::byte*>(view.by_rank.peers);
+      size_bytes = static_cast<uint64_t>(reinterpret_cast<std::byte*>(view.match()) - base);
     }
     const uint64_t word = (input.Take<uint16_t>() * sizeof(uint32_t)) % size_bytes;
     const uint32_t value = input.Below(2) == 0 ? input.Below(20) : input.Take<uint32_t>();

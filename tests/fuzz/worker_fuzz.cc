@@ -189,7 +189,7 @@ class WorkerFuzz final : progress::CopySink {
         control.wanted[1].word = static_cast<uint32_t>(value);
         break;
       default: {
-        const uint64_t word = input.Take<uint16_t>() % (ControlSizeBytes(kCapacity) / 8);
+        const uint64_t word = input.Take<uint16_t>() % (channel_->control_bytes() / 8);
         std::memcpy(reinterpret_cast<std::byte*>(&control) + word * 8, &value, sizeof(value));
         break;
       }

@@ -56,7 +56,8 @@ shm::TransferLayout* HostileSession::transfer(uint64_t index) {
 }
 
 std::pair<std::byte*, size_t> HostileSession::Area(Dice& dice) {
-  switch (dice.Below(5)) {
+  const auto by_rank = shm::PlacesOfSession(size_, daemon::kTestRequests);
+  switch (dice.Below(6)) {
     case 0:
       return {session_map_.base(), 16'384};
     case 1:
@@ -65,6 +66,8 @@ std::pair<std::byte*, size_t> HostileSession::Area(Dice& dice) {
       return {session_map_.base(), session_map_.size_bytes()};
     case 3:
       return {inbox_map_.base(), 4096};
+    case 4:
+      return {session_map_.base() + by_rank.peers, by_rank.match - by_rank.peers};
     default:
       return {inbox_map_.base(), inbox_map_.size_bytes()};
   }

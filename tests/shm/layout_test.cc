@@ -250,7 +250,7 @@ TEST(LayoutTest, OneSided) {
 }
 
 TEST(LayoutTest, SessionLayout) {
-  EXPECT_SIZE(SessionLayout, 1966080);
+  EXPECT_SIZE(SessionLayout, 1679360);
   EXPECT_AT(SessionLayout, header, 0);
   EXPECT_AT(SessionLayout, lease, 128);
   EXPECT_AT(SessionLayout, journal, 256);
@@ -276,17 +276,13 @@ TEST(LayoutTest, SessionLayout) {
   EXPECT_AT(SessionLayout, link_after_messages, 2144);
   EXPECT_AT(SessionLayout, life_read, 2148);
   EXPECT_AT(SessionLayout, life_answered, 2152);
-  EXPECT_AT(SessionLayout, peers, 2176);
-  EXPECT_AT(SessionLayout, to_daemon, 69632);
-  EXPECT_AT(SessionLayout, to_link, 614400);
-  EXPECT_AT(SessionLayout, link_wake, 1159168);
-  EXPECT_AT(SessionLayout, links, 1159552);
-  EXPECT_AT(SessionLayout, rtrs, 1179648);
-  EXPECT_AT(SessionLayout, rings, 1376256);
-  EXPECT_AT(SessionLayout, one_sided, 1380352);
-  EXPECT_AT(SessionLayout, answers, 1388544);
-  EXPECT_AT(SessionLayout, failures, 1389568);
-  EXPECT_AT(SessionLayout, answer_cells, 1441792);
+  EXPECT_AT(SessionLayout, to_daemon, 4096);
+  EXPECT_AT(SessionLayout, to_link, 548864);
+  EXPECT_AT(SessionLayout, link_wake, 1093632);
+  EXPECT_AT(SessionLayout, rings, 1097728);
+  EXPECT_AT(SessionLayout, answers, 1101824);
+  EXPECT_AT(SessionLayout, failures, 1102848);
+  EXPECT_AT(SessionLayout, answer_cells, 1155072);
 }
 
 TEST(LayoutTest, FaultLayout) {
@@ -500,7 +496,7 @@ TEST(LayoutTest, RingWords) {
 }
 
 TEST(LayoutTest, Constants) {
-  EXPECT_EQ(kLayoutVersion, 15U) << "tell docs/shm_layout.md and CHANGELOG.md";
+  EXPECT_EQ(kLayoutVersion, 16U) << "tell docs/shm_layout.md and CHANGELOG.md";
   EXPECT_EQ(kSegmentMagic, 0x5952524546303031ULL);
   EXPECT_EQ(kLaneSlots, 256U) << kBump;
   EXPECT_EQ(kLaneCells, 64U) << kBump;
@@ -510,7 +506,7 @@ TEST(LayoutTest, Constants) {
   EXPECT_EQ(kActivityWords, 17U) << kBump;
   EXPECT_EQ(kJournalEntries, 62U) << kBump;
   EXPECT_EQ(kMatchBuckets, 1024U) << kBump;
-  EXPECT_EQ(kMaxRanks, 1024U) << kBump;
+  EXPECT_EQ(kMaxLocalRanks, 1024U) << kBump;
   EXPECT_EQ(kCounterWords, 48U) << kBump;
   EXPECT_EQ(kMpscPayloadBytes, 56U) << kBump;
   EXPECT_EQ(kMaxRings, 16U) << kBump;
@@ -526,9 +522,29 @@ TEST(LayoutTest, PlacesInsideSegments) {
   EXPECT_EQ(InboxLaneOffset(LinkLane(2)), 1638400U) << kBump;
   EXPECT_EQ(InboxTransferOffset(2), 2183168U) << kBump;
   EXPECT_EQ(InboxSizeBytes(2, 100), 2199552U) << kBump;
-  EXPECT_EQ(SessionRequestsOffset(), 1966080U) << kBump;
-  EXPECT_EQ(SessionMatchOffset(100), 1986560U) << kBump;
-  EXPECT_EQ(SessionSizeBytes(100, 1000), 2162688U) << kBump;
+  EXPECT_EQ(SessionRequestsOffset(), 1679360U) << kBump;
+  const SessionPlaces at = PlacesOfSession(/*job_size=*/100, /*request_limit=*/100);
+  EXPECT_EQ(at.peers, 1698560U) << kBump;
+  EXPECT_EQ(at.rtrs, 1704960U) << kBump;
+  EXPECT_EQ(at.links, 1724160U) << kBump;
+  EXPECT_EQ(at.busy, 1725760U) << kBump;
+  EXPECT_EQ(at.one_sided, 1725824U) << kBump;
+  EXPECT_EQ(at.gone, 1726624U) << kBump;
+  EXPECT_EQ(at.match, 1728512U) << kBump;
+  EXPECT_EQ(SessionSizeBytes(100, 100, 1000), 1904640U) << kBump;
+}
+
+// Rank numbers have 32 bits everywhere, so the places of any job fit into 64.
+TEST(LayoutTest, PlacesOfTheLargestJob) {
+  const SessionPlaces at = PlacesOfSession(UINT32_MAX, UINT32_MAX);
+  EXPECT_LT(SessionRequestsOffset(), at.peers);
+  EXPECT_LT(at.peers, at.rtrs);
+  EXPECT_LT(at.rtrs, at.links);
+  EXPECT_LT(at.links, at.busy);
+  EXPECT_LT(at.busy, at.one_sided);
+  EXPECT_LT(at.one_sided, at.gone);
+  EXPECT_LT(at.gone, at.match);
+  EXPECT_LT(at.match, SessionSizeBytes(UINT32_MAX, UINT32_MAX, UINT32_MAX));
 }
 
 // The bits that two processes must agree on, written as numbers.

@@ -60,7 +60,7 @@ class LinkOneSidedTest : public LinksTest {
       ASSERT_TRUE(engine.sends().TryCommand(engine::Core::kLink, wish.command));
     });
   }
-  uint64_t Done() { return shm::LoadAcquire(rank(0).view().layout->one_sided[1].done); }
+  uint64_t Done() { return shm::LoadAcquire(rank(0).view().by_rank.one_sided[1].done); }
   bool Comes(uint64_t number) {
     return Meanwhile([&] { return Done() >= number; });
   }
@@ -336,13 +336,13 @@ TEST_F(LinkOneSidedTest, OnlyMemoryThatTheRankGivesOutIsReached) {
 
 // The daemons have carried some before: the two cores have one numbering.
 TEST_F(LinkOneSidedTest, NumbersGoOnWhereTheOtherCoreHasStopped) {
-  shm::StoreRelease(rank(0).view().layout->one_sided[1].done, 41U);
+  shm::StoreRelease(rank(0).view().by_rank.one_sided[1].done, 41U);
   Say(InlinePut(0, 1));
   ASSERT_TRUE(Comes(42));
   EXPECT_EQ(Done(), 42U);
   Say(InlinePut(8, 1));
   ASSERT_TRUE(Comes(43));
-  shm::StoreRelease(rank(0).view().layout->one_sided[1].done, 50U);
+  shm::StoreRelease(rank(0).view().by_rank.one_sided[1].done, 50U);
   ExpectFailure(InlinePut(0, 1, 77), ErrorCode::kInvalidBuffer);
   EXPECT_EQ(Failures().back().first, 51U);
 }

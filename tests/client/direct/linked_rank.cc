@@ -199,7 +199,7 @@ LinkedRank::LinkedRank(uint32_t rank, uint32_t job_size, std::vector<int> socket
       view_(ViewOf(rank, job_size, session_memory_, inbox_memory_)),
       lease_(&view_.layout->lease),
       daemon_(view_, std::move(sockets)) {
-  peers_.by_rank.resize(job_size);
+  peers_.by_rank = ZeroedArray<engine::Peer>(job_size);
   peers_.by_rank[rank].local = true;
   peers_.by_rank[rank].SetInbox(view_.inbox);
   peers_.rank_of_local = {rank};
@@ -255,15 +255,15 @@ void LinkedRank::LeaveLink(uint32_t peer) {
 
 void LinkedRank::MarkDead(uint32_t peer, ErrorCode error) {
   if (error == ErrorCode::kLinkDown) {
-    shm::FetchAdd(view_.layout->rtrs[peer].cuts, 1U, std::memory_order_release);
+    shm::FetchAdd(view_.by_rank.rtrs[peer].cuts, 1U, std::memory_order_release);
   }
-  shm::StoreRelease(view_.layout->peers[peer].dead, static_cast<uint32_t>(error));
+  view_.by_rank.StoreDead(peer, error);
   shm::FetchAdd(view_.inbox.wake()->death_epoch, 1U, std::memory_order_release);
   shm::Wake(view_.inbox.wake()).Publish();
 }
 
 void LinkedRank::Revive(uint32_t peer) {
-  shm::StoreRelease(view_.layout->peers[peer].dead, 0U);
+  view_.by_rank.StoreDead(peer, ErrorCode::kOk);
   shm::FetchAdd(view_.inbox.wake()->death_epoch, 1U, std::memory_order_release);
 }
 

@@ -197,17 +197,17 @@ class LinkKeeperTest : public testing::Test {
     return events;
   }
   shm::LinkState AskedFor(uint32_t peer = kPeer) {
-    return static_cast<shm::LinkState>(rank_.view().layout->links[peer].state);
+    return static_cast<shm::LinkState>(rank_.view().by_rank.links[peer].state);
   }
   // The peer has drained the marker, and all before it.
   void AnswerMarker(uint32_t peer = kPeer) {
-    shm::SessionLayout& session = *rank_.view().layout;
+    const shm::PeerWords& words_of_peer = rank_.view().by_rank.peers[peer];
     shm::Descriptor credit{};
     credit.kind = static_cast<uint8_t>(shm::DescriptorKind::kCredit);
     credit.source = peer;
     credit.destination = 0;
     const shm::CreditReturn words{
-        session.peers[peer].sent, shm::kCreditAll, 0, session.peers[peer].path_epoch, {}};
+        words_of_peer.sent, shm::kCreditAll, 0, words_of_peer.path_epoch, {}};
     std::memcpy(credit.payload, &words, sizeof(words));
     ASSERT_TRUE(lane_.TryPush(credit));
     shm::Wake(rank_.view().inbox.wake()).PublishLane(shm::DaemonLane(1));
@@ -225,11 +225,11 @@ class LinkKeeperTest : public testing::Test {
   }
   // The nodes are cut off from each other, and the rank has still to act on it.
   void TellOfCut(uint32_t peer) {
-    shm::FetchAdd(rank_.view().layout->rtrs[peer].cuts, 1U, std::memory_order_release);
+    shm::FetchAdd(rank_.view().by_rank.rtrs[peer].cuts, 1U, std::memory_order_release);
     TellOfDeath(peer, ErrorCode::kLinkDown);
   }
   void TellOfDeath(uint32_t peer, ErrorCode error) {
-    shm::StoreRelease(rank_.view().layout->peers[peer].dead, static_cast<uint32_t>(error));
+    rank_.view().by_rank.StoreDead(peer, error);
     shm::FetchAdd(rank_.view().inbox.wake()->death_epoch, 1, std::memory_order_release);
   }
 

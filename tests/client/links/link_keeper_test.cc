@@ -188,7 +188,7 @@ TEST_F(LinkKeeperTest, OneSidedOperationsKeepADirectionFromBeingIdle) {
   EXPECT_EQ(Path(), PeerPath::kLink) << "one was always under way";
   links.wanted = {};
   for (int look = 0; look < 20; ++look) {
-    shm::FetchAdd(rank_.view().layout->one_sided[kPeer].done, 1, std::memory_order_release);
+    shm::FetchAdd(rank_.view().by_rank.one_sided[kPeer].done, 1, std::memory_order_release);
     (void)keeper_->Look();
     usleep(1000);
   }
@@ -347,7 +347,7 @@ TEST_F(LinkKeeperTest, TheDaemonMayEndALinkThatConnects) {
 // The one that was to call has not come through; the daemon only says that the link is over.
 TEST_F(LinkKeeperTest, WhoHasAskedMayAskAgainAfterALinkThatWasNeverUsed) {
   Make();
-  rank_.view().layout->links[kPeer].state = static_cast<uint32_t>(shm::LinkState::kAsked);
+  rank_.view().by_rank.links[kPeer].state = static_cast<uint32_t>(shm::LinkState::kAsked);
   Order(LinkOp::kOpen, kPeer, 7, "peer");
   EXPECT_EQ(AskedFor(), shm::LinkState::kAsked);
   Order(LinkOp::kEnd, kPeer, 7);

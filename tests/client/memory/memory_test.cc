@@ -487,7 +487,7 @@ TEST_F(RequestPoolTest, KeepsAFailedTransferUntilTheReceiverHasSeenIt) {
 TEST_F(RequestPoolTest, ADeadReceiverSeesNothingMore) {
   const uint32_t request = Take();
   Transfer(request, ErrorCode::kPeerDied);
-  view_.layout->peers[1].dead = static_cast<uint32_t>(ErrorCode::kPeerDied);
+  view_.by_rank.StoreDead(1, ErrorCode::kPeerDied);
   pool_->GiveBack(request);
   EXPECT_EQ(Take(), request);
 }

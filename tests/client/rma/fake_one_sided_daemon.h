@@ -108,7 +108,7 @@ class FakeOneSidedDaemon {
 
   // The peer is gone, or cut off: what is under way with it ends so, and what comes later.
   void Lose(uint32_t peer, ErrorCode error) {
-    shm::StoreRelease(view_.layout->peers[peer].dead, static_cast<uint32_t>(error));
+    view_.by_rank.StoreDead(peer, error);
     Take();
     for (const Taken& taken : under_way) {
       if (taken.descriptor.destination == peer) {
@@ -119,14 +119,14 @@ class FakeOneSidedDaemon {
                   [peer](const Taken& taken) { return taken.descriptor.destination == peer; });
     shm::Wake(view_.inbox.wake()).Publish();
   }
-  void Mend(uint32_t peer) { shm::StoreRelease(view_.layout->peers[peer].dead, 0U); }
+  void Mend(uint32_t peer) { view_.by_rank.StoreDead(peer, ErrorCode::kOk); }
 
   std::deque<Taken> under_way;
 
  private:
   // Goes on behind those that the other core has carried.
   uint64_t NextNumber(uint32_t peer) {
-    const uint64_t done = shm::LoadAcquire(view_.layout->one_sided[peer].done);
+    const uint64_t done = shm::LoadAcquire(view_.by_rank.one_sided[peer].done);
     return begun_[peer] = std::max(begun_[peer], done) + 1;
   }
   ErrorCode Apply(const Taken& taken, uint64_t* value, std::vector<std::byte>* found) {
@@ -188,7 +188,7 @@ class FakeOneSidedDaemon {
       shm::StoreRelease(failures_.count, failures_.count + 1);
     }
     // Pairs with RemoteOperations::LastOver.
-    shm::StoreRelease(view_.layout->one_sided[peer].done, taken.number);
+    shm::StoreRelease(view_.by_rank.one_sided[peer].done, taken.number);
   }
 
   const engine::SessionView view_;

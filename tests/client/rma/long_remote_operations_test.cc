@@ -52,7 +52,7 @@ TEST_F(LongRemoteOperationsTest, SayWhereTheBytesLieAndHaveNoNumber) {
   std::string got(kBytes, ' ');
   EXPECT_EQ(GetLong(&got, WhenDone::kAtReturn), ErrorCode::kOk);
   EXPECT_EQ(got, data);
-  EXPECT_EQ(rank_.view().layout->one_sided[kPeer].done, 0U);
+  EXPECT_EQ(rank_.view().by_rank.one_sided[kPeer].done, 0U);
 }
 
 // Its source may be changed when the call returns, so the data have been taken.
@@ -128,7 +128,7 @@ TEST_F(LongRemoteOperationsTest, OneThatFindsNoPlaceForItsAnswerGivesItsCellBack
     EXPECT_EQ(PutLong(data, WhenDone::kAtQuiet), ErrorCode::kOk);
   }
   daemon_.Take();
-  meanwhile_ = [&] { shm::StoreRelease(rank_.view().layout->peers[kPeer].dead, 14U); };
+  meanwhile_ = [&] { rank_.view().by_rank.StoreDead(kPeer, static_cast<ErrorCode>(14)); };
   EXPECT_EQ(PutLong(data, WhenDone::kAtQuiet), ErrorCode::kPeerDied);
   meanwhile_ = [] { FAIL() << "a cell is lost"; };
   for (uint32_t i = 0; i < shm::kLaneCells; ++i) {

@@ -124,7 +124,7 @@ TEST_F(RemoteAccumulateTest, OfTheOwnNodeGoToTheDaemon) {
                                WhenDone::kAtReturn),
             ErrorCode::kOk);
   EXPECT_EQ(found, operands);
-  EXPECT_EQ(rank_.view().layout->links[0].messages, 0U) << "no link to the own node is wanted";
+  EXPECT_EQ(rank_.view().by_rank.links[0].messages, 0U) << "no link to the own node is wanted";
 }
 
 TEST_F(RemoteAccumulateTest, ADeadPeerEndsThem) {

@@ -44,7 +44,7 @@ class RemoteOperationsByLinkTest : public RemoteOperationsTest {
 
   // Of messages to the peer.
   void SetPath(PeerPath path) {
-    shm::StoreRelaxed(rank_.view().layout->peers[kPeer].path, static_cast<uint32_t>(path));
+    shm::StoreRelaxed(rank_.view().by_rank.peers[kPeer].path, static_cast<uint32_t>(path));
   }
   // Which lanes have commands.
   std::string Waiting() {
@@ -314,7 +314,7 @@ TEST_F(RemoteOperationsByLinkTest, OfADeathTheRankHearsAfterTheLoss) {
           SetPath(PeerPath::kBroken);
           core_.Lose(kPeer, ErrorCode::kLinkDown);
           daemon_.Mend(kPeer);  // that is not known yet
-          EXPECT_EQ(shm::LoadAcquire(rank_.view().layout->one_sided[kPeer].done), number);
+          EXPECT_EQ(shm::LoadAcquire(rank_.view().by_rank.one_sided[kPeer].done), number);
         } else if (looks == 4) {
           daemon_.Lose(kPeer, reason);
         }

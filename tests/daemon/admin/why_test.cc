@@ -202,8 +202,8 @@ TEST_F(WhyTest, ATransferBetweenNodesSaysWhatTheDaemonKnows) {
 
   request.state = static_cast<uint32_t>(RequestState::kQueued);
   request.kind = static_cast<uint32_t>(shm::RequestKind::kSend);
-  rank0_->session()->peers[1].sent = 72;
-  rank0_->session()->peers[1].credited = 8;
+  rank0_->by_rank().peers[1].sent = 72;
+  rank0_->by_rank().peers[1].credited = 8;
   EXPECT_EQ(Step(),
             "queued: no credit: rank 1 has not drained the last 64 messages sent to it; "
             "ferryd has waited for the network for 5.0 s");
@@ -212,7 +212,7 @@ TEST_F(WhyTest, ATransferBetweenNodesSaysWhatTheDaemonKnows) {
 TEST_F(WhyTest, ASwitchOfPathsSaysSo) {
   Start(1);
   shm::RequestLayout& request = Request(2, RequestState::kQueued, shm::RequestKind::kSend);
-  shm::PeerWords& words = rank0_->session()->peers[1];
+  shm::PeerWords& words = rank0_->by_rank().peers[1];
   const auto step = [&](shm::PeerPath path) {
     words.path = static_cast<uint32_t>(path);
     return Step();

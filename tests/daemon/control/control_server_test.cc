@@ -166,8 +166,12 @@ TEST_F(ControlServerTest, JobsThatMakeNoSenseAreRefused) {
               "placed on node 2");
   ExpectError(daemon_.CreateJob(request("job", {0, 0, 0, 0, 0})), ErrorCode::kLimitExceeded,
               "5 ranks on this node are more than the 4 that max_local_ranks allows");
-  ExpectError(daemon_.CreateJob(request("job", std::vector<uint32_t>(2000, 1))),
-              ErrorCode::kLimitExceeded, "more than the 1024 that max_ranks allows");
+  ExpectError(daemon_.CreateJob(request("job", std::vector<uint32_t>(65'537, 1))),
+              ErrorCode::kLimitExceeded,
+              "65537 ranks are more than the 65536 that max_ranks allows");
+  ExpectError(daemon_.CreateJob(request("job", std::vector<uint32_t>(1025, 1))),
+              ErrorCode::kLimitExceeded,
+              "1025 ranks are placed on node 1, and a node takes at most 1024 of a job");
   auto wrong = request("job", {0, 1});
   wrong.set_secret("short");
   ExpectError(daemon_.CreateJob(wrong), ErrorCode::kInvalidArgument, "must be 16 to 64 bytes");
@@ -311,27 +315,32 @@ TEST_F(ControlServerTest, ARankThatJoinsMayAbort) {
 
 // A job of more ranks than one packet has room for.
 TEST_F(ControlServerTest, PeersComeInAsManyPacketsAsTheyTake) {
-  std::vector<uint32_t> nodes(shm::kMaxRanks, 1);
-  nodes[0] = nodes[1] = 0;
-  ASSERT_TRUE(
-      daemon_.CreateJob(TestDaemon::JobRequest("job", nodes, {daemon_.address(), "127.0.0.1:9"}, 0))
-          .ok());
-  TestRank rank("job", 0, shm::kMaxRanks, 2);
+  constexpr uint32_t kNodes = 33;
+  constexpr uint32_t kRanks = 2 + 128 * (kNodes - 1);
+  std::vector<uint32_t> nodes(kRanks, 0);
+  std::vector<std::string> addresses{daemon_.address()};
+  for (uint32_t rank = 2; rank < kRanks; ++rank) {
+    nodes[rank] = 1 + (rank - 2) / 128;
+  }
+  for (uint32_t node = 1; node < kNodes; ++node) {
+    addresses.push_back("127.0.0.1:" + std::to_string(node));
+  }
+  ASSERT_TRUE(daemon_.CreateJob(TestDaemon::JobRequest("job", nodes, addresses, 0)).ok());
+  TestRank rank("job", 0, kRanks, 2);
   ASSERT_TRUE(rank.Enter(daemon_.attach_path()));
   std::vector<attach::PeerPlace> places;
-  while (places.size() < shm::kMaxRanks) {
+  while (places.size() < kRanks) {
     const Answer more = rank.Peers(static_cast<uint32_t>(places.size()));
     ASSERT_TRUE(more.status().ok()) << more.text();
     ASSERT_FALSE(more.peers.empty());
-    EXPECT_EQ(more.call.job_size, shm::kMaxRanks);
+    EXPECT_EQ(more.call.job_size, kRanks);
     places.insert(places.end(), more.peers.begin(), more.peers.end());
   }
-  EXPECT_EQ(places.size(), shm::kMaxRanks);
+  EXPECT_EQ(places.size(), kRanks);
   EXPECT_EQ(places[1].local_index, 1U);
-  EXPECT_EQ(places.back().node, 1U);
-  EXPECT_EQ(places.back().local_index, shm::kMaxRanks - 3);
-  ExpectError(rank.Peers(shm::kMaxRanks).status(), ErrorCode::kInvalidRank,
-              "its ranks are 0 to 1023");
+  EXPECT_EQ(places.back().node, kNodes - 1);
+  EXPECT_EQ(places.back().local_index, 127U);
+  ExpectError(rank.Peers(kRanks).status(), ErrorCode::kInvalidRank, "its ranks are 0 to 4097");
 }
 
 TEST_F(ControlServerTest, CallsEndWithTheSession) {

@@ -190,5 +190,16 @@ TEST_F(StrangersTest, NodesOfEachUserAreBounded) {
   EXPECT_TRUE(CreateJob(a, "b", kAnn, {"127.0.0.1:1", "127.0.0.1:2"}).ok());
 }
 
+TEST_F(StrangersTest, RanksOfEachUsersJobsAreBounded) {
+  config::Options options = Options("a");
+  options.quota_ranks = 5;
+  TestDaemon a(options);
+  ASSERT_TRUE(CreateJob(a, "a", kAnn, {"127.0.0.1:1", "127.0.0.1:2"}).ok());
+  ExpectError(CreateJob(a, "b", kAnn, {"127.0.0.1:1", "127.0.0.1:2"}), ErrorCode::kLimitExceeded,
+              "uid 1000 has reached quota_ranks: it uses 3 of 5 ranks and asked for 3 more");
+  EXPECT_TRUE(CreateJob(a, "c", kAnn, {"127.0.0.1:3"}).ok());
+  EXPECT_TRUE(CreateJob(a, "d", geteuid(), {"127.0.0.1:1", "127.0.0.1:2"}).ok());
+}
+
 }  // namespace
 }  // namespace ferry::daemon

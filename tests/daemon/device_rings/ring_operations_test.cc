@@ -119,7 +119,7 @@ TEST_F(RingOperationsTest, ManyThreadsAndTheLaneDoNotMixTheirNumbers) {
   for (std::thread& thread : threads) {
     thread.join();
   }
-  const shm::OneSidedWords& told = rank(0).view().layout->one_sided[kFar];
+  const shm::OneSidedWords& told = rank(0).view().by_rank.one_sided[kFar];
   EXPECT_TRUE(Eventually([&] { return shm::LoadAcquire(told.done) == kTimes; }));
   EXPECT_EQ(Word(kFar, 0), (kThreads / 2 + 1) * kTimes);
   EXPECT_EQ(Word(kNear, 0), kThreads / 2 * kTimes);

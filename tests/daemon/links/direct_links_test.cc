@@ -535,11 +535,11 @@ TEST_F(DirectLinksTest, TheAdministratorSeesLinksAndTakesThemBack) {
   Start();
   ExpectRules(0);
   ExpectRules(1);
-  ranks_[0]->session()->links[1].messages = 17;
+  ranks_[0]->by_rank().links[1].messages = 17;
   EXPECT_EQ(Report(0).links(0).why(), "after 17 of 256 messages");
   Want(0);
   MakeLink();
-  ranks_[0]->session()->peers[1].path = static_cast<uint32_t>(shm::PeerPath::kLink);
+  ranks_[0]->by_rank().peers[1].path = static_cast<uint32_t>(shm::PeerPath::kLink);
   const control::LinksReply report = Report(0);
   ASSERT_EQ(report.links_size(), 1);
   EXPECT_EQ(report.links(0).state(), "up");
@@ -569,7 +569,7 @@ TEST_F(DirectLinksTest, TheAdministratorBarsLinksBeforeAnybodyAsks) {
   Start();
   ExpectRules(0);
   ExpectRules(1);
-  ranks_[0]->session()->links[1].messages = 17;
+  ranks_[0]->by_rank().links[1].messages = 17;
   daemons_[0]->Run([](JobRegistry& registry) {
     EXPECT_EQ(registry.link_books().TakeBack("job", 1, kAnyRank, false).status().code(),
               ErrorCode::kInvalidRank);

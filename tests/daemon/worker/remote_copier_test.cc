@@ -206,7 +206,7 @@ TEST_F(RemoteCopierTest, SurvivesAnyContentsOfTheSharedMemory) {
     done_.clear();
     submitted_ = answers_ = 0;
     std::byte* shared = reinterpret_cast<std::byte*>(channel_->control());
-    const uint64_t size_bytes = ControlSizeBytes(kCapacity);
+    const uint64_t size_bytes = channel_->control_bytes();
     for (int step = 0; step < 30; ++step) {
       switch (random() % 6) {
         case 0:

@@ -109,6 +109,9 @@ class Scribbler {
     areas_.push_back(session);
     areas_.push_back({session.base, 16'384});
     areas_.push_back({session.base + offsetof(shm::SessionLayout, to_daemon), 20'480});
+    const auto& header = reinterpret_cast<shm::SessionLayout*>(session.base)->header;
+    const auto at = shm::PlacesOfSession(header.job_size, header.request_limit);
+    areas_.push_back({session.base + at.peers, at.match - at.peers});
     for (const Area& inbox : Mapped("ferry-inbox")) {
       auto* layout = reinterpret_cast<shm::InboxLayout*>(inbox.base);
       const bool own = layout->header.rank == static_cast<uint32_t>(ferry_rank());
@@ -191,7 +194,7 @@ class Scribbler {
   } else {
     auto* table = reinterpret_cast<shm::MatchTableLayout*>(
         reinterpret_cast<uint8_t*>(session) +
-        shm::SessionMatchOffset(session->header.request_limit));
+        shm::PlacesOfSession(session->header.job_size, session->header.request_limit).match);
     auto* entries = reinterpret_cast<shm::MatchEntry*>(table + 1);
     for (uint32_t entry = 1; entry < table->fresh; ++entry) {
       if (entries[entry].state == static_cast<uint32_t>(shm::MatchState::kPosted)) {

@@ -74,7 +74,7 @@ PlaneRank::PlaneRank(std::shared_ptr<Session> session, const JobPlan& plan,
 void PlaneRank::BuildEngine(const std::vector<PlaneRank*>& local_ranks,
                             const engine::EngineOptions& options) {
   local_ranks_ = local_ranks;
-  peers_.by_rank.resize(plan_.size());
+  peers_.by_rank = ZeroedArray<engine::Peer>(plan_.size());
   peers_.rank_of_local.resize(local_ranks.size());
   for (uint32_t rank = 0; rank < plan_.size(); ++rank) {
     peers_.by_rank[rank].local = plan_.node_of_rank[rank] == plan_.node;

@@ -42,7 +42,7 @@ TEST_F(ProgressEagerTest, CarriesInlineAndMediumMessages) {
 TEST_F(ProgressEagerTest, ADeathIsToldAheadOfWhatSurvivorsSay) {
   Start({1, 2});
   const auto dead = [&] {
-    return static_cast<ErrorCode>(shm::LoadAcquire(rank(0).session().layout()->peers[1].dead));
+    return static_cast<ErrorCode>(shm::LoadAcquire(rank(0).view().by_rank.peers[1].dead));
   };
   EXPECT_EQ(Carry(2, 0), ErrorCode::kOk);
   EXPECT_EQ(dead(), ErrorCode::kOk);

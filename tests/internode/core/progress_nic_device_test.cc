@@ -250,7 +250,7 @@ class NicDeviceRtrTest : public NicDevicePathTest {
     message.passage = {.from = 0, .to = 1};
     message.passage.receive = rank(1).Receive(
         0, 7, Place(GetParam().destination, kDestinationOffset, nullptr), size_bytes);
-    const shm::RtrBook& book = rank(0).view().layout->rtrs[1];
+    const shm::RtrBook& book = rank(0).view().by_rank.rtrs[1];
     const uint64_t until_ns = MonotonicNs() + 50'000'000;
     while (shm::LoadAcquire(book.held) == 0 && MonotonicNs() < until_ns) {
       ProgressAll();

@@ -66,7 +66,7 @@ class ProgressOneSidedTest : public PlaneTest {
   }
 
   uint64_t Done(uint32_t of_rank, uint32_t peer) {
-    return shm::LoadAcquire(rank(of_rank).view().layout->one_sided[peer].done);
+    return shm::LoadAcquire(rank(of_rank).view().by_rank.one_sided[peer].done);
   }
   bool Comes(uint32_t of_rank, uint32_t peer, uint64_t number) {
     return Eventually([&] { return Done(of_rank, peer) >= number; });

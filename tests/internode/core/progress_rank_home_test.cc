@@ -26,7 +26,7 @@ class ProgressRankHomeTest : public WiredCoresTest {
     }
   }
   const shm::PeerWords& WordsOf(uint32_t one) const {
-    return ranks_[one]->view().layout->peers[1 - one];
+    return ranks_[one]->view().by_rank.peers[1 - one];
   }
 };
 
@@ -144,7 +144,7 @@ TEST_F(ProgressRankHomeTest, OfALostLinkTheHomeIsToldAndNoRank) {
   for (const uint32_t node : {0U, 1U}) {
     EXPECT_EQ(ended_[node], std::pair(1 - node, ErrorCode::kLinkDown));
     EXPECT_EQ(WordsOf(node).dead, 0U);
-    EXPECT_EQ(ranks_[node]->view().layout->rtrs[1 - node].cuts, 0U);
+    EXPECT_EQ(ranks_[node]->view().by_rank.rtrs[1 - node].cuts, 0U);
     EXPECT_EQ(ranks_[node]->view().inbox.wake()->death_epoch, epochs[node]);
     EXPECT_TRUE(cores_[node]->control().IsIdleWith(kJob, 1 - node));
   }

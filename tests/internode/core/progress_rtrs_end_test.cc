@@ -51,7 +51,7 @@ TEST_F(ProgressRtrsTest, NothingIsAnnouncedToANodeThatIsNotBack) {
             ErrorCode::kLinkDown);
   ++life_;
   ASSERT_TRUE(Meanwhile([&] { return Connect(1, 0, life_).ok(); }));
-  uint32_t& dead = receiver().view().layout->peers[0].dead;
+  uint32_t& dead = receiver().view().by_rank.peers[0].dead;
   const uint32_t cut = shm::LoadAcquire(dead);
   shm::StoreRelease(dead, 0U);  // as an engine believes that has not looked since
   const uint32_t receive = receiver().Receive(0, kTag, InHeap(kInto), kBytes);

@@ -27,7 +27,7 @@ class ProgressRtrsTest : public PlaneTest {
   // Rank 0 is on one node, the last one on the other.
   PlaneRank& sender() { return rank(0); }
   PlaneRank& receiver() { return rank(receiver_); }
-  shm::RtrBook& book() { return sender().view().layout->rtrs[receiver_]; }
+  shm::RtrBook& book() { return sender().view().by_rank.rtrs[receiver_]; }
   uint64_t writes(uint32_t node) { return plane(node).Nic().writes; }
 
   // Waits until the sender holds an RTR, up to `patience_ns`.

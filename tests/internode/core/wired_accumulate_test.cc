@@ -127,7 +127,7 @@ class WiredAccumulateTest : public WiredCoresTest,
   }
   // How many of a rank's are over, as its daemon or core tells it.
   uint64_t Done(uint32_t from) {
-    return shm::LoadAcquire(rank(from).view().layout->one_sided[1].done);
+    return shm::LoadAcquire(rank(from).view().by_rank.one_sided[1].done);
   }
   void TakeAnswers() {
     for (const uint32_t from : {0U, 1U}) {

@@ -10,9 +10,10 @@ namespace {
 void TakeLink(PlaneRank& rank, uint32_t peer) {
   shm::SessionLayout& session = *rank.view().layout;
   shm::LaneProducer(&session.to_link).Open(rank.rank());
-  shm::PeerWords& words = session.peers[peer];
+  shm::PeerWords& words = rank.view().by_rank.peers[peer];
   words.path = words.inward_path = static_cast<uint32_t>(shm::PeerPath::kLink);
-  session.links[peer].state = static_cast<uint32_t>(shm::LinkState::kOpen);
+  rank.view().by_rank.links[peer].state = static_cast<uint32_t>(shm::LinkState::kOpen);
+  rank.view().by_rank.SetBusy(peer);
   session.linked_peers = 1;
 }
 

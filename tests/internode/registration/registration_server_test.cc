@@ -128,6 +128,11 @@ class SlowNicTest : public ::testing::Test {
     return reinterpret_cast<shm::SessionLayout*>(sessions_[index].base());
   }
 
+  // Of a job of two.
+  shm::SessionByRank ByRank(size_t index) {
+    return shm::SessionByRank::In(sessions_[index].base(), 2, kTestRequests);
+  }
+
   // Attaches with segments that a worker can use.
   void Enter(TestRank& rank, uint32_t number, const std::string& run_directory) {
     ASSERT_TRUE(rank.Connect(run_directory + "/attach.sock").ok());
@@ -238,8 +243,7 @@ TEST_F(SlowReadTest, TheEndOfARankIsNobodyElsesAffair) {
   first_.HangUp();
   ASSERT_TRUE(Eventually([this] { return a_.GetStatus().sessions() == 0; }));
   EXPECT_TRUE(Eventually([this] {  // the other node's rank hears of it
-    return shm::LoadAcquire(Layout(1)->peers[0].dead) ==
-           static_cast<uint32_t>(ErrorCode::kPeerDied);
+    return shm::LoadAcquire(ByRank(1).peers[0].dead) == static_cast<uint32_t>(ErrorCode::kPeerDied);
   }));
   AwaitSigns(a_, 10, std::chrono::milliseconds(10));
   EXPECT_TRUE(b_.HearsFrom(a_.address()));
