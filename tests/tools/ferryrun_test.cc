@@ -69,7 +69,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{{"-n", "four", "true"}, 2, "'four' is not a whole number"},
         Mistake{{"-n", "-3", "true"}, 2, "'-3' is not a whole number"},
         Mistake{{"-n"}, 2, "-n needs N after it"},
-        Mistake{{"-n", "5000", "true"}, 2, "a job has at most 1024 ranks"},
+        Mistake{{"-n", "70000", "true"}, 2, "a job has at most 65536 ranks"},
         Mistake{{"--max_local_ranks=64", "-n", "65", "true"},
                 2,
                 "puts 65 ranks on one, but a daemon serves at most 64"},

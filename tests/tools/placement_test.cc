@@ -157,8 +157,8 @@ TEST(NodePlanTest, RefusesWhatMakesNoSense) {
   arguments.nodes = 1;
   arguments.parts = {PartOf(4), PartOf(0)};
   EXPECT_THAT(Plan(arguments).status().message(), HasSubstr("-n 0"));
-  arguments.parts = {PartOf(1000), PartOf(1000)};
-  EXPECT_THAT(Plan(arguments).status().message(), HasSubstr("at most 1024 ranks"));
+  arguments.parts = {PartOf(40'000), PartOf(40'000)};
+  EXPECT_THAT(Plan(arguments).status().message(), HasSubstr("at most 65536 ranks"));
   arguments.parts = {PartOf(100)};
   config::Options few;
   few.max_local_ranks = 64;

@@ -212,7 +212,7 @@ TEST_F(LauncherTest, JobsThatMakeNoSenseAreRefusedThereToo) {
   refused(job, ErrorCode::kInvalidArgument, "node 7 is none of its 2");
   job = NewJob();
   job.nodes.assign(2000, 0);
-  refused(job, ErrorCode::kLimitExceeded, "a job has at most 1024 ranks");
+  refused(job, ErrorCode::kLimitExceeded, "2000 ranks on this node are more than the 4 that");
   job = NewJob();
   job.addresses.assign(3, "127.0.0.1:9");
   refused(job, ErrorCode::kLimitExceeded, "at most as many nodes as ranks");

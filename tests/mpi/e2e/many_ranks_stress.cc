@@ -1,0 +1,83 @@
+// Jobs of more ranks than a node has cores, or than a job could once have, on daemons that stand
+// for nodes. FERRY_TEST_RANKS: how many ranks the largest has.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "tests/mpi/e2e/mpi_job.h"
+
+namespace ferry::mpi_tests {
+namespace {
+
+constexpr unsigned kLimitS = 1500;
+constexpr int kRanksOfANode = 64;
+constexpr char kProgram[] = "tests/mpi/ranks/many";
+// Between two nodes the kernel copies with two daemons; a small heap keeps the account clear.
+const std::vector<std::string> kSmall = {"FERRY_REQUEST_LIMIT=256", "FERRY_UNEXPECTED_LIMIT=4096"};
+
+Placement Of(int ranks) {
+  const int nodes = (ranks + kRanksOfANode - 1) / kRanksOfANode;
+  return {
+      "",
+      {"-n", std::to_string(ranks), "--nodes", std::to_string(nodes), "--bind-to", "none",
+       "--attach_timeout_ms=600000", "--operation_timeout_ms=600000", "--peer_timeout_ms=120000"},
+      kLimitS};
+}
+
+int MostRanks() {
+  const char* const most = std::getenv("FERRY_TEST_RANKS");
+  return most != nullptr ? std::atoi(most) : 2048;
+}
+
+struct Memory {
+  long ranks = 0;
+  long private_kib = 0;
+  long pss_kib = 0;
+  long rss_kib = 0;
+};
+
+Memory Meet(int ranks) {
+  const e2e::CommandResult result = RunJob(Of(ranks), {kProgram, "meet"}, kSmall);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  Memory memory;
+  EXPECT_EQ(std::sscanf(result.out.c_str(), "ranks %ld private %ld pss %ld rss %ld", &memory.ranks,
+                        &memory.private_kib, &memory.pss_kib, &memory.rss_kib),
+            4)
+      << result.out << result.err;
+  std::printf("%s", result.out.c_str());
+  EXPECT_EQ(memory.ranks, ranks);
+  return memory;
+}
+
+TEST(ManyRanksTest, MemoryOfARankDoesNotDependOnTheJob) {
+  const Memory few = Meet(64);
+  const Memory many = Meet(MostRanks());
+  EXPECT_LE(many.private_kib, 4096);
+  EXPECT_LE(many.private_kib, few.private_kib * 105 / 100);
+}
+
+TEST(ManyRanksTest, AnyNumberOfThem) {
+  for (const int ranks : {1025, 1100}) {
+    (void)Meet(ranks);
+  }
+}
+
+TEST(ManyRanksTest, AllHearOfADeath) {
+  constexpr int kRanks = 1100;
+  const e2e::CommandResult result =
+      RunJob(Of(kRanks), {"--grace-ms", "300000", kProgram, "die"}, kSmall);
+  EXPECT_NE(result.exit_code, 0);
+  const std::vector<std::string> lines = e2e::SortedLines(result.out);
+  EXPECT_EQ(std::count_if(lines.begin(), lines.end(),
+                          [](const std::string& line) {
+                            return line.find(": error 58") != std::string::npos;
+                          }),
+            kRanks - 1)
+      << result.out.substr(0, 2000) << result.err.substr(0, 2000);
+}
+
+}  // namespace
+}  // namespace ferry::mpi_tests
