@@ -45,7 +45,7 @@ struct SessionByRank {
     StoreRelease(peers[rank].dead, static_cast<uint32_t>(error));
     SetBit(gone, rank);
   }
-  // The same, unless something has become of it already.
+  // As StoreDead, but keeps what has become of the peer already.
   void StoreDeadIfAlive(uint32_t rank, ErrorCode error) const {
     auto alive = static_cast<uint32_t>(ErrorCode::kOk);
     CompareExchange(peers[rank].dead, alive, static_cast<uint32_t>(error),

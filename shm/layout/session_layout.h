@@ -36,7 +36,7 @@ enum class PeerPath : uint32_t {
   kDaemon = 0,
   kToLink = 1,  // the marker has left by the daemons; its answer has not come
   kLink = 2,
-  kToDaemon = 3,  // the same by the direct link
+  kToDaemon = 3,  // the marker has left by the link
   kBroken = 5,    // the direct link is lost; the daemon has yet to part the two
 };
 

@@ -1,11 +1,10 @@
 // Jobs of more ranks than a node has cores, or than a job could once have, on daemons that stand
-// for nodes. FERRY_TEST_RANKS: how many ranks the largest has.
+// for nodes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 
 #include "tests/mpi/e2e/mpi_job.h"
 
@@ -14,6 +13,7 @@ namespace {
 
 constexpr unsigned kLimitS = 1500;
 constexpr int kRanksOfANode = 64;
+constexpr int kMostRanks = 2048;
 constexpr char kProgram[] = "tests/mpi/ranks/many";
 // Between two nodes the kernel copies with two daemons; a small heap keeps the account clear.
 const std::vector<std::string> kSmall = {"FERRY_REQUEST_LIMIT=256", "FERRY_UNEXPECTED_LIMIT=4096"};
@@ -25,11 +25,6 @@ Placement Of(int ranks) {
       {"-n", std::to_string(ranks), "--nodes", std::to_string(nodes), "--bind-to", "none",
        "--attach_timeout_ms=600000", "--operation_timeout_ms=600000", "--peer_timeout_ms=120000"},
       kLimitS};
-}
-
-int MostRanks() {
-  const char* const most = std::getenv("FERRY_TEST_RANKS");
-  return most != nullptr ? std::atoi(most) : 2048;
 }
 
 struct Memory {
@@ -54,7 +49,7 @@ Memory Meet(int ranks) {
 
 TEST(ManyRanksTest, MemoryOfARankDoesNotDependOnTheJob) {
   const Memory few = Meet(64);
-  const Memory many = Meet(MostRanks());
+  const Memory many = Meet(kMostRanks);
   EXPECT_LE(many.private_kib, 4096);
   EXPECT_LE(many.private_kib, few.private_kib * 105 / 100);
 }
