@@ -132,12 +132,18 @@ Status Directory::CheckSession(const ServedSegments& session) {
     return {ErrorCode::kNotFound, who + ": the job is not known here; add it first"};
   }
   if (!job->IsRank(session.rank) || !job->IsLocal(session.rank) ||
+      session.job_size != job->plan.size() ||
       session.local_index != job->plan.local_index[session.rank] ||
       session.local_size != std::max<size_t>(job->rank_of_local.size(), job->plan.local_size)) {
     return {ErrorCode::kInvalidArgument, who + " does not fit the job's plan for this node"};
   }
   if (!session.session_map.valid() || !session.inbox_map.valid()) {
     return {ErrorCode::kInvalidArgument, who + ": its segments are not mapped"};
+  }
+  if (session.session_map.size_bytes() <
+      shm::PlacesOfSession(session.job_size, session.request_limit).match) {
+    return {ErrorCode::kInvalidArgument, who + ": its session has no room for a job of " +
+                                             std::to_string(session.job_size) + " ranks"};
   }
   if (job->served[session.rank] != nullptr) {
     return {ErrorCode::kAlreadyExists, who + " is served already"};

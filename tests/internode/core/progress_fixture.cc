@@ -183,6 +183,7 @@ std::shared_ptr<Session> PlaneTest::MakeSession(uint32_t rank) const {
   session->rank = rank;
   session->local_index = local_index_[rank];
   session->local_size = segments.local_size;
+  session->job_size = segments.job_size;
   session->pid = getpid();
   session->uid = getuid();
   session->private_memory_reachable = true;

@@ -15,7 +15,7 @@ constexpr unsigned kLimitS = 1500;
 constexpr int kRanksOfANode = 64;
 constexpr int kMostRanks = 2048;
 constexpr char kProgram[] = "tests/mpi/ranks/many";
-// Between two nodes the kernel copies with two daemons; a small heap keeps the account clear.
+// Small tables, so that so many ranks fit into a machine for tests.
 const std::vector<std::string> kSmall = {"FERRY_REQUEST_LIMIT=256", "FERRY_UNEXPECTED_LIMIT=4096"};
 
 Placement Of(int ranks) {
