@@ -664,21 +664,26 @@ ErrorCode Requests::EndBounceBuffer(RequestLayout& slot, bool deliver) {
                                   std::min(slot.message_bytes, slot.size_bytes));
   }
   if ((slot.flags & kRequestLanding) != 0) {
-    EndLanding(slot);
+    FreeLanding(slot);
+    LeaveLanding(slot);
   } else if ((slot.flags & shm::kRequestPersistent) == 0) {
     parts_.memory->FreeBounceBuffer(bounce_buffer);
   }
   return error;
 }
 
-// A persistent receive uses its own memory again: the next message may come by the daemons.
-void Requests::EndLanding(RequestLayout& slot) {
+void Requests::FreeLanding(const RequestLayout& slot) {
   if (slot.buffer.region == 0) {
     const std::lock_guard lock(landings_mutex_);
     landings_.erase(slot.buffer.address);
   } else {
     parts_.memory->FreeBounceBuffer(BounceBufferOf(slot));
   }
+}
+
+// A persistent receive uses its own memory again: the next message may be longer than this one, or
+// come by the daemons.
+void Requests::LeaveLanding(RequestLayout& slot) {
   slot.flags &= ~(shm::kRequestBounceBuffer | kRequestLanding);
   slot.buffer = parts_.memory->regions().Find(UserOf(slot), slot.size_bytes);
 }
@@ -710,13 +715,16 @@ void Requests::Collect(uint32_t request, Completion* completion) {
   const bool usable =
       completion->error == ErrorCode::kOk || completion->error == ErrorCode::kTruncated;
   completion->size_bytes = usable ? std::min(slot.message_bytes, slot.size_bytes) : 0;
-  // After any other error another process may still write to the bounce buffer: it stays taken.
+  // After any other error another process, or the rank's own core, may still write to the bounce
+  // buffer: it stays taken.
   if (usable || completion->error == ErrorCode::kCancelled) {
     if (const ErrorCode error = EndBounceBuffer(slot, usable); error != ErrorCode::kOk)
         [[unlikely]] {
       completion->error = error;
       completion->size_bytes = 0;
     }
+  } else if ((slot.flags & kRequestLanding) != 0) {
+    LeaveLanding(slot);
   }
   if (completion->error != ErrorCode::kOk && completion->error != ErrorCode::kCancelled &&
       (slot.flags & engine::kRequestUnwatched) == 0) [[unlikely]] {

@@ -189,7 +189,8 @@ class Requests {
   std::byte* BounceBufferOf(const shm::RequestLayout& slot) const;
   ErrorCode CopyOut(shm::RequestLayout& slot);
   ErrorCode EndBounceBuffer(shm::RequestLayout& slot, bool deliver);
-  void EndLanding(shm::RequestLayout& slot);
+  void FreeLanding(const shm::RequestLayout& slot);
+  void LeaveLanding(shm::RequestLayout& slot);
   void OpenLaneFor(uint32_t request);
   bool NameChunk(uint32_t request, PeerMemory::Chunk* chunk);
   bool CopyChunks(std::span<PeerMemory::Chunk> chunks);

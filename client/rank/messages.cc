@@ -179,8 +179,10 @@ void Client::LeaveLibrary() {
 }
 
 void Client::EnterLibrary() {
-  EndAbsence(&absence_);
-  EndAbsence(&absence_of_puts_);
+  if (absence_.has_begun() || absence_of_puts_.has_begun()) [[unlikely]] {
+    EndAbsence(&absence_);
+    EndAbsence(&absence_of_puts_);
+  }
   progress_->wake().Enter();
 }
 
