@@ -18,8 +18,6 @@
 namespace ferry::client {
 namespace {
 
-constexpr size_t kMostLineBytes = 1 << 16;  // of a launcher; PMI-1 itself allows 1,024
-constexpr char kMapping[] = "PMI_process_mapping";
 constexpr char kHostName[] = "ferry.host";  // of every rank: its machine, and its name there
 constexpr int kNoLimit = -1;
 
@@ -113,7 +111,7 @@ StatusOr<std::vector<uint32_t>> ParseProcessMapping(std::string_view text, uint3
   struct Block {
     uint32_t first_node, nodes, ranks;
   };
-  const Status malformed(ErrorCode::kCorrupt, std::string(kMapping) + " is \"" +
+  const Status malformed(ErrorCode::kCorrupt, std::string(kPmiMapping) + " is \"" +
                                                   std::string(text.substr(0, 200)) +
                                                   "\", which is no vector of blocks");
   constexpr std::string_view kStart = "(vector";
@@ -220,7 +218,7 @@ Status PmiWire::Connect(const char* const* environment) {
   socket_ = std::move(*connected);
   FERRY_RETURN_IF_ERROR(Ask("cmd=initack pmiid=" + std::to_string(id), "initack").status());
   for (const auto& [name, to] : {std::pair("size", &size_), std::pair("rank", &rank_)}) {
-    const StatusOr<Fields> said = Receive("set", static_cast<int>(timeout_ms_));
+    const StatusOr<PmiFields> said = Receive("set", static_cast<int>(timeout_ms_));
     FERRY_RETURN_IF_ERROR(said.status());
     const auto found = said->find(name);
     const auto value = found == said->end() ? std::nullopt : NumberIn<uint32_t>(found->second);
@@ -239,7 +237,7 @@ Status PmiWire::Enter() {
   const StatusOr<uint32_t> most = AskNumber("cmd=get_maxes", "maxes", "vallen_max");
   FERRY_RETURN_IF_ERROR(most.status());
   most_value_bytes_ = *most;
-  const StatusOr<Fields> names = Ask("cmd=get_my_kvsname", "my_kvsname");
+  const StatusOr<PmiFields> names = Ask("cmd=get_my_kvsname", "my_kvsname");
   FERRY_RETURN_IF_ERROR(names.status());
   const auto name = names->find("kvsname");
   if (rank_ >= size_ || name == names->end()) {
@@ -261,7 +259,8 @@ Status PmiWire::Enter() {
 // By the launcher's word, or, where it has none (it omits a mapping that is too long), by that of
 // the ranks.
 Status PmiWire::FindNode() {
-  if (const StatusOr<std::string> mapping = GetValue(kMapping); mapping.ok() && !mapping->empty()) {
+  if (const StatusOr<std::string> mapping = GetValue(kPmiMapping);
+      mapping.ok() && !mapping->empty()) {
     StatusOr<std::vector<uint32_t>> ranks = ParseProcessMapping(*mapping, rank_, size_);
     FERRY_RETURN_IF_ERROR(ranks.status());
     local_ranks_ = std::move(*ranks);
@@ -297,9 +296,9 @@ Status PmiWire::Send(const std::string& line) const {
 }
 
 StatusOr<std::string> PmiWire::ReceiveLine(int timeout_ms) {
-  size_t end = 0;
-  while ((end = input_.find('\n')) == input_.npos) {
-    if (input_.size() > kMostLineBytes) {
+  std::optional<std::string> line;
+  while (!(line = TakePmiLine(&input_)).has_value()) {
+    if (input_.size() > kMostPmiLineBytes) {
       return Malformed(input_);
     }
     pollfd waiting{socket_.get(), POLLIN, 0};
@@ -318,23 +317,13 @@ StatusOr<std::string> PmiWire::ReceiveLine(int timeout_ms) {
     }
     input_.append(bytes.data(), size > 0 ? static_cast<size_t>(size) : 0);
   }
-  std::string line = input_.substr(0, end);
-  input_.erase(0, end + 1);
-  return line;
+  return std::move(*line);
 }
 
-StatusOr<PmiWire::Fields> PmiWire::Receive(std::string_view answer, int timeout_ms) {
+StatusOr<PmiFields> PmiWire::Receive(std::string_view answer, int timeout_ms) {
   const StatusOr<std::string> line = ReceiveLine(timeout_ms);
   FERRY_RETURN_IF_ERROR(line.status());
-  Fields fields;
-  for (std::string_view rest = *line; !rest.empty();) {
-    const size_t end = std::min(rest.find(' '), rest.size());
-    const std::string_view word = rest.substr(0, end);
-    if (const size_t equals = word.find('='); equals != word.npos) {
-      fields.emplace(word.substr(0, equals), word.substr(equals + 1));
-    }
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-  }
+  PmiFields fields = ReadPmiLine(*line);
   if (const auto command = fields.find("cmd");
       command == fields.end() || command->second != answer) {
     return Malformed(*line);
@@ -346,14 +335,14 @@ StatusOr<PmiWire::Fields> PmiWire::Receive(std::string_view answer, int timeout_
   return fields;
 }
 
-StatusOr<PmiWire::Fields> PmiWire::Ask(const std::string& line, std::string_view answer) {
+StatusOr<PmiFields> PmiWire::Ask(const std::string& line, std::string_view answer) {
   FERRY_RETURN_IF_ERROR(Send(line));
   return Receive(answer, static_cast<int>(timeout_ms_));
 }
 
 StatusOr<uint32_t> PmiWire::AskNumber(const std::string& line, std::string_view answer,
                                       std::string_view field) {
-  const StatusOr<Fields> fields = Ask(line, answer);
+  const StatusOr<PmiFields> fields = Ask(line, answer);
   FERRY_RETURN_IF_ERROR(fields.status());
   const auto found = fields->find(field);
   const auto number = found == fields->end() ? std::nullopt : NumberIn<uint32_t>(found->second);
@@ -363,7 +352,7 @@ StatusOr<uint32_t> PmiWire::AskNumber(const std::string& line, std::string_view 
 }
 
 StatusOr<std::string> PmiWire::GetValue(const std::string& key) {
-  const StatusOr<Fields> fields = Ask("cmd=get kvsname=" + names_ + " key=" + key, "get_result");
+  const StatusOr<PmiFields> fields = Ask("cmd=get kvsname=" + names_ + " key=" + key, "get_result");
   FERRY_RETURN_IF_ERROR(fields.status());
   const auto value = fields->find("value");
   return value == fields->end() ? StatusOr<std::string>(Status(ErrorCode::kNotFound, key))

@@ -10,7 +10,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,6 +17,7 @@
 #include <vector>
 
 #include "client/bootstrap/exchange.h"
+#include "client/bootstrap/pmi_line.h"
 #include "common/status.h"
 #include "common/unique_fd.h"
 
@@ -47,8 +47,6 @@ class PmiWire : public Exchange {
   void Abort(int exit_code, const std::string& text) override;
 
  private:
-  using Fields = std::map<std::string, std::string, std::less<>>;
-
   explicit PmiWire(uint64_t timeout_ms) : timeout_ms_(timeout_ms) {}
   Status Connect(const char* const* environment);
   Status Enter();
@@ -56,8 +54,8 @@ class PmiWire : public Exchange {
   Status Send(const std::string& line) const;
   StatusOr<std::string> ReceiveLine(int timeout_ms);
   // Receives an answer, which must be the command `answer`, and returns its fields.
-  StatusOr<Fields> Receive(std::string_view answer, int timeout_ms);
-  StatusOr<Fields> Ask(const std::string& line, std::string_view answer);
+  StatusOr<PmiFields> Receive(std::string_view answer, int timeout_ms);
+  StatusOr<PmiFields> Ask(const std::string& line, std::string_view answer);
   StatusOr<uint32_t> AskNumber(const std::string& line, std::string_view answer,
                                std::string_view field);
   StatusOr<std::string> GetValue(const std::string& key);

@@ -8,55 +8,20 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "client/bootstrap/pmix_binary.h"
 #include "config/environment.h"
 
 namespace ferry::client {
 namespace {
 
-constexpr char kFileName[] = "libpmix.so.2";
-
-// The part of the binary interface of libpmix.so.2 that is used here. Structures keep their layout
-// within a soname.
-constexpr int kSuccess = 0;
-constexpr uint32_t kWildcard = UINT32_MAX - 1;  // for values of the job, not of one rank
-constexpr uint8_t kGlobalScope = 3;             // words for ranks of all nodes
-constexpr uint16_t kBool = 1;
-constexpr uint16_t kString = 3;
-constexpr uint16_t kUint32 = 14;
-constexpr uint16_t kProcRank = 40;
-constexpr char kJobSize[] = "pmix.job.size";
-constexpr char kUniverseSize[] = "pmix.univ.size";
-constexpr char kAppNumber[] = "pmix.appnum";
-constexpr char kLocalPeers[] = "pmix.lpeers";
+constexpr uint8_t kGlobalScope = 3;  // words for ranks of all nodes
 constexpr char kCollectData[] = "pmix.collect";
 constexpr char kOnlyIfKnown[] = "pmix.optional";  // without asking the server
-
-struct PmixProc {
-  char name_space[256];
-  uint32_t rank;
-};
-struct PmixValue {
-  uint16_t type;
-  union {
-    bool flag;
-    const char* string;
-    uint32_t number;
-    void* room[3];
-  } data;
-};
-struct PmixInfo {
-  char key[512];
-  uint32_t flags;
-  PmixValue value;
-};
-static_assert(sizeof(PmixProc) == 260 && offsetof(PmixProc, rank) == 256);
-static_assert(sizeof(PmixValue) == 32 && offsetof(PmixValue, data) == 8);
-static_assert(sizeof(PmixInfo) == 552 && offsetof(PmixInfo, value) == 520);
 
 PmixInfo Flag(const char* key) {
   PmixInfo info{};
   std::strcpy(info.key, key);
-  info.value.type = kBool;
+  info.value.type = PmixType::kBool;
   info.value.data.flag = true;
   return info;
 }
@@ -66,7 +31,7 @@ class Found {
  public:
   ~Found() {
     if (value_ != nullptr) {
-      if (value_->type == kString) {
+      if (value_->type == PmixType::kString) {
         std::free(const_cast<char*>(value_->data.string));
       }
       std::free(value_);
@@ -120,34 +85,25 @@ StatusOr<std::unique_ptr<PmixLibrary>> PmixLibrary::Open() {
 }
 
 Status PmixLibrary::Load() {
-  // Never closed: it has threads of its own. An application that uses it too shares it.
-  void* library = dlopen(kFileName, RTLD_NOW | RTLD_LOCAL);
+  void* library = OpenPmixFile();
   if (library == nullptr) {
     return {ErrorCode::kNotFound,
             std::string("this process was started under PMIx (PMIX_RANK is set), but its library "
                         "cannot be opened: ") +
                 dlerror() + "; install libpmix2, or start the job with ferryrun"};
   }
-  Status status;
-  const auto find = [&](const char* name, auto* function) {
-    *function = reinterpret_cast<std::remove_pointer_t<decltype(function)>>(dlsym(library, name));
-    if (*function == nullptr && status.ok()) {
-      status = {ErrorCode::kUnsupported, std::string(kFileName) + " has no " + name};
-    }
-  };
-  find("PMIx_Init", &calls_->init);
-  find("PMIx_Finalize", &calls_->finalize);
-  find("PMIx_Put", &calls_->put);
-  find("PMIx_Commit", &calls_->commit);
-  find("PMIx_Fence", &calls_->fence);
-  find("PMIx_Get", &calls_->get);
-  find("PMIx_Abort", &calls_->abort);
-  find("PMIx_Error_string", &calls_->error_string);
-  return status;
+  FERRY_RETURN_IF_ERROR(FindInPmixFile(library, "PMIx_Init", &calls_->init));
+  FERRY_RETURN_IF_ERROR(FindInPmixFile(library, "PMIx_Finalize", &calls_->finalize));
+  FERRY_RETURN_IF_ERROR(FindInPmixFile(library, "PMIx_Put", &calls_->put));
+  FERRY_RETURN_IF_ERROR(FindInPmixFile(library, "PMIx_Commit", &calls_->commit));
+  FERRY_RETURN_IF_ERROR(FindInPmixFile(library, "PMIx_Fence", &calls_->fence));
+  FERRY_RETURN_IF_ERROR(FindInPmixFile(library, "PMIx_Get", &calls_->get));
+  FERRY_RETURN_IF_ERROR(FindInPmixFile(library, "PMIx_Abort", &calls_->abort));
+  return FindInPmixFile(library, "PMIx_Error_string", &calls_->error_string);
 }
 
 Status PmixLibrary::Explain(int status, const std::string& what) const {
-  if (status == kSuccess) {
+  if (status == kPmixSuccess) {
     return {};
   }
   const char* text = calls_->error_string(status);
@@ -161,17 +117,17 @@ Status PmixLibrary::Enter() {
       Explain(calls_->init(&calls_->self, nullptr, 0), "reach the server of this process"));
   entered_ = true;
   rank_ = calls_->self.rank;
-  const StatusOr<uint32_t> size = GetNumber(kJobSize);
+  const StatusOr<uint32_t> size = GetNumber(kPmixJobSize);
   FERRY_RETURN_IF_ERROR(size.status());
   size_ = *size;
-  universe_size_ = FindNumber(kUniverseSize, kWildcard);
-  app_ = FindNumber(kAppNumber, rank_);
-  const PmixProc job = calls_->Of(kWildcard);
+  universe_size_ = FindNumber(kPmixUniverseSize, kPmixWildcard);
+  app_ = FindNumber(kPmixAppNumber, rank_);
+  const PmixProc job = calls_->Of(kPmixWildcard);
   Found peers;
-  FERRY_RETURN_IF_ERROR(Explain(calls_->get(&job, kLocalPeers, nullptr, 0, peers.place()),
+  FERRY_RETURN_IF_ERROR(Explain(calls_->get(&job, kPmixLocalPeers, nullptr, 0, peers.place()),
                                 "tell the ranks of this node"));
   StatusOr<std::vector<uint32_t>> ranks =
-      ParseRankList(peers->type == kString ? peers->data.string : "");
+      ParseRankList(peers->type == PmixType::kString ? peers->data.string : "");
   FERRY_RETURN_IF_ERROR(ranks.status());
   local_ranks_ = std::move(*ranks);
   if (rank_ >= size_ ||
@@ -183,11 +139,11 @@ Status PmixLibrary::Enter() {
 }
 
 StatusOr<uint32_t> PmixLibrary::GetNumber(const char* key) {
-  const PmixProc job = calls_->Of(kWildcard);
+  const PmixProc job = calls_->Of(kPmixWildcard);
   Found value;
   FERRY_RETURN_IF_ERROR(
       Explain(calls_->get(&job, key, nullptr, 0, value.place()), std::string("tell ") + key));
-  if (value->type != kUint32 && value->type != kProcRank) {
+  if (value->type != PmixType::kUint32 && value->type != PmixType::kProcRank) {
     return Status(ErrorCode::kCorrupt, std::string("PMIx says ") + key + " as no number");
   }
   return value->data.number;
@@ -198,8 +154,8 @@ std::optional<uint32_t> PmixLibrary::FindNumber(const char* key, uint32_t of_ran
   const PmixProc proc = calls_->Of(of_rank);
   const PmixInfo only_if_known = Flag(kOnlyIfKnown);
   Found value;
-  if (calls_->get(&proc, key, &only_if_known, 1, value.place()) != kSuccess ||
-      value->type != kUint32) {
+  if (calls_->get(&proc, key, &only_if_known, 1, value.place()) != kPmixSuccess ||
+      value->type != PmixType::kUint32) {
     return std::nullopt;
   }
   return value->data.number;
@@ -207,7 +163,7 @@ std::optional<uint32_t> PmixLibrary::FindNumber(const char* key, uint32_t of_ran
 
 Status PmixLibrary::Put(const std::string& name, const std::string& words) {
   PmixValue value{};
-  value.type = kString;
+  value.type = PmixType::kString;
   value.data.string = words.c_str();
   FERRY_RETURN_IF_ERROR(
       Explain(calls_->put(kGlobalScope, name.c_str(), &value), "take words for the others"));
@@ -224,7 +180,7 @@ StatusOr<std::string> PmixLibrary::Get(uint32_t rank, const std::string& name) {
   Found value;
   FERRY_RETURN_IF_ERROR(Explain(calls_->get(&proc, name.c_str(), nullptr, 0, value.place()),
                                 "tell " + name + " of rank " + std::to_string(rank)));
-  if (value->type != kString || value->data.string == nullptr) {
+  if (value->type != PmixType::kString || value->data.string == nullptr) {
     return Status(ErrorCode::kCorrupt, "PMIx tells " + name + " as no text");
   }
   return std::string(value->data.string);
