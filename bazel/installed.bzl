@@ -22,9 +22,11 @@ _GROUPS = {
     "hydra": ["/usr/bin/mpiexec.hydra"],
     "level_zero_loader": ["/usr/lib/x86_64-linux-gnu/libze_loader.so.1"],
     "lintian": ["/usr/bin/lintian"],
+    "mpich_library": ["/usr/lib/x86_64-linux-gnu/libmpich.so.12"],
     "mandoc": ["/usr/bin/mandoc"],
     "numpy": ["/usr/lib/python3/dist-packages/numpy/__init__.py"],
     "opencl": ["/usr/lib/x86_64-linux-gnu/libOpenCL.so.1", "/usr/lib/x86_64-linux-gnu/libpocl.so.2"],
+    "openmpi_library": ["/usr/lib/x86_64-linux-gnu/libmpi.so.40"],
     "orterun": ["/usr/bin/orterun", "/usr/lib/x86_64-linux-gnu/libpmix.so.2"],
     "protoc": ["/usr/bin/protoc", "/usr/bin/grpc_cpp_plugin"],
     "slurm": [

@@ -1,5 +1,6 @@
 // Jobs on several hosts: network namespaces of this machine, which only a launcher enters, with the
 // real daemon and the real library.
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -126,6 +127,32 @@ TEST_F(HostsTest, RanksGreetEachOtherAcrossHosts) {
                                                        "examples/hello/hello"}))),
               ElementsAre("rank 0 of 4: rank 3 says hello", "rank 1 of 4: rank 0 says hello",
                           "rank 2 of 4: rank 1 says hello", "rank 3 of 4: rank 2 says hello"));
+}
+
+// By servers of the agents' and, where this host takes part, of ferryrun's.
+TEST_F(HostsTest, RanksOfOtherLibrariesMeet) {
+  int families = 0;
+  for (const auto& [family, library] :
+       {std::pair("mpich", "libmpich.so.12"), std::pair("openmpi", "libmpi.so.40")}) {
+    if (dlopen(library, RTLD_LAZY | RTLD_LOCAL) == nullptr) {
+      continue;
+    }
+    ++families;
+    for (const std::string& hosts : {hosts_->both(), hosts_->with_this()}) {
+      const TempDirectory files;
+      const CommandResult result = RunCleanly(
+          Job(hosts, {"-n", "4", "--map-by", "node", "--no-label", "-x", "TMPDIR=" + files.path(),
+                      "tests/tools/foreign_mpi", family, "sum"}),
+          {"HOME=/tmp"});
+      EXPECT_EQ(result.exit_code, 0) << result.err;
+      EXPECT_THAT(SortedLines(result.out), ElementsAre("rank 0 of 4: sum 6", "rank 1 of 4: sum 6",
+                                                       "rank 2 of 4: sum 6", "rank 3 of 4: sum 6"));
+      EXPECT_THAT(result.err, HasSubstr("they meet by ferryrun's"));
+    }
+  }
+  if (families == 0) {
+    GTEST_SKIP() << "no other MPI library is installed: apt-get install libmpich12 libopenmpi3";
+  }
 }
 
 TEST_F(HostsTest, ThisHostTakesPart) {

@@ -113,11 +113,32 @@ TEST(AgentMessagesTest, SurviveTheJourney) {
                                                  .authority = "pem",
                                                  .authority_key = "key",
                                                  .binding = Binding::kSocket,
-                                                 .ranks = 5}));
+                                                 .ranks = 5,
+                                                 .name_space = "ferry-1"}));
   ASSERT_TRUE(serve.ok()) << serve.status().message();
+  EXPECT_EQ(serve->name_space, "ferry-1");
   EXPECT_EQ(serve->node, 3U);
   EXPECT_EQ(serve->authority_key, "key");
   EXPECT_EQ(serve->binding, Binding::kSocket);
+}
+
+TEST(AgentMessagesTest, AnExchangeComesBackAsItWas) {
+  const std::string bytes("a\0\xff", 3);
+  const auto read = ReadExchange(ToText(ExchangeMessage{.kind = ExchangeMessage::Kind::kAnswer,
+                                                        .fence = "7",
+                                                        .ranks = {1, 70000},
+                                                        .rank = 3,
+                                                        .machine = 2,
+                                                        .data = bytes,
+                                                        .why = "none"}));
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(read->kind, ExchangeMessage::Kind::kAnswer);
+  EXPECT_EQ(read->fence, "7");
+  EXPECT_THAT(read->ranks, ElementsAre(1, 70000));
+  EXPECT_EQ(read->rank, 3U);
+  EXPECT_EQ(read->machine, 2U);
+  EXPECT_EQ(read->data, bytes);
+  EXPECT_EQ(read->why, "none");
 }
 
 TEST(AgentMessagesTest, DamagedOnesAreRefused) {
@@ -127,6 +148,7 @@ TEST(AgentMessagesTest, DamagedOnesAreRefused) {
   }
   EXPECT_EQ(ReadServe(good).status().code(), ErrorCode::kCorrupt);
   EXPECT_EQ(ReadRank("").status().code(), ErrorCode::kCorrupt);
+  EXPECT_EQ(ReadExchange(good).status().code(), ErrorCode::kCorrupt);
 }
 
 // ---- An agent

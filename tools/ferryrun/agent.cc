@@ -23,6 +23,7 @@
 #include "tools/ferryrun/output.h"
 #include "tools/ferryrun/rank_lives.h"
 #include "tools/ferryrun/rank_process.h"
+#include "tools/ferryrun/rank_servers.h"
 #include "tools/ferryrun/signals.h"
 #include "tools/ferryrun/slots.h"
 
@@ -65,6 +66,8 @@ class Agent {
   void OnSlots();
   void OnDaemonEnd();
   void PassNoticesOn();
+  void PassWordsOn();
+  Status Exchange(const Frame& frame);
   void AskAbsent(const Frame& frame);
   void Handle(const Frame& frame);
   Status Dispatch(const Frame& frame);
@@ -87,7 +90,9 @@ class Agent {
   PrivateDaemons private_;
   std::optional<ServingDaemon> daemon_;
   std::optional<CreatedJob> job_;
-  BoundRanks bound_;  // in the order in which they start
+  std::string name_space_;
+  std::optional<RankServers> servers_;  // of that job
+  BoundRanks bound_;                    // in the order in which they start
   std::vector<LocalRank> ranks_;
   bool over_ = false;   // end everything
   bool asked_ = false;  // because of kStop
@@ -98,7 +103,8 @@ void Agent::Poll() {
                              {signals_.fd(), POLLIN, 0},
                              {out_.empty() ? -1 : out_.fd(), POLLOUT, 0},
                              {slots_.notice_fd(), POLLIN, 0},
-                             {slots_.fd(), POLLIN, 0}};
+                             {slots_.fd(), POLLIN, 0},
+                             {servers_ ? servers_->fd() : -1, POLLIN, 0}};
   const size_t first_rank = fds.size();
   for (const LocalRank& rank : ranks_) {
     const bool full = out_.IsFull();
@@ -110,6 +116,10 @@ void Agent::Poll() {
     return;
   }
   PassNoticesOn();
+  if (fds[5].revents != 0) {
+    servers_->Serve();
+    PassWordsOn();
+  }
   for (size_t i = 0; i < ranks_.size(); ++i) {
     const pollfd* own = &fds[first_rank + 3 * i];
     if (own[0].revents != 0) {
@@ -224,6 +234,23 @@ void Agent::PassNoticesOn() {
   }
 }
 
+// Of ranks that do not use Ferry.
+void Agent::PassWordsOn() {
+  for (const ExchangeMessage& message : servers_->TakeWords()) {
+    Say(FrameKind::kExchange, message.rank, ToText(message));
+  }
+}
+
+Status Agent::Exchange(const Frame& frame) {
+  const StatusOr<ExchangeMessage> message = ReadExchange(frame.payload);
+  FERRY_RETURN_IF_ERROR(message.status());
+  if (servers_) {
+    servers_->Take(*message);
+    PassWordsOn();
+  }
+  return {};
+}
+
 void Agent::AskAbsent(const Frame& frame) {
   const StatusOr<bool> absent =
       job_ ? job_->TellRankEnded(frame.rank, frame.payload) : StatusOr<bool>(false);
@@ -263,6 +290,8 @@ Status Agent::Dispatch(const Frame& frame) {
     case FrameKind::kAskAbsent:
       AskAbsent(frame);
       return {};
+    case FrameKind::kExchange:
+      return Exchange(frame);
     case FrameKind::kStop:
       over_ = asked_ = true;
       return {};
@@ -307,6 +336,7 @@ Status Agent::Serve(const Frame& frame) {
   StatusOr<BoundRanks> bound = BoundRanks::Bind(message->binding, message->ranks, /*daemons=*/0);
   FERRY_RETURN_IF_ERROR(bound.status());
   bound_ = std::move(*bound);
+  name_space_ = message->name_space;
   std::vector<std::string> bindings;
   for (uint64_t rank = 0; rank < message->ranks; ++rank) {
     bindings.push_back(bound_.Text(rank));
@@ -338,6 +368,7 @@ Status Agent::CreateJob(const Frame& frame) {
   StatusOr<CreatedJob> job = CreatedJob::Create(daemon_->client, request);
   FERRY_RETURN_IF_ERROR(job.status());
   job_.emplace(std::move(*job));
+  servers_.emplace(ServedJobOf(request, name_space_, {request.node()}));
   Say(FrameKind::kCreated, 0, "");
   return {};
 }
@@ -345,19 +376,19 @@ Status Agent::CreateJob(const Frame& frame) {
 Status Agent::StartOne(const Frame& frame) {
   StatusOr<AgentRank> message = tools::ReadRank(frame.payload);
   FERRY_RETURN_IF_ERROR(message.status());
-  if (message->program.empty()) {
-    return {ErrorCode::kCorrupt, "a rank without a program"};
+  if (message->program.empty() || !servers_) {
+    return {ErrorCode::kCorrupt, "a rank without a program, or before there is a job"};
   }
   RankCommand command{.rank = frame.rank,
                       .program = std::move(message->program),
-                      .environment = config::ForeignEnvironment(config::ProcessEnvironment())};
+                      .environment = EnvironmentForRanks()};
   SetVariables(message->variables, &command.environment);
   struct stat there {};
   if (message->must || stat(message->directory.c_str(), &there) == 0) {
     command.directory = message->directory;
   }
   command.cpus = bound_.CpusOf(ranks_.size());
-  StatusOr<RankProcess> process = StartRank(command, &slots_);
+  StatusOr<RankProcess> process = StartRank(command, &slots_, &*servers_);
   FERRY_RETURN_IF_ERROR(process.status());
   fcntl(process->in.get(), F_SETFL, O_NONBLOCK);
   Say(FrameKind::kStarted, frame.rank, NumberPayload(process->pid));

@@ -203,7 +203,8 @@ std::string ToText(const AgentServe& message) {
                {"authority", message.authority},
                {"authority_key", message.authority_key},
                {"binding", static_cast<int>(message.binding)},
-               {"ranks", message.ranks}});
+               {"ranks", message.ranks},
+               {"name_space", message.name_space}});
 }
 
 StatusOr<AgentServe> ReadServe(const std::string& text) {
@@ -213,7 +214,8 @@ StatusOr<AgentServe> ReadServe(const std::string& text) {
                       .authority = json.at("authority"),
                       .authority_key = json.at("authority_key"),
                       .binding = static_cast<Binding>(json.at("binding").get<int>()),
-                      .ranks = json.at("ranks")};
+                      .ranks = json.at("ranks"),
+                      .name_space = json.at("name_space")};
   });
 }
 
@@ -243,6 +245,28 @@ StatusOr<AgentRank> ReadRank(const std::string& text) {
                      .variables = TextsFrom(json.at("variables")),
                      .directory = TextFrom(json.at("directory")),
                      .must = json.at("must")};
+  });
+}
+
+std::string ToText(const ExchangeMessage& message) {
+  return Dump({{"kind", static_cast<uint32_t>(message.kind)},
+               {"fence", FromText(message.fence)},
+               {"ranks", message.ranks},
+               {"rank", message.rank},
+               {"machine", message.machine},
+               {"data", FromText(message.data)},
+               {"why", FromText(message.why)}});
+}
+
+StatusOr<ExchangeMessage> ReadExchange(const std::string& text) {
+  return Parse<ExchangeMessage>(text, [](const Json& json) {
+    return ExchangeMessage{.kind = static_cast<ExchangeMessage::Kind>(json.at("kind").get<int>()),
+                           .fence = TextFrom(json.at("fence")),
+                           .ranks = json.at("ranks"),
+                           .rank = json.at("rank"),
+                           .machine = json.at("machine"),
+                           .data = TextFrom(json.at("data")),
+                           .why = TextFrom(json.at("why"))};
   });
 }
 

@@ -49,6 +49,8 @@ enum class FrameKind : uint32_t {
   kNotice = 25,       // RankNotice
   kStopped = 26,      // a sentence, if the daemon did not stop as it should
   kAbsent = 27,       // a rank that has ended never attached
+  // Either way.
+  kExchange = 64,  // CBOR: ExchangeMessage
 };
 
 struct FrameHeader {
@@ -130,7 +132,8 @@ struct AgentServe {
   std::string authority;  // PEM; empty: as options say
   std::string authority_key;
   Binding binding = Binding::kNone;
-  uint64_t ranks = 0;  // there
+  uint64_t ranks = 0;           // there
+  std::string name_space = {};  // of the job in PMIx
 };
 std::string ToText(const AgentServe& message);
 StatusOr<AgentServe> ReadServe(const std::string& text);
@@ -153,5 +156,34 @@ struct AgentRank {
 };
 std::string ToText(const AgentRank& message);
 StatusOr<AgentRank> ReadRank(const std::string& text);
+
+// kExchange: a step of the exchange of ranks that do not use Ferry (exchange_hub.h).
+struct ExchangeMessage {
+  enum class Kind : uint32_t {
+    // To ferryrun.
+    kPart = 1,    // what a machine's ranks have put before `fence`; or `why` they never enter it
+    kMet = 2,     // `rank` has called its server; `data`: its library's path, `why`: the server
+    kLeft = 3,    // `rank` has finalized
+    kAborts = 4,  // `rank` ends the job; `data`: the exit code, as text
+    kFault = 5,   // `why` the job has to end
+    kShut = 9,    // a program of `rank` has finalized, and shut the way to its server for good
+    // To the agent.
+    kWhole = 6,  // all parts, one after the other; or `why` it will never be complete
+    // From one agent to another.
+    kAsk = 7,     // for what `rank` has put; `fence` numbers the question
+    kAnswer = 8,  // `data`, or `why` there is none
+  };
+  Kind kind{};
+  std::string fence = {};
+  std::vector<uint32_t> ranks = {};  // that take part in the fence; empty: all
+  uint32_t rank = 0;
+  uint32_t machine = 0;  // that asks
+  std::string data = {};
+  std::string why = {};
+};
+std::string ToText(const ExchangeMessage& message);
+StatusOr<ExchangeMessage> ReadExchange(const std::string& text);
+// The most that `data` may have: half of what a frame may.
+inline constexpr size_t kMostExchangeBytes = 32 << 20;
 
 }  // namespace ferry::tools

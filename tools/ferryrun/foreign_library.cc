@@ -20,7 +20,6 @@ namespace {
 constexpr uint64_t kShortestPauseNs = 20'000'000;
 constexpr uint64_t kLongestPauseNs = 10'000'000'000;
 constexpr uint64_t kLooksPerAge = 8;
-constexpr int kGenerations = 4;  // of processes below a rank
 constexpr size_t kMostHeaders = 64;
 constexpr size_t kMostBytes = 1 << 20;
 
@@ -102,6 +101,12 @@ LibrariesSeen ParseMaps(std::string_view text) {
   return seen;
 }
 
+LibrariesSeen LibrariesOf(pid_t process, int generations) {
+  LibrariesSeen seen;
+  Look(process, generations, &seen);
+  return seen;
+}
+
 std::string NeededLibraries(const std::string& program) {
   const ElfFile file(program);
   const auto header = file.Read<Elf64_Ehdr>(0, 1);
@@ -145,7 +150,7 @@ void LibraryWatch::Look(uint64_t now_ns, const std::vector<pid_t>& ranks) {
     // All ranks of a job mostly do the same: the watch looks at one, and at the others once it
     // shows another library than Ferry's.
     for (size_t i = 0; i < ranks.size() && (i == 0 || !seen_.foreign.empty()); ++i) {
-      tools::Look(ranks[i], kGenerations, &seen_);
+      tools::Look(ranks[i], kMostGenerations, &seen_);
     }
   }
   const uint64_t pause_ns =

@@ -24,6 +24,11 @@ struct LibrariesSeen {
 };
 LibrariesSeen ParseMaps(std::string_view text);
 
+// Returns those that a running process has loaded, or processes that it has started, so many
+// generations of them.
+inline constexpr int kMostGenerations = 4;
+LibrariesSeen LibrariesOf(pid_t process, int generations = kMostGenerations);
+
 // Returns the libraries that a program was linked with (DT_NEEDED, System V ABI), a line each;
 // empty if it is no ELF program of this machine.
 std::string NeededLibraries(const std::string& program);

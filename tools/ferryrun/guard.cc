@@ -129,13 +129,17 @@ class Guard {
   void Start(std::string_view text, const std::vector<UniqueFd>& streams) {
     SpawnRequest request{};
     request.parent_death_signal = SIGKILL;
-    if (!ReadSpawn(text, &request) || streams.size() != kStreams) {
+    if (!ReadSpawn(text, &request) || streams.size() < kStreams) {
       return Say({GuardWordKind::kFailed, -1, static_cast<int32_t>(SpawnFailure::Step::kFork),
                   streams.size() < kStreams ? EMFILE : EPROTO});
     }
     request.stdin_fd = streams[0].get();
     request.stdout_fd = streams[1].get();
     request.stderr_fd = streams[2].get();
+    if (streams.size() > kStreams) {
+      request.pmi_fd = streams[kStreams].get();
+      request.environment.push_back("PMI_FD=" + std::to_string(request.pmi_fd));
+    }
     const std::variant<pid_t, SpawnFailure> child = TrySpawn(request);
     if (const auto* failure = std::get_if<SpawnFailure>(&child)) {
       return Say(

@@ -21,7 +21,8 @@
 namespace ferry::tools {
 
 enum class GuardOrderKind : uint32_t {
-  kStart = 1,   // SpawnText follows, with the standard streams. Answer: kStarted, kFailed
+  kStart = 1,   // SpawnText follows, with the standard streams and the pmi_fd, if there is one.
+                // Answer: kStarted, kFailed
   kSignal = 2,  // to the process groups of all ranks that have not ended
   kFinish = 3,  // kills what is left. Answer: kFinished, then it ends
 };

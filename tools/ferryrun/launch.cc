@@ -24,6 +24,7 @@
 #include "tools/ferryrun/placement.h"
 #include "tools/ferryrun/process.h"
 #include "tools/ferryrun/rank_process.h"
+#include "tools/ferryrun/rank_servers.h"
 #include "tools/ferryrun/remote_host.h"
 #include "tools/ferryrun/slots.h"
 #include "tools/ferryrun/supervisor.h"
@@ -109,6 +110,8 @@ class Launch {
   Status StartRanks(const Job& job, Supervisor* supervisor);
   RankCommand CommandHere(const Job& job, uint32_t rank) const;
   AgentRank CommandThere(const Job& job, uint32_t rank) const;
+  std::vector<uint32_t> NodesHere() const;
+  std::vector<uint32_t> MachineOfRank() const;
   bool WasAbsent(const Job& job, uint32_t rank, const std::string& how) const;
   void TellPlaces(const Job& job) const;
   std::vector<std::string> ProgramsHere(const Job& job) const;
@@ -120,6 +123,7 @@ class Launch {
   const config::Options options_;
   const bool by_srun_;  // other hosts are reached by srun, though `launcher` does not say so
   const JobLayout layout_;
+  const std::string name_space_ = DrawNameSpace();  // of the job in PMIx
   SignalSource signals_;
   BoundRanks bound_;                                // here, in their order
   std::vector<std::unique_ptr<RemoteHost>> hosts_;  // by node; null: here
@@ -281,7 +285,8 @@ Status Launch::ServeThere(const std::optional<CertificateAndKey>& authority) {
                                            .authority = authority ? authority->certificate : "",
                                            .authority_key = authority ? authority->key : "",
                                            .binding = ParseBinding(options_.bind_to),
-                                           .ranks = layout_.nodes[node].ranks}));
+                                           .ranks = layout_.nodes[node].ranks,
+                                           .name_space = name_space_}));
     }
   }
   return {};
@@ -356,7 +361,7 @@ RankCommand Launch::CommandHere(const Job& job, uint32_t rank) const {
   const Part& part = arguments_.parts[layout_.part_of_rank[rank]];
   RankCommand command{.rank = rank,
                       .program = part.program,
-                      .environment = config::ForeignEnvironment(config::ProcessEnvironment()),
+                      .environment = EnvironmentForRanks(),
                       .directory = part.directory};
   SetVariables(VariablesOf(job, rank), &command.environment);
   command.cpus = bound_.CpusOf(IndexOf(rank));
@@ -365,7 +370,7 @@ RankCommand Launch::CommandHere(const Job& job, uint32_t rank) const {
 
 AgentRank Launch::CommandThere(const Job& job, uint32_t rank) const {
   const Part& part = arguments_.parts[layout_.part_of_rank[rank]];
-  std::vector<std::string> variables = config::ForeignEnvironment(config::ProcessEnvironment());
+  std::vector<std::string> variables = EnvironmentForRanks();
   std::erase_if(variables, StaysHere);
   SetVariables(VariablesOf(job, rank), &variables);
   std::error_code ignored;
@@ -388,6 +393,30 @@ Status Launch::StartRanks(const Job& job, Supervisor* supervisor) {
                                           : supervisor->StartThere(host, CommandThere(job, rank)));
   }
   return {};
+}
+
+std::vector<uint32_t> Launch::NodesHere() const {
+  std::vector<uint32_t> nodes;
+  for (uint32_t node = 0; node < layout_.nodes.size(); ++node) {
+    if (!IsRemote(node)) {
+      nodes.push_back(node);
+    }
+  }
+  return nodes;
+}
+
+// As Supervisor::Serve numbers machines.
+std::vector<uint32_t> Launch::MachineOfRank() const {
+  std::vector<uint32_t> machine_of_node;
+  uint32_t hosts = 0;
+  for (const NodePlan& node : layout_.nodes) {
+    machine_of_node.push_back(node.remote ? ++hosts : 0);
+  }
+  std::vector<uint32_t> machines;
+  for (const uint32_t node : layout_.node_of_rank) {
+    machines.push_back(machine_of_node[node]);
+  }
+  return machines;
 }
 
 // Asks the daemon of a rank here, whose process has ended.
@@ -444,6 +473,10 @@ int Launch::RunRanks() {
   if (arguments_.verbose || arguments_.report_bindings) {
     TellPlaces(job);
   }
+  std::optional<RankServers> servers;
+  if (LocalNodes() > 0) {
+    servers.emplace(ServedJobOf(job.RequestFor(NodesHere().front()), name_space_, NodesHere()));
+  }
   Supervisor supervisor(
       {.ranks = job.size(),
        .job_id = job.id(),
@@ -455,6 +488,7 @@ int Launch::RunRanks() {
        .ask_absent = [this, &job](uint32_t rank,
                                   const std::string& how) { return WasAbsent(job, rank, how); }},
       &signals_, slots_ ? &*slots_ : nullptr, &daemons_.processes());
+  supervisor.Serve(servers ? &*servers : nullptr, MachineOfRank());
   if (const Status started = StartRanks(job, &supervisor); !started.ok()) {
     return Fail(ExitCodeOf(started), started);
   }

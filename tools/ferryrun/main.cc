@@ -10,13 +10,16 @@
 #include "tools/ferryrun/arguments.h"
 #include "tools/ferryrun/daemons.h"
 #include "tools/ferryrun/launch.h"
+#include "tools/ferryrun/pmix_server.h"
 
 int main(int argc, char** argv) {
   ferry::RaiseOpenFiles();
-  // StartRank keeps it from ranks. Without it, hwloc takes twenty times as long.
-  constexpr ferry::config::Variable kTopology[] = {
-      {ferry::topology::kPluginsVariable, ferry::topology::kPluginsLeftOut}};
-  (void)ferry::config::EnsureEnvironment(kTopology);
+  // StartRank keeps the first from ranks. Without it, hwloc takes twenty times as long; without the
+  // second, a PMIx server makes folders in /tmp.
+  constexpr ferry::config::Variable kLibraries[] = {
+      {ferry::topology::kPluginsVariable, ferry::topology::kPluginsLeftOut},
+      {ferry::tools::kPmixStoreVariable, ferry::tools::kPmixStore}};
+  (void)ferry::config::EnsureEnvironment(kLibraries);
   if (argc == 2 && std::string_view(argv[1]) == ferry::tools::kAgentFlag) {
     return ferry::tools::RunAgent();
   }

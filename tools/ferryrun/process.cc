@@ -73,7 +73,8 @@ using Step = SpawnFailure::Step;
 bool PlaceStreams(const SpawnRequest& request) {
   return dup2(request.stdin_fd, STDIN_FILENO) >= 0 && dup2(request.stdout_fd, STDOUT_FILENO) >= 0 &&
          dup2(request.stderr_fd, STDERR_FILENO) >= 0 &&
-         (request.inherited_fd < 0 || fcntl(request.inherited_fd, F_SETFD, 0) == 0);
+         (request.inherited_fd < 0 || fcntl(request.inherited_fd, F_SETFD, 0) == 0) &&
+         (request.pmi_fd < 0 || fcntl(request.pmi_fd, F_SETFD, 0) == 0);
 }
 
 // Gives the child its streams, directory and CPUs; returns the step that failed, or kExecute.

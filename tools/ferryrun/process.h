@@ -42,6 +42,7 @@ struct SpawnRequest {
   int stdout_fd;
   int stderr_fd;
   int inherited_fd = -1;       // one more descriptor that the program finds under the same number
+  int pmi_fd = -1;             // and another, whose number Slots::Start tells it by PMI_FD
   int parent_death_signal;     // the child gets it when ferryrun dies, however it dies
   std::string directory = {};  // where it runs; empty: where ferryrun does
   topology::CpuSet cpus = {};  // on which it may run; empty: on any

@@ -11,6 +11,7 @@
 
 #include "common/topology/discover.h"
 #include "tools/ferryrun/process.h"
+#include "tools/ferryrun/rank_servers.h"
 
 namespace ferry::tools {
 namespace {
@@ -27,7 +28,7 @@ Status PreloadMalloc(std::vector<std::string>* environment) {
 
 }  // namespace
 
-StatusOr<RankProcess> StartRank(const RankCommand& command, Slots* slots) {
+StatusOr<RankProcess> StartRank(const RankCommand& command, Slots* slots, RankServers* servers) {
   StatusOr<std::string> path =
       FindProgram(command.program[0], ValueOf("PATH", command.environment), command.directory);
   FERRY_RETURN_IF_ERROR(path.status());
@@ -47,6 +48,8 @@ StatusOr<RankProcess> StartRank(const RankCommand& command, Slots* slots) {
   if (ValueOf("FERRY_MALLOC", environment) == "ferry") {
     FERRY_RETURN_IF_ERROR(PreloadMalloc(&environment));
   }
+  const StatusOr<UniqueFd> pmi = servers->Open(command.rank, &environment);
+  FERRY_RETURN_IF_ERROR(pmi.status());
   SetVariables({"FERRY_ABORT_FD=" + std::to_string(slots->fd_of_ranks())}, &environment);
   const StatusOr<pid_t> pid = slots->Start({.path = *path,
                                             .arguments = command.program,
@@ -55,10 +58,12 @@ StatusOr<RankProcess> StartRank(const RankCommand& command, Slots* slots) {
                                             .stdout_fd = out->write.get(),
                                             .stderr_fd = err->write.get(),
                                             .inherited_fd = slots->fd_of_ranks(),
+                                            .pmi_fd = pmi->get(),
                                             .parent_death_signal = SIGKILL,
                                             .directory = command.directory,
                                             .cpus = command.cpus});
   FERRY_RETURN_IF_ERROR(pid.status());
+  servers->Started(command.rank, *pid);
   fcntl(out->read.get(), F_SETFL, O_NONBLOCK);
   fcntl(err->read.get(), F_SETFL, O_NONBLOCK);
   return RankProcess{*pid, std::move(in->write), std::move(out->read), std::move(err->read)};

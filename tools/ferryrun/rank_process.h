@@ -18,6 +18,8 @@
 
 namespace ferry::tools {
 
+class RankServers;
+
 // The program of a rank, and how to run it.
 struct RankCommand {
   uint32_t rank = 0;
@@ -38,7 +40,7 @@ struct RankProcess {
 // Starts a rank. Where FERRY_MALLOC says so, its malloc is libferry_malloc.so's, behind the
 // libraries that LD_PRELOAD names. kNotFound, kPermissionDenied and kInvalidArgument (the directory
 // or the CPUs) say which program cannot be run, and why.
-StatusOr<RankProcess> StartRank(const RankCommand& command, Slots* slots);
+StatusOr<RankProcess> StartRank(const RankCommand& command, Slots* slots, RankServers* servers);
 
 // Sets each "NAME=value" of `more` in `environment`, in place of another of that name.
 void SetVariables(const std::vector<std::string>& more, std::vector<std::string>* environment);

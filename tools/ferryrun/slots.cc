@@ -114,7 +114,10 @@ std::optional<RankNotice> Slots::NextNotice() const {
 }
 
 StatusOr<pid_t> Slots::Start(const SpawnRequest& request) {
-  const int streams[] = {request.stdin_fd, request.stdout_fd, request.stderr_fd};
+  std::vector<int> streams = {request.stdin_fd, request.stdout_fd, request.stderr_fd};
+  if (request.pmi_fd >= 0) {
+    streams.push_back(request.pmi_fd);
+  }
   std::optional<GuardWord> word;
   if (Send(GuardOrderKind::kStart, 0, SpawnText(request), streams)) {
     word = Answer();

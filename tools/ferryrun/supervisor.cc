@@ -12,6 +12,7 @@
 
 #include "common/clock.h"
 #include "common/counted.h"
+#include "tools/ferryrun/rank_servers.h"
 
 namespace ferry::tools {
 namespace {
@@ -67,7 +68,7 @@ void Supervisor::AddStreams(UniqueFd out, UniqueFd err) {
 }
 
 Status Supervisor::StartHere(RankCommand command) {
-  StatusOr<RankProcess> process = StartRank(command, slots_);
+  StatusOr<RankProcess> process = StartRank(command, slots_, servers_);
   FERRY_RETURN_IF_ERROR(process.status());
   AddStreams(std::move(process->out), std::move(process->err));
   if (ranks_.empty()) {
@@ -144,7 +145,8 @@ void Supervisor::Poll() {
   std::vector<pollfd> fds = {{signals_->fd(), POLLIN, 0},
                              stdin_.Interest(),
                              {out_.empty() ? -1 : out_.fd(), POLLOUT, 0},
-                             {err_.empty() ? -1 : err_.fd(), POLLOUT, 0}};
+                             {err_.empty() ? -1 : err_.fd(), POLLOUT, 0},
+                             {servers_ != nullptr ? servers_->fd() : -1, POLLIN, 0}};
   const size_t first_stream = fds.size();
   for (const Stream& stream : streams_) {
     fds.push_back({stream.lines->IsFull() ? -1 : stream.fd.get(), POLLIN, 0});
@@ -165,6 +167,9 @@ void Supervisor::Poll() {
     return;
   }
   ReadNotices();  // before the ends that follow from them
+  if (fds[4].revents != 0) {
+    OnServers();
+  }
   for (size_t i = 0; i < streams_.size(); ++i) {
     if (fds[first_stream + i].revents != 0) {
       ReadStream(&streams_[i]);
@@ -394,6 +399,9 @@ void Supervisor::OnFrame(RemoteHost* host, const Frame& frame) {
         OnNotice(*notice);
       }
       return;
+    case FrameKind::kExchange:
+      OnExchangeFrame(*host, frame);
+      return;
     case FrameKind::kAbsent:
       if (of_rank) {
         OnAbsent(frame.rank);
@@ -530,7 +538,7 @@ void Supervisor::ReportFailures() {
     if (exit_code_.has_value() && !settings_.keep_going) {
       return;
     }
-    const std::string what = lives_.Describe(rank);
+    const std::string what = lives_.Describe(rank) + WhyWithoutServer(rank);
     Decide(lives_.ExitCode(rank));
     std::string text =
         "rank " + std::to_string(rank) + " (pid " + std::to_string(ranks_[rank].pid) +

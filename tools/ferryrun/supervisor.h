@@ -9,12 +9,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "common/status.h"
 #include "tools/ferryrun/agent_protocol.h"
 #include "tools/ferryrun/daemons.h"
+#include "tools/ferryrun/exchange_hub.h"
 #include "tools/ferryrun/foreign_library.h"
 #include "tools/ferryrun/output.h"
 #include "tools/ferryrun/process.h"
@@ -46,6 +48,9 @@ class Supervisor {
              std::vector<PrivateDaemon>* daemons);
   ~Supervisor();  // kills what still runs
 
+  // Serves ranks that do not use Ferry: `servers` those here, null if there are none. By rank, the
+  // number of its machine: 0 here, from 1 on its host, in the order of AddHost.
+  void Serve(RankServers* servers, std::vector<uint32_t> machine_of_rank);
   // Adds a host for ranks that are started later.
   void AddHost(RemoteHost* host);
   // Starts the next rank, from 0 on, here or on a host. Rank 0 gets standard input. A rank that a
@@ -106,6 +111,12 @@ class Supervisor {
   void AskAboutSilentRanks();
   void OnAbsent(uint32_t rank);
   bool IsCauseKnown() const;
+  void OnServers();
+  void OnExchangeFrame(const RemoteHost& host, const Frame& frame);
+  void OnExchange(uint32_t machine, const ExchangeMessage& message);
+  void OnMet(const ExchangeMessage& message);
+  void OnFault(const ExchangeMessage& message);
+  std::string WhyWithoutServer(uint32_t rank) const;
   void OnHostEnd(Host* host, const Status& status);
   void SendInput();
   void StopHosts();
@@ -157,6 +168,10 @@ class Supervisor {
   std::vector<uint32_t> failed_;  // ranks whose failure is to be reported
   uint64_t report_ns_ = 0;        // when; 0 = none
   LibraryWatch libraries_;
+  RankServers* servers_ = nullptr;
+  std::optional<ExchangeHub> hub_;
+  std::set<uint32_t> shut_;       // ranks without a way to their PMI-1 server
+  bool met_ = false;              // ranks that do not use Ferry have met, or are about to
   int ending_signal_ = 0;         // which one asked ferryrun to end; 0: none
   uint32_t asked_ = 0;            // ranks that ran then
   std::optional<int> exit_code_;  // none: nothing has failed so far

@@ -82,7 +82,7 @@ void Supervisor::SayEnding() {
 uint64_t Supervisor::WatchNs() const { return Watches() ? libraries_.next_ns() : 0; }
 
 // A job of one rank is none the worse for another library.
-bool Supervisor::Watches() const { return settings_.ranks > 1 && Running() > 0; }
+bool Supervisor::Watches() const { return settings_.ranks > 1 && Running() > 0 && !met_; }
 
 void Supervisor::WatchLibraries(uint64_t now_ns) {
   if (!Watches() || libraries_.next_ns() == 0 || now_ns < libraries_.next_ns()) {
@@ -98,7 +98,7 @@ void Supervisor::WatchLibraries(uint64_t now_ns) {
 }
 
 void Supervisor::SayForeignLibrary() {
-  const std::string foreign = settings_.ranks > 1 ? libraries_.Foreign() : "";
+  const std::string foreign = settings_.ranks > 1 && !met_ ? libraries_.Foreign() : "";
   if (!foreign.empty()) {
     Say("none of the " + std::to_string(settings_.ranks) +
         " ranks joined the job: each ran alone, as a job of one rank, for they use another MPI "
