@@ -47,6 +47,7 @@ class OrderedRank {
         .job_id = "j",
         .rules = rules,
         .open_library = []() -> StatusOr<const DirectApi*> { return OpenDirectLibrary(); },
+        .land = nullptr,  // no message comes
         .connect_timeout_ns = connect_timeout_ns});
     progress_.SetLinks(&*keeper_, [](const engine::Effects&) {});
   }
