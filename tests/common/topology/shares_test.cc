@@ -106,6 +106,41 @@ TEST(SharesTest, EachRankIsNearItsGpu) {
   EXPECT_THAT(CpusNearGpus(Nodes(2, 4), 4), IsEmpty());
 }
 
+std::vector<CpuSet> ShareAsWanted(const Machine& machine, std::vector<uint64_t> wanted,
+                                  std::span<const CpuSet> near = {}, size_t spare = 0) {
+  CpuSet free;
+  for (const CpuSet& core : machine.cores) {
+    free.Add(core);
+  }
+  return ShareCores(machine, free, wanted.size(), near, spare, wanted);
+}
+
+TEST(SharesTest, ARankHasWhatItWantsOfItsShare) {
+  EXPECT_THAT(ShareAsWanted(Nodes(2, 8), {2, 2, 2}),
+              ElementsAre(Range(0, 2), Range(4, 2), Range(8, 2)));
+  EXPECT_THAT(ShareAsWanted(Nodes(8, 8), {4, 4}), ElementsAre(Range(0, 4), Range(32, 4)));
+  // The second rank's share begins with three cores of a node.
+  EXPECT_THAT(ShareAsWanted(Nodes(8, 8), {2, 2, 2})[1], Range(21, 2));
+  EXPECT_THAT(ShareAsWanted(Nodes(8, 8), {4, 4, 4})[1], Range(24, 4));
+}
+
+TEST(SharesTest, WhatIsWantedIsSharedOutWhereThereIsEnough) {
+  EXPECT_THAT(ShareAsWanted(Nodes(1, 8), {5, 1, 2}),
+              ElementsAre(Range(0, 5), Range(5, 1), Range(6, 2)));
+  // One that does not say has what is left.
+  EXPECT_THAT(ShareAsWanted(Nodes(1, 8), {5, 0}), ElementsAre(Range(0, 5), Range(6, 2)));
+  EXPECT_THAT(ShareAsWanted(Nodes(1, 8), {5, 4}), ElementsAre(Range(0, 4), Range(4, 4)));
+  EXPECT_THAT(ShareAsWanted(Nodes(1, 8), {UINT64_MAX, UINT64_MAX}),
+              ElementsAre(Range(0, 4), Range(4, 4)));
+  EXPECT_THAT(ShareAsWanted(Nodes(1, 8), {4, 4}, {}, 1), ElementsAre(Range(0, 3), Range(3, 3)));
+  EXPECT_THAT(ShareAsWanted(Nodes(2, 4), {6, 2}), ElementsAre(Range(0, 6), Range(6, 2)));
+}
+
+TEST(SharesTest, WhoWantsFewCoresHasThemNearItsGpu) {
+  const std::vector<CpuSet> near = {Range(56, 8), Range(0, 8)};
+  EXPECT_THAT(ShareAsWanted(Nodes(8, 8), {4, 4}, near), ElementsAre(Range(56, 4), Range(0, 4)));
+}
+
 TEST(SharesTest, WhoFindsNoRoomNearItsGpuGoesElsewhere) {
   const Machine machine = Nodes(2, 2);
   const std::vector<CpuSet> near(3, Range(2, 2));
