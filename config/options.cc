@@ -449,10 +449,11 @@ constexpr Option kTable[] = {
            "Whose malloc ranks have that ferryrun starts. ferry: libferry_malloc.so, whose memory "
            "the ranks of the node read without the kernel (docs/tuning.md); system: what the "
            "program comes with."),
-    Choice(Group::kLaunching, "bind_to", &Options::bind_to, "auto|none|core|socket",
+    Choice(Group::kLaunching, "bind_to", &Options::bind_to, "auto|none|core|hwthread|numa|socket",
            "Where ranks that ferryrun starts may run. auto: each on an equal share of the cores "
-           "that ferryrun may use and no other job has, and anywhere where ranks outnumber these; "
-           "none: anywhere; core: a core each; socket: sockets in turn (docs/tuning.md)."),
+           "that ferryrun may use and no other job has, of it as many as OMP_NUM_THREADS says, and "
+           "anywhere where ranks outnumber these; none: anywhere; core, hwthread: one each; numa, "
+           "socket: these in turn (docs/tuning.md)."),
 
     From(Source::kEnvironmentOnly, Text(Group::kLaunch, "job_id", &Options::job_id, 0, 63,
                                         "Name of the job, the same for all its ranks.")),

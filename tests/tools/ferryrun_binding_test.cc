@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <fstream>
+#include <sstream>
 #include <string>
 
 #include "tests/e2e/command.h"
@@ -88,14 +90,65 @@ TEST_F(BindingTest, WhoAsksForCoresGetsOneForEachRank) {
   EXPECT_EQ(Run(both_, {"-n", "1", "--bind-to", "core"}).out, "[0] " + first_.Text() + "\n");
 }
 
+// "CPUs 0-3", and a picture with a B for each of these.
+void ExpectBinding(const std::string& line, int rank, const CpuSet& cpus) {
+  const std::string begin =
+      "ferryrun: rank " + std::to_string(rank) + ": CPUs " + cpus.Text() + " [";
+  EXPECT_TRUE(line.starts_with(begin) && line.ends_with("]")) << line;
+  const std::string picture = line.substr(std::min(begin.size(), line.size()));
+  EXPECT_EQ(std::count(picture.begin(), picture.end(), 'B'), cpus.size()) << line;
+}
+
 TEST_F(BindingTest, ReportsALineForEachRank) {
-  EXPECT_EQ(Run(both_, {"-n", "2", "--report-bindings"}, "true").err,
-            "ferryrun: rank 0: CPUs " + first_.Text() + "\nferryrun: rank 1: CPUs " +
-                second_.Text() + "\n");
+  const std::string report = Run(both_, {"-n", "2", "--report-bindings"}, "true").err;
+  std::istringstream lines(report);
+  std::string line;
+  std::getline(lines, line);
+  ExpectBinding(line, 0, first_);
+  std::getline(lines, line);
+  ExpectBinding(line, 1, second_);
+  std::getline(lines, line);
+  EXPECT_THAT(line, HasSubstr("[ ] is a socket, | parts its NUMA nodes, / its cores; each sign is "
+                              "a hardware thread: B where the rank may run"));
+  EXPECT_FALSE(std::getline(lines, line)) << line;
   EXPECT_THAT(Run(both_, {"-n", "3", "--report-bindings"}, "true").err,
               HasSubstr("ferryrun: rank 2: any CPU (3 ranks, but 2 cores)\n"));
   EXPECT_EQ(Run(both_, {"--report-bindings", "--bind-to", "none"}, "true").err,
             "ferryrun: rank 0: any CPU (as --bind-to none says)\n");
+}
+
+TEST_F(BindingTest, RanksTakeUnitsAndCoresAsTheyAreTold) {
+  const Words apart = {"[0] " + first_.Text(), "[1] " + second_.Text()};
+  for (const Words& flags : {Words{"--map-by", "core"}, Words{"--map-by", "core:PE=1"},
+                             Words{"--map-by", "socket", "--bind-to", "core"},
+                             Words{"--map-by", "ppr:2:socket", "--bind-to", "core"},
+                             Words{"--bind-to", "core", "--rank-by", "core"}}) {
+    // All on the socket of both, if the machine has several.
+    EXPECT_EQ(SortedLines(Run(both_, Joined({"-n", "2"}, flags)).out), apart) << flags[1];
+  }
+  EXPECT_EQ(Run(both_, {"--cpus-per-rank", "2"}).out, "[0] " + both_.Text() + "\n");
+  EXPECT_EQ(Run(both_, {"--bind-to", "hwthread"}, "nproc").out, "[0] 1\n");
+  // Without -n as many as that makes.
+  EXPECT_EQ(SortedLines(Run(both_, {"--map-by", "ppr:1:core"}).out), apart);
+}
+
+TEST_F(BindingTest, ARankHasAsManyCoresAsOpenMpThreads) {
+  EXPECT_EQ(Run(both_, {"-n", "1"}, kSay, {"OMP_NUM_THREADS=1"}).out,
+            "[0] " + first_.Text() + "\n");
+  EXPECT_EQ(Run(both_, {"-n", "1", "-x", "OMP_NUM_THREADS=1"}).out, "[0] " + first_.Text() + "\n");
+  EXPECT_EQ(Run(both_, {"-n", "1", "-genv", "OMP_NUM_THREADS", "2"}).out,
+            "[0] " + both_.Text() + "\n");
+  EXPECT_EQ(Run(both_, {"-n", "1", "--bind-to", "none"}, kSay, {"OMP_NUM_THREADS=1"}).out,
+            "[0] " + both_.Text() + "\n");
+}
+
+TEST_F(BindingTest, MoreCoresThanThereAreIsAMistake) {
+  const CommandResult result =
+      RunCleanly(InOwnNetwork(Job(both_, {"-n", "2", "--map-by", "slot:PE=2"}, "echo never")));
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(result.out, "");
+  EXPECT_THAT(result.err,
+              HasSubstr("--bind-to core: 2 ranks here with 2 cores each (PE), but 2 cores"));
 }
 
 // Agents bind the ranks of other hosts, and say how.
@@ -107,7 +160,25 @@ TEST_F(BindingTest, ReportsTheRanksOfOtherHosts) {
       Run(both_, {"-n", "2", "--report-bindings", "-host", "elsewhere:2", "--rsh", rsh}, kSay);
   EXPECT_THAT(SortedLines(result.out),
               ElementsAre("[0] " + first_.Text(), "[1] " + second_.Text()));
-  EXPECT_THAT(result.err, HasSubstr("ferryrun: rank 1: CPUs " + second_.Text() + "\n"));
+  EXPECT_THAT(result.err, HasSubstr("ferryrun: rank 1: CPUs " + second_.Text() + " ["));
+}
+
+// The rules, and what OpenMP starts in each rank, travel to other hosts.
+TEST_F(BindingTest, OtherHostsBindByTheSameRules) {
+  const std::string rsh = testing::TempDir() + "rsh_rules";
+  std::ofstream(rsh) << "#!/bin/sh\nshift\nexec \"$@\"\n";
+  ASSERT_EQ(chmod(rsh.c_str(), 0700), 0);
+  const Words there = {"-host", "elsewhere:2", "--rsh", rsh};
+  EXPECT_EQ(Run(both_, Joined(there, {"-n", "1", "-x", "OMP_NUM_THREADS=1"})).out,
+            "[0] " + first_.Text() + "\n");
+  EXPECT_EQ(Run(both_, Joined(there, {"-n", "1", "--map-by", "slot:PE=2"})).out,
+            "[0] " + both_.Text() + "\n");
+  EXPECT_THAT(SortedLines(Run(both_, Joined(there, {"--map-by", "ppr:1:core"})).out),
+              ElementsAre("[0] " + first_.Text(), "[1] " + second_.Text()));
+  const CommandResult result = RunCleanly(
+      InOwnNetwork(Job(both_, Joined(there, {"-n", "2", "--map-by", "slot:PE=2"}), "echo never")));
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, HasSubstr("2 ranks here with 2 cores each (PE), but 2 cores"));
 }
 
 // Two launchers in one namespace, each with a daemon of its own. The first one's rank tells by a

@@ -1,4 +1,4 @@
-// Which node each rank lives on, and which CPUs it is bound to.
+// Which node each rank lives on.
 #include "tools/ferryrun/placement.h"
 
 #include <gmock/gmock.h>
@@ -12,7 +12,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-using topology::CpuSet;
 
 // ---- Ranks on nodes
 
@@ -62,15 +61,85 @@ TEST(PlacementTest, ProgramsShareSlotsAndKeepToTheirNodes) {
   EXPECT_THAT(Place({{2, {}}, {2, {}}}, {1, 1}, "ppr:1:node"), ElementsAre(0, 1, 0, 1));
 }
 
+TEST(PlacementTest, RanksAreNumberedByNodesOrBySlots) {
+  const auto ordered = [](const std::vector<PartPlace>& parts, const std::string& rule,
+                          const std::string& order) {
+    Mapping mapping = *ParseMapping(rule);
+    EXPECT_TRUE(ParseOrder(order, &mapping).ok());
+    return *PlaceRanks(parts, {2, 2}, mapping);
+  };
+  EXPECT_THAT(ordered({{4, {}}}, "slot", "node"), ElementsAre(0, 1, 0, 1));
+  EXPECT_THAT(ordered({{3, {}}}, "slot", "node"), ElementsAre(0, 1, 0));
+  EXPECT_THAT(ordered({{3, {}}}, "node", "slot"), ElementsAre(0, 0, 1));
+  EXPECT_THAT(ordered({{3, {}}}, "slot", "numa"), ElementsAre(0, 0, 1));
+  // Each program for itself.
+  EXPECT_THAT(ordered({{1, {}}, {3, {}}}, "slot", "node"), ElementsAre(0, 0, 1, 1));
+  EXPECT_THAT(ordered({{2, {}}, {2, {}}}, "node", "slot"), ElementsAre(0, 1, 0, 1));
+}
+
+TEST(PlacementTest, NoMoreRanksThanSlotsWhereThatIsAskedFor) {
+  const Mapping mapping = *ParseMapping("slot:NOOVERSUBSCRIBE");
+  EXPECT_TRUE(PlaceRanks({{4, {}}}, {1, 3}, mapping).ok());
+  EXPECT_EQ(PlaceRanks({{5, {}}}, {1, 3}, mapping).status().message(),
+            "-n 5: 2 nodes with nooversubscribe: room for 4 ranks");
+  EXPECT_FALSE(PlaceRanks({{2, {}}, {3, {}}}, {1, 3}, mapping).ok());
+}
+
 TEST(MappingTest, ReadsTheUsualRules) {
   EXPECT_EQ(ParseMapping("NODE:OVERSUBSCRIBE")->by, Mapping::By::kNode);
   EXPECT_EQ(ParseMapping("socket")->by, Mapping::By::kSlot);
+  EXPECT_EQ(ParseMapping("socket")->unit, Unit::kSocket);
+  EXPECT_EQ(ParseMapping("package")->unit, Unit::kSocket);
+  EXPECT_EQ(ParseMapping("slot")->unit, std::nullopt);
+  EXPECT_EQ(ParseMapping("numa:PE=4")->width, 4U);
+  EXPECT_EQ(ParseMapping("numa:pe=4,OVERSUBSCRIBE")->width, 4U);
+  EXPECT_TRUE(ParseMapping(":HWTCPUS")->threads_are_cpus);
+  EXPECT_FALSE(ParseMapping("core:NOOVERSUBSCRIBE")->oversubscribes);
   EXPECT_EQ(ParseMapping("ppr:12:node:oversubscribe")->count, 12U);
-  EXPECT_THAT(ParseMapping("rack").status().message(), HasSubstr("--map-by rack: it knows slot"));
-  EXPECT_THAT(ParseMapping("ppr:x:node").status().message(), HasSubstr("'x' is no number"));
-  EXPECT_THAT(ParseMapping("ppr:0:node").status().message(), HasSubstr("'0' is no number"));
-  EXPECT_THAT(ParseMapping("ppr:2:socket").status().message(), HasSubstr("per node only"));
-  EXPECT_THAT(ParseMapping("ppr:2").status().message(), HasSubstr("per node only"));
+  const Mapping sockets = *ParseMapping("ppr:2:socket:PE=3");
+  EXPECT_EQ(sockets.by, Mapping::By::kCount);
+  EXPECT_EQ(sockets.unit, Unit::kSocket);
+  EXPECT_EQ(sockets.per_unit, 2U);
+  EXPECT_EQ(sockets.width, 3U);
+  EXPECT_FALSE(sockets.wraps);
+}
+
+TEST(MappingTest, NamesWhatItDoesNotKnow) {
+  const auto mistake = [](const char* rule) { return ParseMapping(rule).status().message(); };
+  EXPECT_THAT(mistake("rack"), HasSubstr("--map-by rack: it knows slot"));
+  EXPECT_THAT(mistake(""), HasSubstr("--map-by : it knows slot"));
+  EXPECT_THAT(mistake("l3cache"), HasSubstr("ferryrun has no l3cache; say numa"));
+  EXPECT_THAT(mistake("seq:file=f"), HasSubstr("say slot with -host a,b,a"));
+  EXPECT_THAT(mistake("pe-list=0,1"), HasSubstr("taskset -c LIST ferryrun"));
+  EXPECT_THAT(mistake("ppr:x:node"), HasSubstr("'x' is no number"));
+  EXPECT_THAT(mistake("ppr:0:node"), HasSubstr("'0' is no number"));
+  EXPECT_THAT(mistake("ppr:2:rack"), HasSubstr("it knows ranks per node, socket"));
+  EXPECT_THAT(mistake("ppr:2"), HasSubstr("as in ppr:2:socket"));
+  EXPECT_THAT(mistake("ppr"), HasSubstr("'' is no number"));
+  EXPECT_THAT(mistake("core:2"), HasSubstr("2 cores for each rank are --map-by slot:PE=2"));
+  EXPECT_THAT(mistake("numa:SPAN"), HasSubstr("--map-by ppr:N:numa puts N on each"));
+  EXPECT_THAT(mistake("slot:PE=0"), HasSubstr("'0' is no number of cores"));
+  EXPECT_THAT(mistake("slot:PE=99999"), HasSubstr("'99999' is no number of cores"));
+  EXPECT_THAT(mistake("slot:fast"), HasSubstr("'fast' is none of PE=N"));
+  EXPECT_THAT(mistake("slot:nolocal"), HasSubstr("-hosts names the hosts"));
+}
+
+TEST(MappingTest, ReadsOrdersAndBindings) {
+  Mapping mapping;
+  EXPECT_TRUE(ParseOrder("NUMA", &mapping).ok());
+  EXPECT_EQ(mapping.order, Mapping::Order::kUnit);
+  EXPECT_EQ(mapping.order_unit, Unit::kNuma);
+  EXPECT_TRUE(ParseOrder("fill", &mapping).ok());
+  EXPECT_EQ(mapping.order, Mapping::Order::kFill);
+  EXPECT_THAT(ParseOrder("span", &mapping).message(), HasSubstr("--rank-by numa"));
+  EXPECT_THAT(ParseOrder("rack", &mapping).message(), HasSubstr("it knows slot, node, fill"));
+  EXPECT_EQ(ParseBindTo("package")->name, "socket");
+  EXPECT_EQ(ParseBindTo("core:2")->width, 2U);
+  EXPECT_EQ(ParseBindTo("core:if-supported")->name, "core");
+  EXPECT_EQ(ParseBindTo("machine")->name, "none");
+  EXPECT_THAT(ParseBindTo("core:overload-allowed").status().message(), HasSubstr("--bind-to numa"));
+  EXPECT_THAT(ParseBindTo("none:2").status().message(), HasSubstr("'2' is no number"));
+  EXPECT_THAT(ParseBindTo("user:0,4").status().message(), HasSubstr("taskset -c 0 ./program"));
 }
 
 TEST(PlacementTest, HoldsToTheLimits) {
@@ -163,86 +232,6 @@ TEST(NodePlanTest, RefusesWhatMakesNoSense) {
   config::Options few;
   few.max_local_ranks = 64;
   EXPECT_THAT(Plan(arguments, few).status().message(), HasSubstr("puts 100 ranks on one"));
-}
-
-// ---- CPUs
-
-// Two sockets of two cores of two threads.
-topology::Machine TwoSockets() {
-  topology::Machine machine;
-  machine.cores = {{0, 1}, {2, 3}, {4, 5}, {6, 7}};
-  machine.sockets = {{0, 1, 2, 3}, {4, 5, 6, 7}};
-  return machine;
-}
-
-constexpr std::initializer_list<uint32_t> kAll = {0, 1, 2, 3, 4, 5, 6, 7};
-
-RankPlaces Places(const UsableCpus& usable, Binding binding, uint64_t count) {
-  const StatusOr<RankPlaces> places = BindRanks(TwoSockets(), usable, binding, count);
-  EXPECT_TRUE(places.ok()) << places.status().message();
-  return *places;
-}
-
-TEST(BindingTest, NoneBindsNothing) {
-  EXPECT_THAT(Places({kAll, {}, 0}, Binding::kNone, 100).cpus, IsEmpty());
-}
-
-TEST(BindingTest, EachRankHasACoreOfItsOwn) {
-  EXPECT_THAT(Places({kAll, {}, 0}, Binding::kCore, 3).cpus,
-              ElementsAre(CpuSet{0, 1}, CpuSet{2, 3}, CpuSet{4, 5}));
-}
-
-TEST(BindingTest, OnlyWhatMayBeUsedIs) {
-  EXPECT_THAT(Places({{1, 4, 5}, {}, 0}, Binding::kCore, 2).cpus,
-              ElementsAre(CpuSet{1}, CpuSet{4, 5}));
-  EXPECT_THAT(Places({{6}, {}, 0}, Binding::kSocket, 2).cpus, ElementsAre(CpuSet{6}, CpuSet{6}));
-}
-
-TEST(BindingTest, RanksTakeSocketsInTurn) {
-  EXPECT_THAT(Places({kAll, {}, 0}, Binding::kSocket, 3).cpus,
-              ElementsAre(CpuSet{0, 1, 2, 3}, CpuSet{4, 5, 6, 7}, CpuSet{0, 1, 2, 3}));
-}
-
-TEST(BindingTest, TooFewCoresAreRefused) {
-  EXPECT_THAT(BindRanks(TwoSockets(), {{0, 1, 2}, {}, 0}, Binding::kCore, 3).status().message(),
-              HasSubstr("--bind-to core: 3 ranks here, but 2 cores"));
-}
-
-TEST(BindingTest, ByItselfEachRankHasAnEqualShare) {
-  const RankPlaces places = Places({kAll, {}, 0}, Binding::kAuto, 2);
-  EXPECT_THAT(places.cpus, ElementsAre(CpuSet{0, 1, 2, 3}, CpuSet{4, 5, 6, 7}));
-  EXPECT_EQ(places.claimed, CpuSet(kAll));
-  EXPECT_THAT(Places({kAll, {}, 0}, Binding::kAuto, 4).cpus,
-              ElementsAre(CpuSet{0, 1}, CpuSet{2, 3}, CpuSet{4, 5}, CpuSet{6, 7}));
-}
-
-TEST(BindingTest, ByItselfNobodyIsBoundWhereRanksOutnumberCores) {
-  const RankPlaces places = Places({kAll, {}, 0}, Binding::kAuto, 5);
-  EXPECT_THAT(places.cpus, IsEmpty());
-  EXPECT_TRUE(places.claimed.empty());
-  EXPECT_EQ(places.why_not, "5 ranks, but 4 cores");
-  EXPECT_EQ(Places({{3}, {}, 0}, Binding::kAuto, 2).why_not, "2 ranks, but 1 core");
-}
-
-TEST(BindingTest, DaemonsThatWorkAreLeftACoreEach) {
-  EXPECT_THAT(Places({kAll, {}, 2}, Binding::kAuto, 2).cpus,
-              ElementsAre(CpuSet{0, 1}, CpuSet{4, 5}));
-  EXPECT_EQ(Places({kAll, {}, 2}, Binding::kAuto, 3).why_not, "3 ranks and 2 daemons, but 4 cores");
-}
-
-TEST(BindingTest, ACoreOfWhichAnotherJobHasAThreadIsNotFree) {
-  const UsableCpus usable = {kAll, {1, 2}, 0};
-  EXPECT_THAT(Places(usable, Binding::kAuto, 2).cpus, ElementsAre(CpuSet{4, 5}, CpuSet{6, 7}));
-  EXPECT_THAT(Places(usable, Binding::kCore, 1).cpus, ElementsAre(CpuSet{4, 5}));
-  const RankPlaces places = Places(usable, Binding::kAuto, 3);
-  EXPECT_THAT(places.cpus, IsEmpty());
-  EXPECT_EQ(places.why_not, "other jobs have 2 of its 4 cores");
-}
-
-TEST(BindingTest, WhoAsksForCoresSharesThemWithOtherJobsIfNeedBe) {
-  const RankPlaces places = Places({kAll, {0}, 0}, Binding::kCore, 4);
-  EXPECT_THAT(places.cpus, ElementsAre(CpuSet{0, 1}, CpuSet{2, 3}, CpuSet{4, 5}, CpuSet{6, 7}));
-  EXPECT_EQ(places.claimed, (CpuSet{2, 3, 4, 5, 6, 7}));
 }
 
 }  // namespace

@@ -333,12 +333,13 @@ Status Agent::SetUp(const Frame& frame) {
 Status Agent::Serve(const Frame& frame) {
   const StatusOr<AgentServe> message = ReadServe(frame.payload);
   FERRY_RETURN_IF_ERROR(message.status());
-  StatusOr<BoundRanks> bound = BoundRanks::Bind(message->binding, message->ranks, /*daemons=*/0);
+  StatusOr<BoundRanks> bound = BoundRanks::Bind(message->binding, /*daemons=*/0);
   FERRY_RETURN_IF_ERROR(bound.status());
   bound_ = std::move(*bound);
   name_space_ = message->name_space;
   std::vector<std::string> bindings;
-  for (uint64_t rank = 0; rank < message->ranks; ++rank) {
+  const size_t told = message->tells_bindings ? message->binding.threads.size() : 0;
+  for (size_t rank = 0; rank < told; ++rank) {
     bindings.push_back(bound_.Text(rank));
   }
   if (message->private_daemon) {

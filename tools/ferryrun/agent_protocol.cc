@@ -13,6 +13,7 @@ constexpr char kGreetingWord[] = "FERRYRUN-AGENT ";
 // More than any frame needs; larger sizes come from a damaged stream.
 constexpr uint32_t kMaxPayloadBytes = 64 << 20;
 constexpr size_t kMaxPreambleBytes = 1 << 16;
+constexpr int kNoUnit = -1;
 
 struct RankEndPayload {
   int32_t exit_code;
@@ -47,6 +48,37 @@ std::vector<std::string> TextsFrom(const Json& json) {
     texts.push_back(TextFrom(one));
   }
   return texts;
+}
+
+Json FromRules(const BindingRules& rules) {
+  const Mapping& mapping = rules.mapping;
+  return {{"binding", static_cast<int>(rules.binding)},
+          {"count", mapping.count},
+          {"oversubscribes", mapping.oversubscribes},
+          {"unit", mapping.unit ? static_cast<int>(*mapping.unit) : kNoUnit},
+          {"per_unit", mapping.per_unit},
+          {"width", mapping.width},
+          {"threads_are_cpus", mapping.threads_are_cpus},
+          {"order", static_cast<int>(mapping.order)},
+          {"order_unit", static_cast<int>(mapping.order_unit)},
+          {"threads", rules.threads}};
+}
+// Not how ranks are dealt out to nodes, which is done.
+BindingRules RulesFrom(const Json& json) {
+  const int unit = json.at("unit");
+  Mapping mapping{.count = json.at("count"),
+                  .oversubscribes = json.at("oversubscribes"),
+                  .per_unit = json.at("per_unit"),
+                  .width = json.at("width"),
+                  .threads_are_cpus = json.at("threads_are_cpus"),
+                  .order = static_cast<Mapping::Order>(json.at("order").get<int>()),
+                  .order_unit = static_cast<Unit>(json.at("order_unit").get<int>())};
+  if (unit != kNoUnit) {
+    mapping.unit = static_cast<Unit>(unit);
+  }
+  return {.binding = static_cast<Binding>(json.at("binding").get<int>()),
+          .mapping = mapping,
+          .threads = json.at("threads")};
 }
 
 // Reads with `read`, which throws where a field is missing or of another type.
@@ -202,8 +234,8 @@ std::string ToText(const AgentServe& message) {
                {"node", message.node},
                {"authority", message.authority},
                {"authority_key", message.authority_key},
-               {"binding", static_cast<int>(message.binding)},
-               {"ranks", message.ranks},
+               {"binding", FromRules(message.binding)},
+               {"tells_bindings", message.tells_bindings},
                {"name_space", message.name_space}});
 }
 
@@ -213,8 +245,8 @@ StatusOr<AgentServe> ReadServe(const std::string& text) {
                       .node = json.at("node"),
                       .authority = json.at("authority"),
                       .authority_key = json.at("authority_key"),
-                      .binding = static_cast<Binding>(json.at("binding").get<int>()),
-                      .ranks = json.at("ranks"),
+                      .binding = RulesFrom(json.at("binding")),
+                      .tells_bindings = json.at("tells_bindings"),
                       .name_space = json.at("name_space")};
   });
 }

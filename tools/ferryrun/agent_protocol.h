@@ -17,7 +17,7 @@
 
 #include "common/rank_notice.h"
 #include "common/status.h"
-#include "tools/ferryrun/arguments.h"
+#include "tools/ferryrun/cpu_places.h"
 #include "tools/ferryrun/process.h"
 
 namespace ferry::tools {
@@ -131,8 +131,8 @@ struct AgentServe {
   uint32_t node = 0;
   std::string authority;  // PEM; empty: as options say
   std::string authority_key;
-  Binding binding = Binding::kNone;
-  uint64_t ranks = 0;           // there
+  BindingRules binding;  // of the ranks there
+  bool tells_bindings = false;
   std::string name_space = {};  // of the job in PMIx
 };
 std::string ToText(const AgentServe& message);
@@ -142,7 +142,8 @@ StatusOr<AgentServe> ReadServe(const std::string& text);
 struct AgentServing {
   std::string run_directory;
   std::string control_address;
-  std::vector<std::string> bindings = {};  // where each rank there will run, for people
+  // Where each rank there will run, for people who asked.
+  std::vector<std::string> bindings = {};
 };
 std::string ToText(const AgentServing& message);
 StatusOr<AgentServing> ReadServing(const std::string& text);

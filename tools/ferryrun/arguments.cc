@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "config/environment.h"
 #include "config/options.h"
 #include "tools/ferryrun/flag_table.h"
+#include "tools/ferryrun/placement_rules.h"
 
 namespace ferry::tools {
 namespace {
@@ -49,6 +51,14 @@ class Parser {
       arguments_.parts.emplace_back();
       FERRY_RETURN_IF_ERROR(ParsePart());
     } while (!done_ && next_ < words_.size());
+    if (!done_) {
+      TakeIntelVariables();
+      FERRY_RETURN_IF_ERROR(placement_.Settle());
+      arguments_.mapping = placement_.mapping();
+      if (!placement_.bind_to().empty()) {
+        SetOption("bind_to", placement_.bind_to());
+      }
+    }
     return std::move(arguments_);
   }
   // The text to print instead of running anything; empty: none.
@@ -108,6 +118,9 @@ class Parser {
         return UnknownFlag(name);
       }
       FERRY_RETURN_IF_ERROR(TakeValues(name, "VALUE", &values));
+      if (std::string_view(option->name) == "bind_to") {
+        return placement_.BindTo(name + "=" + values[0], values[0]);
+      }
       SetOption(option->name, values[0]);
       return {};
     }
@@ -115,12 +128,62 @@ class Parser {
       return Refuse(name + " is another launcher's flag; here, " + row->help);
     }
     FERRY_RETURN_IF_ERROR(TakeValues(name, row->values, &values));
+    typed_ = name;
+    for (const std::string& value : values) {
+      typed_ += " " + value;
+    }
     if (row->flag == Flag::kForeign) {
-      std::fprintf(stderr, "ferryrun: warning: %s %s is ignored: %s\n", name.c_str(),
-                   values[0].c_str(), row->help);
+      return TakeForeign(*row, values);
+    }
+    return IsOurs(*row) ? Apply(row->flag, name, values)
+                        : ApplyOther(*row, values.empty() ? "" : values[0]);
+  }
+
+  // A parameter of --mca may be the same as a flag.
+  Status TakeForeign(const FlagRow& row, const std::vector<std::string>& values) {
+    const FlagRow* const same = values[0].starts_with('-') ? nullptr : FindFlag(values[0]);
+    if (same != nullptr && values.size() > 1) {
+      return ApplyOther(*same, values[1]);
+    }
+    std::fprintf(stderr, "ferryrun: warning: %s is ignored: %s\n",
+                 typed_.substr(0, typed_.find(' ', typed_.find(' ') + 1)).c_str(), row.help);
+    return {};
+  }
+
+  // Another launcher's flag, as the flag that it stands for.
+  Status ApplyOther(const FlagRow& row, const std::string& value) {
+    if (row.flag == Flag::kAlias) {
+      return ApplyWords(row.help, value);
+    }
+    for (std::string_view rest = value; !rest.empty();) {
+      const std::string_view part = rest.substr(0, rest.find(','));
+      const char* const words = MeaningOf(row, part);
+      if (words == nullptr) {
+        return Refuse((from_variables_ ? "" : typed_ + ": ") + "here, " + row.help);
+      }
+      const size_t digit = std::min(part.find_first_of("0123456789"), part.size());
+      const size_t end = part.find_first_not_of("0123456789", digit);
+      FERRY_RETURN_IF_ERROR(ApplyWords(words, std::string(part.substr(digit, end - digit))));
+      rest.remove_prefix(std::min(part.size() + 1, rest.size()));
+    }
+    return {};
+  }
+
+  // "FLAG VALUE", with `value` in the place of %, or nothing.
+  Status ApplyWords(std::string_view words, const std::string& value) {
+    if (words.empty()) {
       return {};
     }
-    return Apply(row->flag, name, values);
+    const size_t space = std::min(words.find(' '), words.size());
+    const std::string flag(words.substr(0, space));
+    std::vector<std::string> values;
+    if (space < words.size()) {
+      std::string& text = values.emplace_back(words.substr(space + 1));
+      if (const size_t place = text.find('%'); place != text.npos) {
+        text.replace(place, 1, value);
+      }
+    }
+    return Apply(FindFlag(flag)->flag, flag, values);
   }
 
   static Status UnknownFlag(const std::string& name) {
@@ -132,19 +195,22 @@ class Parser {
     }
     std::vector<std::string_view> known(options.begin(), options.end());
     for (const FlagRow& row : FlagTable()) {
-      const std::vector<std::string_view> names = NamesOf(row);
-      known.insert(known.end(), names.begin(), names.end());
+      for (const std::string_view other : NamesOf(row)) {
+        if (other.starts_with('-')) {
+          known.push_back(other);
+        }
+      }
     }
     const std::string meant = DidYouMean(name, known);
-    return Refuse("unknown flag " + name +
-                  (meant.empty() ? "; there are " + FlagNames() +
-                                       ", and --NAME=VALUE for the options of ferryd"
-                                 : meant));
+    return Refuse("unknown flag " + name + meant);
   }
 
   // Completes `values` with the words that follow, one for each word of `wanted`.
   Status TakeValues(const std::string& name, std::string_view wanted,
                     std::vector<std::string>* values) {
+    if (wanted.starts_with('[')) {
+      return {};
+    }
     const size_t count =
         wanted.empty() ? 0 : 1 + static_cast<size_t>(std::count(wanted.begin(), wanted.end(), ' '));
     if (values->size() > count) {
@@ -202,8 +268,10 @@ class Parser {
       case Flag::kAllocation:
         return SetAllocation(name, values[0]);
       case Flag::kLauncher:
+        SetOption("launcher", values[0]);
+        return {};
       case Flag::kRsh:
-        SetOption(name.substr(2), values[0]);
+        SetOption("rsh", values[0]);
         return {};
       case Flag::kErrorHandler:
         SetOption("initial_errhandler", values[0]);
@@ -245,14 +313,12 @@ class Parser {
         AddHosts(*hosts, &arguments_.hosts);
         return {};
       }
-      case Flag::kMapBy: {
-        const StatusOr<Mapping> mapping = ParseMapping(values[0]);
-        FERRY_RETURN_IF_ERROR(mapping.status());
-        arguments_.mapping = *mapping;
-        return {};
-      }
+      case Flag::kMapBy:
+        return placement_.MapBy(typed_, values[0]);
+      case Flag::kRankBy:
+        return placement_.RankBy(typed_, values[0]);
       case Flag::kBindTo:
-        return SetBinding(values[0]);
+        return placement_.BindTo(typed_, values[0]);
       case Flag::kDirectory:
         return SetDirectory(name, values[0]);
       default:
@@ -265,6 +331,12 @@ class Parser {
     FERRY_RETURN_IF_ERROR(number.status());
     switch (flag) {
       case Flag::kRanks:
+        if (part().ranks && *part().ranks != *number) {
+          return Refuse(ranks_typed_ + " and " + typed_ +
+                        " both say how many ranks to start: leave one out (--cpus-per-rank N gives "
+                        "each rank N cores)");
+        }
+        ranks_typed_ = typed_;
         part().ranks = *number;
         return {};
       case Flag::kNodes:
@@ -278,8 +350,8 @@ class Parser {
         arguments_.grace_ms = *number;
         return {};
       case Flag::kPerNode:
-        arguments_.mapping = {.by = Mapping::By::kCount, .count = *number};
-        return *number > 0 ? Status() : Refuse(name + " 0: a node gets at least one rank");
+        return *number > 0 ? placement_.PerNode(typed_, *number)
+                           : Refuse(name + " 0: a node gets at least one rank");
       default:
         return {ErrorCode::kInternal, name + " is in the table of flags, but nobody reads it"};
     }
@@ -333,13 +405,43 @@ class Parser {
     return {};
   }
 
-  Status SetBinding(const std::string& text) {
-    constexpr std::string_view kNames[] = {"auto", "none", "core", "socket"};
-    if (std::find(std::begin(kNames), std::end(kNames), text) == std::end(kNames)) {
-      return Refuse("--bind-to " + text + ": it knows auto, none, core and socket");
+  // They count where neither a flag nor Ferry's own variable says it. Values without a meaning here
+  // are warned of and no mistake, for they may be meant for other jobs.
+  void TakeIntelVariables() {
+    if (const auto own = config::FindVariable(environment_, "FERRY_BIND_TO")) {
+      placement_.BindingIsSaid("FERRY_BIND_TO=" + std::string(*own));
     }
-    arguments_.options.push_back("--bind_to=" + text);
-    return {};
+    placement_.YieldToFlags();
+    from_variables_ = true;
+    for (const FlagRow& row : FlagTable()) {
+      const std::string name(NamesOf(row).front());
+      const std::optional<std::string> value =
+          name.starts_with("I_MPI_") ? VariableOfRanks(name) : std::nullopt;
+      if (!value) {
+        continue;
+      }
+      typed_ = name + "=" + *value;
+      if (const Status status = ApplyOther(row, *value); !status.ok()) {
+        std::fprintf(stderr, "ferryrun: warning: %s is ignored: %s\n", typed_.c_str(),
+                     status.message().c_str());
+      }
+    }
+  }
+
+  // As all ranks will have it.
+  std::optional<std::string> VariableOfRanks(const std::string& name) const {
+    const std::vector<std::string>* const given[] = {
+        arguments_.parts.size() == 1 ? &arguments_.parts.front().variables : nullptr,
+        &arguments_.variables};
+    for (const std::vector<std::string>* variables : given) {
+      for (size_t i = variables == nullptr ? 0 : variables->size(); i-- > 0;) {
+        if ((*variables)[i].starts_with(name + "=")) {
+          return (*variables)[i].substr(name.size() + 1);
+        }
+      }
+    }
+    const auto value = config::FindVariable(environment_, name);
+    return value ? std::optional<std::string>(*value) : std::nullopt;
   }
 
   Status SetAllocation(const std::string& flag, const std::string& system) {
@@ -369,6 +471,10 @@ class Parser {
   Arguments arguments_;
   std::string text_;
   bool done_ = false;
+  PlacementRules placement_;
+  std::string ranks_typed_;      // what said how many ranks the part has
+  std::string typed_;            // the flag that is being applied, as the user wrote it
+  bool from_variables_ = false;  // it is none
 };
 
 }  // namespace

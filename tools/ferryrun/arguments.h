@@ -1,6 +1,6 @@
 // ferryrun's command line: flags and a program, and after ":" more of these for a job of several
-// programs (MPMD). Flags are ferryrun's own and the usual ones of mpiexec (MPI 5.0, section 11.5,
-// and what Open MPI and MPICH add).
+// programs (MPMD). Flags are ferryrun's own and those of mpiexec (MPI 5.0, section 11.5, and what
+// Open MPI, MPICH and Intel MPI add) and srun: flag_table.h.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 #include "common/status.h"
 #include "tools/ferryrun/hosts.h"
-#include "tools/ferryrun/placement.h"
+#include "tools/ferryrun/mapping.h"
 
 namespace ferry::tools {
 
@@ -22,6 +22,8 @@ struct Part {
   std::vector<std::string> variables;  // "NAME=value", for each name the last counts
   std::string directory;               // absolute; empty: ferryrun's own
   std::vector<Host> hosts;             // on which it may run; empty: on all of the job
+
+  bool operator==(const Part&) const = default;
 };
 
 struct Arguments {
@@ -45,11 +47,13 @@ struct Arguments {
 
   // The command line names a run directory, so a daemon must serve it.
   bool names_run_directory = false;
+
+  bool operator==(const Arguments&) const = default;
 };
 
 // Returns the arguments, or the exit code after --help, --version or a mistake, about which it has
-// printed a message. `environment`: this process's, for variables that are passed on. Main thread
-// only; reads host files.
+// printed a message. `environment`: this process's, for variables that are passed on, and Intel
+// MPI's variables, which count where no flag says the same. Main thread only; reads host files.
 std::variant<Arguments, int> ParseArguments(int argc, const char* const* argv,
                                             const char* const* environment);
 

@@ -67,6 +67,14 @@ bool IsLoopback(const std::string& control_address) {
          control_address.starts_with("localhost:");
 }
 
+// This ferryrun's environment, with the variables that flags give to the program's ranks.
+std::vector<std::string> EnvironmentOf(const Arguments& arguments, const Part& part) {
+  std::vector<std::string> environment = config::ForeignEnvironment(config::ProcessEnvironment());
+  SetVariables(arguments.variables, &environment);
+  SetVariables(part.variables, &environment);
+  return environment;
+}
+
 // One run; members in the order of their lives.
 class Launch {
  public:
@@ -94,6 +102,7 @@ class Launch {
   }
 
   Status MakeSlots();
+  void SetRules();
   Status BindHere();
   size_t IndexOf(uint32_t rank) const;
   Status ReachHosts();
@@ -125,6 +134,8 @@ class Launch {
   const JobLayout layout_;
   const std::string name_space_ = DrawNameSpace();  // of the job in PMIx
   SignalSource signals_;
+  BindingRules rules_here_;                         // of the ranks of this machine
+  std::vector<BindingRules> rules_;                 // by node, if another host
   BoundRanks bound_;                                // here, in their order
   std::vector<std::unique_ptr<RemoteHost>> hosts_;  // by node; null: here
   std::string address_;                             // of this host for the others
@@ -148,15 +159,28 @@ Status Launch::MakeSlots() {
   return {};
 }
 
-Status Launch::BindHere() {
-  uint64_t ranks = 0;
-  for (const NodePlan& node : layout_.nodes) {
-    ranks += node.remote ? 0 : node.ranks;
+// Every rank may have as many cores as OpenMP starts threads in it.
+void Launch::SetRules() {
+  std::vector<uint64_t> threads_of_part;
+  for (const Part& part : arguments_.parts) {
+    threads_of_part.push_back(
+        OpenMpThreads(ValueOf("OMP_NUM_THREADS", EnvironmentOf(arguments_, part))));
   }
+  rules_here_ = {.binding = ParseBinding(options_.bind_to), .mapping = arguments_.mapping};
+  rules_.assign(layout_.nodes.size(), rules_here_);
+  for (size_t rank = 0; rank < layout_.node_of_rank.size(); ++rank) {
+    const uint32_t node = layout_.node_of_rank[rank];
+    BindingRules& rules = IsRemote(node) ? rules_[node] : rules_here_;
+    rules.threads.push_back(threads_of_part[layout_.part_of_rank[rank]]);
+  }
+}
+
+Status Launch::BindHere() {
+  SetRules();
   // One daemon is often idle, but those of several nodes on one machine carry messages all the
   // time.
   const uint64_t daemons = LocalNodes() > 1 ? LocalNodes() : 0;
-  StatusOr<BoundRanks> bound = BoundRanks::Bind(ParseBinding(options_.bind_to), ranks, daemons);
+  StatusOr<BoundRanks> bound = BoundRanks::Bind(rules_here_, daemons);
   FERRY_RETURN_IF_ERROR(bound.status());
   bound_ = std::move(*bound);
   return {};
@@ -284,8 +308,8 @@ Status Launch::ServeThere(const std::optional<CertificateAndKey>& authority) {
                                            .node = static_cast<uint32_t>(node),
                                            .authority = authority ? authority->certificate : "",
                                            .authority_key = authority ? authority->key : "",
-                                           .binding = ParseBinding(options_.bind_to),
-                                           .ranks = layout_.nodes[node].ranks,
+                                           .binding = rules_[node],
+                                           .tells_bindings = arguments_.report_bindings,
                                            .name_space = name_space_}));
     }
   }
@@ -319,7 +343,8 @@ Status Launch::Serve() {
     FERRY_RETURN_IF_ERROR(answer.status());
     const StatusOr<AgentServing> serving = ReadServing(answer->payload);
     FERRY_RETURN_IF_ERROR(serving.status());
-    if (serving->bindings.size() != layout_.nodes[node].ranks) {
+    const uint64_t told = arguments_.report_bindings ? layout_.nodes[node].ranks : 0;
+    if (serving->bindings.size() != told) {
       return {ErrorCode::kCorrupt, "host " + layout_.nodes[node].host + " names other ranks"};
     }
     job_nodes_[node] = {serving->run_directory, serving->control_address};
@@ -430,6 +455,7 @@ bool Launch::WasAbsent(const Job& job, uint32_t rank, const std::string& how) co
 
 // For those who asked.
 void Launch::TellPlaces(const Job& job) const {
+  bool has_picture = false;
   for (uint32_t rank = 0; rank < job.size(); ++rank) {
     const uint32_t node = job.NodeOf(rank);
     std::string text = "rank " + std::to_string(rank);
@@ -439,9 +465,14 @@ void Launch::TellPlaces(const Job& job) const {
     }
     if (arguments_.report_bindings) {
       const size_t index = IndexOf(rank);
-      text += ": " + (IsRemote(node) ? bindings_[node][index] : bound_.Text(index));
+      const std::string where = IsRemote(node) ? bindings_[node][index] : bound_.Text(index);
+      text += ": " + where;
+      has_picture |= where.ends_with(']');
     }
     std::fprintf(stderr, "ferryrun: %s\n", text.c_str());
+  }
+  if (has_picture) {
+    std::fprintf(stderr, "ferryrun: %s\n", kPictureLegend);
   }
 }
 
@@ -542,7 +573,6 @@ int Launch::Run() {
 
 // Finds the mistakes that can be seen before anything starts.
 Status CheckPrograms(const Arguments& arguments, const JobLayout& layout) {
-  const std::vector<std::string> own = config::ForeignEnvironment(config::ProcessEnvironment());
   for (size_t rank = 0; rank < layout.part_of_rank.size(); ++rank) {
     const bool first_of_part =
         rank == 0 || layout.part_of_rank[rank] != layout.part_of_rank[rank - 1];
@@ -556,11 +586,8 @@ Status CheckPrograms(const Arguments& arguments, const JobLayout& layout) {
                                                "' in the directory '" + part.directory +
                                                "': there is no such directory"};
     }
-    std::vector<std::string> environment = own;
-    SetVariables(arguments.variables, &environment);
-    SetVariables(part.variables, &environment);
-    FERRY_RETURN_IF_ERROR(
-        FindProgram(part.program[0], ValueOf("PATH", environment), part.directory).status());
+    const std::string path = ValueOf("PATH", EnvironmentOf(arguments, part));
+    FERRY_RETURN_IF_ERROR(FindProgram(part.program[0], path, part.directory).status());
   }
   return {};
 }
@@ -568,6 +595,9 @@ Status CheckPrograms(const Arguments& arguments, const JobLayout& layout) {
 }  // namespace
 
 int RunJob(Arguments arguments) {
+  if (const Status status = CountRanksOfNode(&arguments.mapping); !status.ok()) {
+    return Fail(kCannotStart, status);
+  }
   StatusOr<config::Options> options = LoadOptions(arguments.options);
   if (!options.ok()) {
     return Fail(kUsageError, options.status());

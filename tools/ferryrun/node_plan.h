@@ -11,6 +11,7 @@
 #include "common/status.h"
 #include "config/options.h"
 #include "tools/ferryrun/arguments.h"
+#include "tools/ferryrun/placement.h"
 
 namespace ferry::tools {
 

@@ -1,14 +1,12 @@
 #include "tools/ferryrun/placement.h"
 
 #include <algorithm>
-#include <cctype>
 #include <numeric>
 #include <optional>
 #include <string>
+#include <unordered_map>
 
 #include "common/counted.h"
-#include "common/number_text.h"
-#include "common/topology/shares.h"
 
 namespace ferry::tools {
 namespace {
@@ -38,7 +36,8 @@ class Dealer {
           return node;
         }
       }
-      if (!mapping_.wraps) {
+      const bool by_count = mapping_.by == Mapping::By::kCount;
+      if (by_count ? !mapping_.wraps : !mapping_.oversubscribes) {
         return std::nullopt;
       }
       ++rounds_;
@@ -64,82 +63,45 @@ class Dealer {
   uint32_t last_ = UINT32_MAX;
 };
 
-StatusOr<Mapping> ParsePerNode(std::string_view text) {
-  Mapping mapping{.by = Mapping::By::kCount, .wraps = false};
-  const size_t colon = text.find(':');
-  const std::string_view number = text.substr(0, colon);
-  mapping.count = NumberIn<decltype(mapping.count)>(number).value_or(0);
-  if (mapping.count == 0) {
-    return Refuse("--map-by ppr:" + std::string(text) + ": '" + std::string(number) +
-                  "' is no number of ranks per node");
-  }
-  if (colon == text.npos || text.substr(colon + 1) != "node") {
-    return Refuse("--map-by ppr:" + std::string(text) +
-                  ": Ferry counts ranks per node only, as in ppr:2:node");
-  }
-  return mapping;
-}
-
-// The allowed part of each set; sets without one are left out.
-std::vector<topology::CpuSet> Allowed(const std::vector<topology::CpuSet>& sets,
-                                      const topology::CpuSet& allowed) {
-  std::vector<topology::CpuSet> usable;
-  for (const topology::CpuSet& set : sets) {
-    if (set.Intersects(allowed)) {
-      usable.push_back(set.Intersection(allowed));
+// Numbers the ranks of a part, which are in the order in which they were dealt out, anew.
+void Renumber(const Mapping& mapping, std::vector<uint32_t>* node_of_rank, size_t begin) {
+  const auto first = node_of_rank->begin() + static_cast<ptrdiff_t>(begin);
+  std::vector<uint32_t> order;  // nodes, in the order in which they have their first rank
+  std::unordered_map<uint32_t, uint32_t> counts;
+  for (auto node = first; node != node_of_rank->end(); ++node) {
+    if (counts[*node]++ == 0) {
+      order.push_back(*node);
     }
   }
-  return usable;
-}
-
-// Those of cores of which no other job has a part.
-topology::CpuSet FreeCpus(const topology::Machine& machine, const UsableCpus& usable) {
-  topology::CpuSet taken = usable.taken;
-  for (const topology::CpuSet& core : machine.cores) {
-    if (core.Intersects(usable.taken)) {
-      taken.Add(core);
+  const bool in_turn = mapping.order == Mapping::Order::kUnit;
+  for (auto next = first; next != node_of_rank->end();) {
+    for (const uint32_t node : order) {
+      const uint32_t take = std::min(counts[node], in_turn ? 1U : counts[node]);
+      next = std::fill_n(next, take, node);
+      counts[node] -= take;
     }
   }
-  return usable.allowed.Without(taken);
 }
 
-// Why ranks are not bound: "3 ranks, but 2 cores".
-std::string WhyNot(const UsableCpus& usable, uint64_t ranks, size_t all, size_t free) {
-  if (ranks + usable.daemons > all) {
-    return Counted(ranks, "rank") +
-           (usable.daemons == 0 ? "" : " and " + Counted(usable.daemons, "daemon")) + ", but " +
-           Counted(all, "core");
+// Why a part's ranks are too many for its nodes.
+std::string NoRoom(const PartPlace& part, const std::vector<uint32_t>& nodes,
+                   const std::vector<uint64_t>& slots, const Mapping& mapping) {
+  uint64_t room = 0;
+  for (const uint32_t node : nodes) {
+    room += mapping.by == Mapping::By::kCount ? mapping.count : slots[node];
   }
-  return "other jobs have " + std::to_string(all - free) + " of its " + Counted(all, "core");
+  const std::string unit(mapping.per_unit > 0 ? NameOf(*mapping.unit) : "node");
+  const std::string rule =
+      mapping.by == Mapping::By::kCount
+          ? "ppr:" + std::to_string(mapping.per_unit > 0 ? mapping.per_unit : mapping.count) + ":" +
+                unit
+          : "nooversubscribe";
+  return "-n " + std::to_string(part.ranks) + ": " +
+         Counted(static_cast<int64_t>(nodes.size()), "node") + " with " + rule + ": room for " +
+         Counted(static_cast<int64_t>(room), "rank");
 }
 
 }  // namespace
-
-StatusOr<Mapping> ParseMapping(std::string_view text) {
-  std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  std::string_view rest = lower;
-  for (const std::string_view modifier : {":oversubscribe", ":nooversubscribe"}) {
-    if (rest.ends_with(modifier)) {
-      rest.remove_suffix(modifier.size());
-    }
-  }
-  if (rest == "node") {
-    return Mapping{.by = Mapping::By::kNode};
-  }
-  // Inside a node, ranks next to each other are neighbours in any case; --bind-to places them.
-  if (rest == "slot" || rest == "core" || rest == "socket" || rest == "numa" ||
-      rest == "hwthread") {
-    return Mapping{};
-  }
-  if (rest.starts_with("ppr:")) {
-    return ParsePerNode(rest.substr(4));
-  }
-  return Refuse("--map-by " + std::string(text) +
-                ": it knows slot, node, ppr:N:node, and core, socket, numa and hwthread, which "
-                "deal ranks out as slot does");
-}
 
 Status CheckCounts(uint64_t ranks, uint64_t nodes, const config::Options& options) {
   const std::string n = std::to_string(ranks);
@@ -170,16 +132,18 @@ StatusOr<std::vector<uint32_t>> PlaceRanks(const std::vector<PartPlace>& parts,
   Dealer dealer(slots, mapping);
   for (const PartPlace& part : parts) {
     const std::vector<uint32_t>& nodes = part.nodes.empty() ? all : part.nodes;
+    const size_t begin = node_of_rank.size();
     dealer.BeginPart();
     for (uint64_t rank = 0; rank < part.ranks; ++rank) {
       const std::optional<uint32_t> node = dealer.Next(nodes);
       if (!node) {
-        return Refuse("-n " + std::to_string(part.ranks) + ": " +
-                      Counted(static_cast<int64_t>(nodes.size()), "node") +
-                      " with ppr:" + std::to_string(mapping.count) + ":node: room for " +
-                      Counted(static_cast<int64_t>(mapping.count * nodes.size()), "rank"));
+        return Refuse(NoRoom(part, nodes, slots, mapping));
       }
       node_of_rank.push_back(*node);
+    }
+    if (mapping.order == Mapping::Order::kSlot ||
+        (mapping.order == Mapping::Order::kUnit && mapping.order_unit == Unit::kNode)) {
+      Renumber(mapping, &node_of_rank, begin);
     }
   }
   return node_of_rank;
@@ -209,53 +173,6 @@ std::vector<uint64_t> EvenSlots(uint64_t ranks, uint64_t nodes) {
     slots.push_back(ranks / nodes + (node < ranks % nodes ? 1 : 0));
   }
   return slots;
-}
-
-Binding ParseBinding(std::string_view name) {
-  return name == "none"     ? Binding::kNone
-         : name == "core"   ? Binding::kCore
-         : name == "socket" ? Binding::kSocket
-                            : Binding::kAuto;
-}
-
-StatusOr<RankPlaces> BindRanks(const topology::Machine& machine, const UsableCpus& usable,
-                               Binding binding, uint64_t count) {
-  RankPlaces places;
-  if (binding == Binding::kNone) {
-    return places;
-  }
-  const topology::CpuSet free = FreeCpus(machine, usable);
-  if (binding == Binding::kAuto) {
-    places.cpus = topology::ShareCores(machine, free, count, topology::CpusNearGpus(machine, count),
-                                       usable.daemons);
-    if (places.cpus.empty()) {
-      places.why_not = WhyNot(usable, count, topology::CoresOf(machine, usable.allowed).size(),
-                              topology::CoresOf(machine, free).size());
-    }
-  } else {
-    const bool by_core = binding == Binding::kCore;
-    std::vector<topology::CpuSet> from =
-        by_core ? topology::CoresOf(machine, free) : Allowed(machine.sockets, usable.allowed);
-    if (by_core && from.size() < count) {
-      from = topology::CoresOf(machine, usable.allowed);  // asked for: then jobs share cores
-    }
-    if (from.empty() || (by_core && from.size() < count)) {
-      return Refuse("--bind-to " + std::string(by_core ? "core: " : "socket: ") +
-                    Counted(static_cast<int64_t>(count), "rank") + " here, but " +
-                    Counted(static_cast<int64_t>(from.size()), by_core ? "core" : "socket") +
-                    (by_core ? " (use --bind-to none, or fewer ranks)"
-                             : " that they may use (use --bind-to none)"));
-    }
-    for (uint64_t rank = 0; rank < count; ++rank) {
-      places.cpus.push_back(from[rank % from.size()]);
-    }
-  }
-  for (const topology::CpuSet& cpus : places.cpus) {
-    if (binding != Binding::kSocket && free.Contains(cpus)) {
-      places.claimed.Add(cpus);
-    }
-  }
-  return places;
 }
 
 }  // namespace ferry::tools
