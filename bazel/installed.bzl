@@ -31,6 +31,7 @@ _GROUPS = {
     "protoc": ["/usr/bin/protoc", "/usr/bin/grpc_cpp_plugin"],
     "slurm": [
         "/usr/bin/sbatch",
+        "/usr/lib/x86_64-linux-gnu/libpmi2.so.0",
         "/usr/lib/x86_64-linux-gnu/libpmix.so",
         "/usr/lib/x86_64-linux-gnu/slurm-wlm/mpi_pmix.so",
         "/usr/sbin/munged",

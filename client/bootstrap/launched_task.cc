@@ -24,15 +24,19 @@ struct Launcher {
   const char* advice;
   bool starts_flux;  // as tasks it may have the brokers of a Flux instance
 };
+// PALS, and Slurm's plugin cray_shasta, offer nothing but such a library.
+constexpr char kLibraryAdvice[] =
+    "LD_LIBRARY_PATH naming the folder of the launcher's libpmi2.so, or with ferryrun";
 constexpr Launcher kSlurm = {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "srun",
                              "srun --mpi=pmix or srun --mpi=pmi2", true};
 constexpr Launcher kLaunchers[] = {
     kSlurm,
     {"FLUX_JOB_SIZE", "FLUX_TASK_RANK", "flux run", "flux run with its PMI", false},
     {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "mpirun of Open MPI", "ferryrun", true},
-    {"PMI_SIZE", "PMI_RANK", "a launcher with PMI", "ferryrun", false},
+    {"PMI_SIZE", "PMI_RANK", "a launcher with PMI", kLibraryAdvice, false},
     {"JSM_NAMESPACE_SIZE", "JSM_NAMESPACE_RANK", "jsrun", "ferryrun", true},
-    {"WORLD_SIZE", "RANK", "torchrun, or its like,", "ferryrun", false},
+    {"WORLD_SIZE", "RANK", "torchrun, or its like,",
+     "MASTER_ADDR and MASTER_PORT set, as torchrun does, or with ferryrun", false},
 };
 
 std::optional<uint64_t> Number(const char* const* environment, std::string_view name) {
@@ -75,7 +79,7 @@ std::optional<LaunchedTask> TaskOfPals(const char* const* environment) {
                       .variable = by_rank ? "PALS_RANKID" : "PALS_LOCAL_SIZE",
                       .tasks = by_rank ? *rank + 1 : here,
                       .perhaps_more = true,
-                      .advice = "ferryrun"};
+                      .advice = kLibraryAdvice};
 }
 
 }  // namespace

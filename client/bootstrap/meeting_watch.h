@@ -28,6 +28,8 @@ class MeetingWatch {
   // Tells the user "MPI_Init has waited for 10 s" and `words`, and doubles the time until the next
   // such warning.
   void Tell(const std::string& words);
+  // Doubles it and tells nothing, because another rank does.
+  void Skip() { (void)Postpone(); }
   // Tells the user how long the call has waited, and what `ask` answers. A new thread calls `ask`,
   // which may take its time: meanwhile this thread goes on waiting, and shows up as one that waits.
   // Blocks while an earlier `ask` has not returned.

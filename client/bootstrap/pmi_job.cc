@@ -15,10 +15,13 @@
 #include <vector>
 
 #include "client/bootstrap/attach_connection.h"
+#include "client/bootstrap/environment_meeting.h"
 #include "client/bootstrap/job_life.h"
 #include "client/bootstrap/launched_task.h"
+#include "client/bootstrap/meeting_place.h"
 #include "client/bootstrap/meeting_watch.h"
 #include "client/bootstrap/own_daemon.h"
+#include "client/bootstrap/pmi2_library.h"
 #include "client/bootstrap/pmi_wire.h"
 #include "client/bootstrap/pmix_library.h"
 #include "common/clock.h"
@@ -138,11 +141,11 @@ std::string FindHere(const Exchange& exchange, JobStarter* starter) {
                      : Outcome(daemon.status(), "");
 }
 
-// Tells the user, for the ranks of this node, that the launcher still gathers ranks.
+// Tells the user, for the ranks of this node, that ranks still gather.
 class GatheringWatch {
  public:
   GatheringWatch(const Exchange& exchange, uint64_t patience_ms)
-      : watch_(JobLife::Instance().entry(), exchange.rank(), patience_ms) {
+      : exchange_(exchange), watch_(JobLife::Instance().entry(), exchange.rank(), patience_ms) {
     const bool speaks = exchange.local_ranks().front() == exchange.rank();
     if (patience_ms == 0 || !speaks) {
       return;
@@ -174,12 +177,17 @@ class GatheringWatch {
       if (!changed_.wait_for(lock, std::chrono::nanoseconds(rest_ns),
                              [this] { return is_over_; }) &&
           watch_.IsDue()) {
-        watch_.Tell(
-            " for all ranks of the job to call it; the launcher does not say which are missing");
+        const std::string missing = exchange_.Missing();
+        if (missing.empty()) {
+          watch_.Skip();
+        } else {
+          watch_.Tell(" for all ranks of the job to call it; " + missing);
+        }
       }
     }
   }
 
+  const Exchange& exchange_;
   MeetingWatch watch_;
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -265,6 +273,32 @@ StatusOr<DaemonPlace> NodeDaemon::Find(bool alone) {
   return place;
 }
 
+template <typename Kind>
+StatusOr<std::unique_ptr<Exchange>> AsExchange(StatusOr<std::unique_ptr<Kind>> opened) {
+  FERRY_RETURN_IF_ERROR(opened.status());
+  return std::unique_ptr<Exchange>(std::move(*opened));
+}
+
+StatusOr<std::unique_ptr<Exchange>> OpenExchange(const char* const* environment,
+                                                 const config::Options& options) {
+  switch (FindExchange(environment)) {
+    case ExchangeKind::kPmix:
+      return AsExchange(PmixLibrary::Open());
+    case ExchangeKind::kPmi1:
+      return AsExchange(PmiWire::Open(environment, options.attach_timeout_ms));
+    case ExchangeKind::kPmi2Library:
+      return AsExchange(Pmi2Library::Open(environment));
+    case ExchangeKind::kMeetingPlace: {
+      const StatusOr<MeetingPlace> place = ReadMeetingPlace(environment, options);
+      FERRY_RETURN_IF_ERROR(place.status());
+      return AsExchange(EnvironmentMeeting::Open(*place, options.attach_timeout_ms));
+    }
+    case ExchangeKind::kNone:
+      break;
+  }
+  return Status(ErrorCode::kInternal, "no launcher started this process");
+}
+
 }  // namespace
 
 Status AgreeOnJob(Exchange* exchange, JobStarter* starter, config::Options* options) {
@@ -322,29 +356,41 @@ Status CheckAlone(const char* const* environment, bool has_terminal) {
               "; if each is to be a job of its own, with ferryrun -n 1"};
 }
 
+// Variables of other launchers go on to the ranks of a torchrun that they have started, but none of
+// their descriptors: one that is open is of a launcher that a rank of torchrun has started.
+ExchangeKind FindExchange(const char* const* environment) {
+  const bool has_place = HasMeetingPlace(environment);
+  if (has_place && IsUnderTorchrun(environment) && !PmiWire::HasDescriptor(environment)) {
+    return ExchangeKind::kMeetingPlace;
+  }
+  if (PmixLibrary::IsAround(environment)) {
+    return ExchangeKind::kPmix;
+  }
+  if (PmiWire::IsAround(environment)) {
+    return ExchangeKind::kPmi1;
+  }
+  if (Pmi2Library::IsAround(environment)) {
+    return ExchangeKind::kPmi2Library;
+  }
+  return has_place ? ExchangeKind::kMeetingPlace : ExchangeKind::kNone;
+}
+
 bool PmiJob::HasLauncher(const char* const* environment) {
-  return PmixLibrary::IsAround(environment) || PmiWire::IsAround(environment);
+  return FindExchange(environment) != ExchangeKind::kNone;
 }
 
 StatusOr<std::unique_ptr<PmiJob>> PmiJob::Start(config::Options* options) {
   std::unique_ptr<PmiJob> job(new PmiJob());
-  const char* const* environment = config::ProcessEnvironment();
-  if (PmixLibrary::IsAround(environment)) {
-    StatusOr<std::unique_ptr<PmixLibrary>> library = PmixLibrary::Open();
-    FERRY_RETURN_IF_ERROR(library.status());
-    job->launcher_ = std::move(*library);
-  } else {
-    StatusOr<std::unique_ptr<PmiWire>> wire =
-        PmiWire::Open(environment, options->attach_timeout_ms);
-    FERRY_RETURN_IF_ERROR(wire.status());
-    job->launcher_ = std::move(*wire);
-  }
+  StatusOr<std::unique_ptr<Exchange>> opened = OpenExchange(config::ProcessEnvironment(), *options);
+  FERRY_RETURN_IF_ERROR(opened.status());
+  job->launcher_ = std::move(*opened);
   Exchange* const launcher = job->launcher_.get();
-  if (launcher->local_ranks().front() == launcher->rank()) {
-    job->starter_ = std::make_unique<NodeDaemon>(*options);
-  }
   {
     const GatheringWatch watch(*launcher, options->mpi_warn_after_ms);
+    FERRY_RETURN_IF_ERROR(launcher->Meet());
+    if (launcher->local_ranks().front() == launcher->rank()) {
+      job->starter_ = std::make_unique<NodeDaemon>(*options);
+    }
     FERRY_RETURN_IF_ERROR(AgreeOnJob(launcher, job->starter_.get(), options));
   }
   options->universe_size = std::max(launcher->universe_size().value_or(0), launcher->size());

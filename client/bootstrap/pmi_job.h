@@ -1,6 +1,7 @@
 // A job whose ranks were started by a launcher other than ferryrun: one with a PMIx server (Slurm's
-// srun --mpi=pmix, Open MPI's orterun) or a PMI-1 server (Hydra's mpiexec, srun --mpi=pmi2, flux
-// run). The ranks make the job themselves.
+// srun --mpi=pmix, Open MPI's orterun), a PMI-1 server (Hydra's mpiexec, srun --mpi=pmi2, flux
+// run) or a library of PMI-2 (HPE Cray's); or one that only tells each rank where to meet
+// (torchrun, Kubernetes). The ranks make the job themselves.
 //
 // Rank 0 draws the job's name and secret. The lowest rank of every node, its *leader*, finds the
 // node's daemon, or starts one if the job has no other node, and tells the others where it is;
@@ -37,6 +38,12 @@ class JobStarter {
   // Creates the job, which lives as long as this object.
   virtual Status CreateJob(const NewJob& job) = 0;
 };
+
+// How the ranks of a job find each other without ferryrun.
+enum class ExchangeKind { kNone, kPmix, kPmi1, kPmi2Library, kMeetingPlace };
+// Returns the way that this process's environment offers; of several, that of the launcher that
+// started it last. Any thread; may open a library.
+ExchangeKind FindExchange(const char* const* environment);
 
 class PmiJob {
  public:

@@ -10,15 +10,14 @@
 #include <array>
 #include <cctype>
 #include <cerrno>
-#include <fstream>
 
+#include "client/bootstrap/node_ranks.h"
 #include "common/number_text.h"
 #include "config/environment.h"
 
 namespace ferry::client {
 namespace {
 
-constexpr char kHostName[] = "ferry.host";  // of every rank: its machine, and its name there
 constexpr int kNoLimit = -1;
 
 std::string KeyOf(uint32_t rank, const std::string& name) {
@@ -58,16 +57,6 @@ StatusOr<UniqueFd> ConnectTo(const std::string& place) {
   freeaddrinfo(found);
   return connected.valid() ? StatusOr<UniqueFd>(std::move(connected))
                            : StatusFromErrno(error, "connect to PMI_PORT=" + place);
-}
-
-// Returns a name that the ranks of one node share with no other rank: the running kernel's, and the
-// host's name in their namespace (of a container).
-std::string NodeName() {
-  std::string boot;
-  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
-  std::array<char, 256> host{};
-  gethostname(host.data(), host.size() - 1);
-  return boot + "@" + host.data();
 }
 
 }  // namespace
@@ -173,6 +162,12 @@ bool PmiWire::IsAround(const char* const* environment) {
          (has("PMI_PORT") && has("PMI_ID"));
 }
 
+bool PmiWire::HasDescriptor(const char* const* environment) {
+  const auto text = config::FindVariable(environment, "PMI_FD");
+  const auto fd = text ? NumberIn<int>(*text) : std::nullopt;
+  return fd && fcntl(*fd, F_GETFD) >= 0;
+}
+
 StatusOr<std::unique_ptr<PmiWire>> PmiWire::Open(const char* const* environment,
                                                  uint64_t timeout_ms) {
   std::unique_ptr<PmiWire> wire(new PmiWire(timeout_ms));
@@ -266,16 +261,9 @@ Status PmiWire::FindNode() {
     local_ranks_ = std::move(*ranks);
     return {};
   }
-  const std::string here = NodeName();
-  FERRY_RETURN_IF_ERROR(Put(kHostName, here));
-  FERRY_RETURN_IF_ERROR(Fence());
-  for (uint32_t other = 0; other < size_; ++other) {
-    const StatusOr<std::string> there = Get(other, kHostName);
-    FERRY_RETURN_IF_ERROR(there.status());
-    if (*there == here) {
-      local_ranks_.push_back(other);
-    }
-  }
+  StatusOr<std::vector<uint32_t>> ranks = FindRanksOfNode(this);
+  FERRY_RETURN_IF_ERROR(ranks.status());
+  local_ranks_ = std::move(*ranks);
   return {};
 }
 

@@ -28,6 +28,9 @@ class PmiWire : public Exchange {
   // Returns true if a launcher that speaks PMI-1 started this process.
   static bool IsAround(const char* const* environment);
 
+  // Returns true if the launcher's connection (PMI_FD) is open in this process.
+  static bool HasDescriptor(const char* const* environment);
+
   // Connects to the launcher. kSystem: the launcher cannot be reached, has hung up, or refuses a
   // request. kCorrupt: its answer is not PMI. kTimeout: it does not answer.
   static StatusOr<std::unique_ptr<PmiWire>> Open(const char* const* environment,

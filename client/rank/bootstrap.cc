@@ -30,8 +30,8 @@ Status CheckJob(const config::Options& options) {
     return {
         ErrorCode::kConfiguration,
         "this process belongs to no job (FERRY_JOB_ID and FERRY_SIZE are not set); start it with "
-        "ferryrun -n N PROGRAM, or with a launcher that speaks PMIx or PMI-1, such as srun or "
-        "mpiexec.hydra"};
+        "ferryrun -n N PROGRAM, or with a launcher that speaks PMIx or PMI, such as srun or "
+        "mpiexec.hydra, or with torchrun"};
   }
   if (options.rank >= options.size) {
     return {ErrorCode::kInvalidRank, "FERRY_RANK is " + std::to_string(options.rank) +

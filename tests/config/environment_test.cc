@@ -80,7 +80,8 @@ TEST(EnvironmentTest, TellsOfUnknownVariablesAndIgnoresThem) {
 
 TEST(EnvironmentTest, ReservesNamesOfPlaces) {
   const Environment environment(
-      {"FERRY_ROOT=/opt", "FERRY_HOME=/opt", "FERRY_DIR=/opt", "FERRY_CC=gcc", "FERRY_CXX=g++"});
+      {"FERRY_ROOT=/opt", "FERRY_HOME=/opt", "FERRY_DIR=/opt", "FERRY_CC=gcc", "FERRY_CXX=g++",
+       "FERRY_MEETING_PORT=4000", "FERRY_JOB_SECRET_FILE=/f"});
   Options options;
   EXPECT_TRUE(ApplyEnvironment(environment.get(), &options).ok());
   EXPECT_THAT(UnknownVariables(environment.get()), IsEmpty());

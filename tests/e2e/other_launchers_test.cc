@@ -167,5 +167,18 @@ TEST(NoServerTest, AnMpiProgramThatIsOneOfSeveralSaysWhatToType) {
                                 HasSubstr("srun --mpi=pmix or srun --mpi=pmi2")));
 }
 
+// As HPE Cray's launchers start ranks, where their library is not found: Slurm's may be, which
+// takes this process for a job of one.
+TEST(NoServerTest, RanksThatOnlyALibraryOfPmi2CouldServeAreNoJobsOfOne) {
+  const CommandResult result =
+      RunCommand({"tests/mpi/ranks/start"}, {"PMI_SIZE=6", "PMI_RANK=2", "PMI_CONTROL_PORT=1"});
+  EXPECT_NE(result.exit_code, 0);
+  EXPECT_THAT(result.err,
+              testing::AnyOf(AllOf(HasSubstr("a launcher with PMI started 6 processes (PMI_SIZE)"),
+                                   HasSubstr("libpmi2.so")),
+                             AllOf(HasSubstr("libpmi2 says that this process is rank "),
+                                   HasSubstr("the launcher's variables say rank 2 of 6"))));
+}
+
 }  // namespace
 }  // namespace ferry::e2e

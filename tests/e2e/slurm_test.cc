@@ -368,6 +368,27 @@ TEST_F(SlurmTest, RanksOfSrunFindEachOther) {
   }
 }
 
+// By the calls of PMI-2, in Slurm's library. Without PMI_SIZE the ranks do not take PMI-1's wire;
+// they know their numbers by the variable of PALS, whose library has the same calls.
+TEST_F(SlurmTest, RanksFindEachOtherByALibraryOfPmi2) {
+  const CommandResult known = cluster_->Ask({"srun", "--mpi=list"});
+  if ((known.out + known.err).find("pmi2") == std::string::npos ||
+      !fs::exists("/usr/lib/x86_64-linux-gnu/libpmi2.so.0")) {
+    GTEST_SKIP() << "there is no plugin pmi2, or no libpmi2.so.0: apt-get install "
+                    "slurm-wlm-basic-plugins libpmi2-0";
+  }
+  const std::string as_pals =
+      "srun --mpi=pmi2 --overcommit -n 3 sh -c 'export PALS_RANKID=$PMI_RANK; unset PMI_SIZE; " +
+      ferry_->Path("hello") + "'\necho \"srun: $?\"\n";
+  const std::string job = cluster_->Submit(as_pals);
+  ASSERT_TRUE(cluster_->WaitForState(job, "COMPLETED")) << cluster_->Output(job);
+  EXPECT_THAT(cluster_->Output(job),
+              AllOf(HasSubstr("rank 0 of 3: rank 2 says hello"),
+                    HasSubstr("rank 1 of 3: rank 0 says hello"),
+                    HasSubstr("rank 2 of 3: rank 1 says hello"), HasSubstr("srun: 0")));
+  EXPECT_THAT(ferry_->Leftovers(), IsEmpty());
+}
+
 TEST_F(SlurmTest, TasksThatCannotMeetSayWhatToType) {
   const std::string job = cluster_->Submit("srun --mpi=none --overcommit -n 3 " +
                                            ferry_->Path("hello") + "\necho \"srun: $?\"\n");
