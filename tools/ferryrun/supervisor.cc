@@ -22,21 +22,11 @@ constexpr uint64_t kCauseWaitMs = 100;
 constexpr uint64_t kPatientCauseWaitMs = 2000;  // where nothing is ended for it
 constexpr uint64_t kConsequenceWaitMs = 5000;   // after the end of one that has heard of another's
 constexpr size_t kBlockBytes = 1 << 14;
-constexpr int kDrainBlocks = 64;  // more than a pipe holds
 constexpr uint32_t kInputUnderWayBytes = 1 << 18;
 constexpr uint64_t kStopMarginMs = 10'000;  // for a host's daemon, beside the grace: one that hangs
 constexpr int kTimedOut = 124;              // as timeout(1) says it
 constexpr int kNotExecutable = 126;         // as shells say it
 constexpr int kNotFound = 127;
-
-std::string Label(uint32_t rank, const SupervisorSettings& settings) {
-  if (!settings.label) {
-    return "";
-  }
-  const std::string number = std::to_string(rank);
-  const size_t width = std::to_string(settings.ranks - 1).size();
-  return "[" + std::string(width - number.size(), ' ') + number + "] ";
-}
 
 }  // namespace
 
@@ -46,9 +36,8 @@ Supervisor::Supervisor(const SupervisorSettings& settings, SignalSource* signals
       signals_(signals),
       slots_(slots),
       daemons_(daemons),
-      out_(STDOUT_FILENO),
-      err_(STDERR_FILENO),
-      libraries_(settings.programs) {}
+      output_(settings.ranks, settings.label),
+      ranks_(settings.programs, slots) {}
 
 Supervisor::~Supervisor() {
   Kill();
@@ -56,40 +45,33 @@ Supervisor::~Supervisor() {
 }
 
 void Supervisor::AddHost(RemoteHost* host) {
-  hosts_.push_back(
-      {host, {host->TakeErrors(), &err_lines_, err_lines_.Add("[" + host->name() + "] ")}});
-}
-
-void Supervisor::AddStreams(UniqueFd out, UniqueFd err) {
-  const auto rank = static_cast<int>(ranks_.size());
-  const std::string label = Label(static_cast<uint32_t>(rank), settings_);
-  streams_.push_back({std::move(out), &out_lines_, out_lines_.Add(label)});
-  streams_.push_back({std::move(err), &err_lines_, err_lines_.Add(label), rank});
+  output_.AddLauncher(host->name(), host->TakeErrors());
+  hosts_.push_back({host});
 }
 
 Status Supervisor::StartHere(RankCommand command) {
   StatusOr<RankProcess> process = StartRank(command, slots_, servers_);
   FERRY_RETURN_IF_ERROR(process.status());
-  AddStreams(std::move(process->out), std::move(process->err));
-  if (ranks_.empty()) {
+  output_.AddRank(std::move(process->out), std::move(process->err));
+  if (ranks_.size() == 0) {
     stdin_.Start(std::move(process->in));  // the others' input ends at once
   }
-  ranks_.push_back({.pid = process->pid});
+  ranks_.AddHere(process->pid);
   lives_.Add();
   return {};
 }
 
 Status Supervisor::StartThere(RemoteHost* host, const AgentRank& rank) {
-  if (ranks_.empty()) {
+  if (ranks_.size() == 0) {
     StatusOr<Pipe> input = MakePipe();
     FERRY_RETURN_IF_ERROR(input.status());
     fcntl(input->read.get(), F_SETFL, O_NONBLOCK);
     input_ = std::move(input->read);
     stdin_.Start(std::move(input->write));
   }
-  host->Send(FrameKind::kStartRank, static_cast<uint32_t>(ranks_.size()), ToText(rank));
-  AddStreams(UniqueFd(), UniqueFd());
-  ranks_.push_back({.host = host});
+  host->Send(FrameKind::kStartRank, ranks_.size(), ToText(rank));
+  output_.AddRank(UniqueFd(), UniqueFd());
+  ranks_.AddThere(host);
   lives_.Add();
   return {};
 }
@@ -98,12 +80,12 @@ int Supervisor::Run() {
   if (settings_.timeout_s > 0) {
     timeout_ns_ = MonotonicNs() + settings_.timeout_s * 1000 * kNsPerMs;
   }
-  OnSlots();  // for what ended before this began to listen
+  OnEnds();  // for what ended before this began to listen
   OnChildEnd();
   for (Host& host : hosts_) {
     TakeFrames(&host);  // for what came beside an answer that was waited for
   }
-  while (Running() > 0) {
+  while (ranks_.Running() > 0) {
     Poll();
   }
   timeout_ns_ = 0;
@@ -111,13 +93,16 @@ int Supervisor::Run() {
   SayForeignLibrary();
   EndSlots();  // and what ranks left in their session, so that their streams end
   StopHosts();
-  ranks_.clear();
-  DrainStreams();
+  ranks_.Clear();
+  output_.Drain();
+  hosts_.clear();
+  stdin_ = StdinForwarder();
+  input_.Reset();
   phase_ = Phase::kRunning;
   deadline_ns_ = 0;
   interrupted_ = true;
   // The reader of the output may be slow; one more signal ends the waiting.
-  while (phase_ == Phase::kRunning && (!out_.empty() || !err_.empty())) {
+  while (phase_ == Phase::kRunning && !output_.empty()) {
     Poll();
   }
   return exit_code_.value_or(daemon_failed_ ? 1 : 0);
@@ -144,22 +129,17 @@ void Supervisor::StopHosts() {
 void Supervisor::Poll() {
   std::vector<pollfd> fds = {{signals_->fd(), POLLIN, 0},
                              stdin_.Interest(),
-                             {out_.empty() ? -1 : out_.fd(), POLLOUT, 0},
-                             {err_.empty() ? -1 : err_.fd(), POLLOUT, 0},
                              {servers_ != nullptr ? servers_->fd() : -1, POLLIN, 0}};
   const size_t first_stream = fds.size();
-  for (const Stream& stream : streams_) {
-    fds.push_back({stream.lines->IsFull() ? -1 : stream.fd.get(), POLLIN, 0});
-  }
-  fds.push_back({slots_ != nullptr ? slots_->notice_fd() : -1, POLLIN, 0});
-  fds.push_back({slots_ != nullptr ? slots_->fd() : -1, POLLIN, 0});
+  output_.AppendInterests(&fds);
+  fds.push_back({ranks_.notice_fd(), POLLIN, 0});
+  fds.push_back({ranks_.guard_fd(), POLLIN, 0});
   const size_t first_host = fds.size();
-  const bool full = out_.IsFull() || err_.IsFull();
+  const bool full = output_.IsFull();
   fds.push_back({input_under_way_ < kInputUnderWayBytes ? input_.get() : -1, POLLIN, 0});
   for (const Host& host : hosts_) {
     fds.push_back(full ? pollfd{-1, 0, 0} : host.remote->WordsInterest());
     fds.push_back(host.remote->RoomInterest());
-    fds.push_back({host.errors.fd.get(), POLLIN, 0});
   }
   const int ready = poll(fds.data(), fds.size(), PollTimeoutMs());
   OnTimeout();
@@ -167,16 +147,12 @@ void Supervisor::Poll() {
     return;
   }
   ReadNotices();  // before the ends that follow from them
-  if (fds[4].revents != 0) {
+  if (fds[2].revents != 0) {
     OnServers();
   }
-  for (size_t i = 0; i < streams_.size(); ++i) {
-    if (fds[first_stream + i].revents != 0) {
-      ReadStream(&streams_[i]);
-    }
-  }
+  output_.OnReady(&fds[first_stream]);
   if (fds[first_host - 1].revents != 0) {
-    OnSlots();
+    OnEnds();
   }
   PollHosts(&fds[first_host]);
   if (fds[1].revents != 0) {
@@ -187,21 +163,18 @@ void Supervisor::Poll() {
       OnSignal(*signal);
     }
   }
-  FlushSinks();
+  FlushOutput();
 }
 
-// `fds`: the input that goes to a host, then three for each host.
+// `fds`: the input that goes to a host, then two for each host.
 void Supervisor::PollHosts(const pollfd* fds) {
   if (fds[0].revents != 0) {
     SendInput();
   }
   for (size_t i = 0; i < hosts_.size(); ++i) {
     Host& host = hosts_[i];
-    if (fds[1 + 3 * i].revents != 0 || fds[2 + 3 * i].revents != 0) {
+    if (fds[1 + 2 * i].revents != 0 || fds[2 + 2 * i].revents != 0) {
       host.remote->Advance();
-    }
-    if (fds[3 + 3 * i].revents != 0) {
-      ReadStream(&host.errors);
     }
     TakeFrames(&host);
   }
@@ -219,10 +192,8 @@ void Supervisor::TakeFrames(Host* host) {
 }
 
 int Supervisor::PollTimeoutMs() const {
-  uint64_t next_ns = UINT64_MAX;
-  for (const uint64_t time_ns :
-       {deadline_ns_, report_ns_, timeout_ns_, WatchNs(), out_lines_.deadline_ns(),
-        err_lines_.deadline_ns(), same_words_.deadline_ns()}) {
+  uint64_t next_ns = output_.deadline_ns();
+  for (const uint64_t time_ns : {deadline_ns_, report_ns_, timeout_ns_, ranks_.WatchNs()}) {
     next_ns = time_ns == 0 ? next_ns : std::min(next_ns, time_ns);
   }
   const uint64_t now_ns = MonotonicNs();
@@ -234,10 +205,8 @@ int Supervisor::PollTimeoutMs() const {
 
 void Supervisor::OnTimeout() {
   const uint64_t now_ns = MonotonicNs();
-  out_lines_.OnTime(now_ns);
-  err_lines_.OnTime(now_ns);
-  TellSameWords(now_ns);
-  WatchLibraries(now_ns);
+  output_.OnTime(now_ns);
+  ranks_.Watch(now_ns);
   if (report_ns_ != 0 && now_ns >= report_ns_) {
     ReportFailures();
   }
@@ -245,7 +214,7 @@ void Supervisor::OnTimeout() {
     timeout_ns_ = 0;
     Decide(kTimedOut);
     Say("the job did not end within " + std::to_string(settings_.timeout_s) +
-        " s (--timeout); ending its " + Counted(Running(), "rank"));
+        " s (--timeout); ending its " + Counted(ranks_.Running(), "rank"));
     Stop(SIGTERM);
   }
   if (deadline_ns_ != 0 && now_ns >= deadline_ns_) {
@@ -267,11 +236,11 @@ void Supervisor::OnSignal(int signal) {
       Decide(128 + signal);
       if (ending_signal_ == 0) {
         ending_signal_ = signal;
-        asked_ = Running();
+        asked_ = ranks_.Running();
       }
       if (phase_ == Phase::kRunning) {
         Say(std::string("told to end by SIG") + sigabbrev_np(signal) + "; passing it on to " +
-            RunningText() + ", and killing what is left after " +
+            ranks_.RunningText() + ", and killing what is left after " +
             std::to_string(settings_.grace_ms) + " ms");
         Stop(signal);
       } else {
@@ -291,13 +260,13 @@ void Supervisor::OnSignal(int signal) {
 void Supervisor::OnInterrupt() {
   if (std::exchange(interrupted_, true)) {
     Decide(128 + SIGINT);
-    if (Running() > 0) {
-      Say("interrupted again: killing " + RunningText());
+    if (ranks_.Running() > 0) {
+      Say("interrupted again: killing " + ranks_.RunningText());
     }
     Kill();
     return;
   }
-  Say("interrupted: passing SIGINT on to " + RunningText() +
+  Say("interrupted: passing SIGINT on to " + ranks_.RunningText() +
       "; a second interrupt kills what is left");
   SignalRanks(SIGINT);
 }
@@ -312,8 +281,47 @@ void Supervisor::OnChildEnd() {
   }
 }
 
+void Supervisor::OnEnds() {
+  const std::vector<RankSlots::Ended> ends = ranks_.TakeEnds();
+  ReadNotices();  // their own have come before their ends
+  for (const auto& [rank, end] : ends) {
+    NoteEnd(rank, end);
+  }
+  if (ranks_.has_lost_guard()) {
+    OnGuardLost();
+  }
+  WeighFailures();
+}
+
+// The guard was killed: the kernel kills its ranks, and this function the processes that they had
+// started.
+void Supervisor::OnGuardLost() {
+  const uint32_t lost = ranks_.Lose(nullptr);
+  if (lost == 0) {
+    return;
+  }
+  Decide(1);
+  Say("its process that starts ranks (ferry-guard) was killed; " + Counted(lost, "rank") +
+      " of this host ended with it");
+  EndSlots();
+  if (phase_ == Phase::kRunning) {
+    Stop(SIGTERM);
+  }
+}
+
+void Supervisor::EndSlots() {
+  std::vector<pid_t> spared;
+  for (const PrivateDaemon& daemon : *daemons_) {
+    spared.push_back(daemon.pid());
+  }
+  for (const Host& host : hosts_) {
+    spared.push_back(host.remote->pid());
+  }
+  ranks_.End(spared);
+}
+
 void Supervisor::NoteEnd(uint32_t rank, const ProcessEnd& end) {
-  ranks_[rank].ended = true;
+  ranks_.MarkEnded(rank);
   lives_.OnEnd(rank, end);
   if (lives_.HasFailed(rank)) {
     failed_.push_back(rank);
@@ -332,7 +340,7 @@ void Supervisor::WeighFailures() {
   }
   const bool killed =
       !failed_.empty() && lives_.WeightOf(failed_.front()) == RankLives::Weight::kKilled;
-  if (killed || Running() == 0) {
+  if (killed || ranks_.Running() == 0) {
     return ReportFailures();
   }
   const bool is_known = IsCauseKnown() || daemon_failed_ || lives_.has_lost_daemon();
@@ -353,7 +361,7 @@ bool Supervisor::IsCauseKnown() const {
 void Supervisor::AskAboutSilentRanks() {
   for (const uint32_t rank : lives_.TakeSilent()) {
     const std::string how = lives_.DescribeAbsent(rank);
-    if (RemoteHost* const host = ranks_[rank].host; host != nullptr) {
+    if (RemoteHost* const host = ranks_.HostOf(rank); host != nullptr) {
       host->Send(FrameKind::kAskAbsent, rank, how);
     } else if (settings_.ask_absent != nullptr && settings_.ask_absent(rank, how)) {
       OnAbsent(rank);
@@ -369,21 +377,21 @@ void Supervisor::OnAbsent(uint32_t rank) {
 }
 
 void Supervisor::OnFrame(RemoteHost* host, const Frame& frame) {
-  const bool of_rank = frame.rank < ranks_.size() && ranks_[frame.rank].host == host;
+  const bool of_rank = ranks_.IsOn(host, frame.rank);
   switch (frame.kind) {
     case FrameKind::kStarted:
       if (of_rank) {
-        ranks_[frame.rank].pid = ReadNumber(frame);
+        ranks_.SetPid(frame.rank, ReadNumber(frame));
       }
       return;
     case FrameKind::kOutput:
       if (of_rank && frame.payload.size() > 1) {
-        Stream& stream = streams_[2 * frame.rank + (frame.payload[0] == 1 ? 0 : 1)];
-        Feed(&stream, std::string_view(frame.payload).substr(1));
+        output_.FeedRank(frame.rank, /*is_error=*/frame.payload[0] != 1,
+                         std::string_view(frame.payload).substr(1));
       }
       return;
     case FrameKind::kEnded:
-      if (of_rank && !ranks_[frame.rank].ended) {
+      if (of_rank && !ranks_.HasEnded(frame.rank)) {
         NoteEnd(frame.rank, ReadEnd(frame));
         WeighFailures();
       }
@@ -429,8 +437,7 @@ void Supervisor::Decide(int exit_code) {
 }
 
 void Supervisor::ReadNotices() {
-  while (const std::optional<RankNotice> notice =
-             slots_ != nullptr ? slots_->NextNotice() : std::nullopt) {
+  while (const std::optional<RankNotice> notice = ranks_.NextNotice()) {
     OnNotice(*notice);
   }
 }
@@ -443,7 +450,7 @@ void Supervisor::OnNotice(const RankNotice& notice) {
     return OnAbort(notice);
   }
   lives_.OnNotice(notice);
-  has_lost_daemon_here_ |= ranks_[notice.rank].host == nullptr && IsOfLostDaemon(notice);
+  has_lost_daemon_here_ |= ranks_.HostOf(notice.rank) == nullptr && IsOfLostDaemon(notice);
   if (notice.kind == RankNotice::Kind::kEnters) {
     AskAboutSilentRanks();
     WeighFailures();
@@ -478,7 +485,7 @@ void Supervisor::EndByAbort(const RankNotice& notice) {
 void Supervisor::OnStartFailure(const RemoteHost& host, const Frame& frame) {
   const Status why = ReadFailed(frame);
   if (frame.rank < ranks_.size()) {
-    ranks_[frame.rank].ended = true;
+    ranks_.MarkEnded(frame.rank);
   }
   if (!exit_code_.has_value()) {
     Decide(why.code() == ErrorCode::kNotFound ? kNotFound : kNotExecutable);
@@ -491,13 +498,7 @@ void Supervisor::OnStartFailure(const RemoteHost& host, const Frame& frame) {
 
 void Supervisor::OnHostEnd(Host* host, const Status& status) {
   host->over = true;
-  uint32_t lost = 0;
-  for (Rank& rank : ranks_) {
-    if (rank.host == host->remote && !rank.ended) {
-      rank.ended = true;
-      ++lost;
-    }
-  }
+  const uint32_t lost = ranks_.Lose(host->remote);
   if (lost == 0) {
     return;
   }
@@ -517,8 +518,8 @@ void Supervisor::SendInput() {
     return;
   }
   const auto count = static_cast<size_t>(std::max<ssize_t>(size, 0));
-  if (!ranks_.empty() && ranks_[0].host != nullptr) {
-    ranks_[0].host->Send(FrameKind::kInput, 0, {bytes, count});
+  if (ranks_.size() != 0 && ranks_.HostOf(0) != nullptr) {
+    ranks_.HostOf(0)->Send(FrameKind::kInput, 0, {bytes, count});
     input_under_way_ += static_cast<uint32_t>(count);
   }
   if (count == 0) {
@@ -541,16 +542,15 @@ void Supervisor::ReportFailures() {
     const std::string what = lives_.Describe(rank) + WhyWithoutServer(rank);
     Decide(lives_.ExitCode(rank));
     std::string text =
-        "rank " + std::to_string(rank) + " (pid " + std::to_string(ranks_[rank].pid) +
-        (ranks_[rank].host != nullptr ? " on " + ranks_[rank].host->Title() : "") + ") " + what;
+        "rank " + std::to_string(rank) + " (pid " + ranks_.PidText(rank) + ") " + what;
     if (!settings_.keep_going && phase_ == Phase::kRunning) {
-      if (const uint32_t others = Running(); others > 0) {
+      if (const uint32_t others = ranks_.Running(); others > 0) {
         text += "; ending the other " + (others > 1 ? std::to_string(others) + " ranks" : "rank");
       }
       Stop(SIGTERM);
     }
     const bool is_known = interrupted_ && lives_.End(rank).signal == SIGINT;  // to the user
-    if (!is_known && same_words_.IsNew(rank, what, MonotonicNs())) {
+    if (!is_known && output_.IsNew(rank, what)) {
       Say(text);
     }
   }
@@ -568,68 +568,16 @@ void Supervisor::OnDaemonEnd(const std::string& text) {
   }
 }
 
-void Supervisor::ReadStream(Stream* stream) {
-  char bytes[kBlockBytes];
-  const ssize_t size = read(stream->fd.get(), bytes, sizeof(bytes));
-  if (size > 0) {
-    Feed(stream, {bytes, static_cast<size_t>(size)});
-  } else if (size == 0 || (errno != EINTR && errno != EAGAIN)) {
-    stream->lines->Finish(stream->source, MonotonicNs());
-    stream->fd.Reset();
-  }
-}
-
-void Supervisor::Feed(Stream* stream, std::string_view bytes) {
-  const uint64_t now_ns = MonotonicNs();
-  if (stream->sifted_rank < 0) {
-    stream->lines->Feed(stream->source, bytes, now_ns);
-  } else {
-    const auto rank = static_cast<uint32_t>(stream->sifted_rank);
-    stream->lines->Feed(stream->source, same_words_.Sift(rank, bytes, now_ns), now_ns);
-  }
-}
-
-void Supervisor::TellSameWords(uint64_t now_ns) {
-  for (const std::string& text : same_words_.TakeDue(now_ns)) {
-    Say(text);
-  }
-}
-
-void Supervisor::FlushSinks() {
-  err_.Flush();
-  if (const int error_number = out_.Flush(); error_number != 0 && phase_ == Phase::kRunning) {
+void Supervisor::FlushOutput() {
+  if (const int error_number = output_.Flush(); error_number != 0 && phase_ == Phase::kRunning) {
     Say(std::string("cannot write to standard output: ") + std::strerror(error_number));
     Decide(1);
     Stop(SIGTERM);
   }
 }
 
-// All ranks and their groups are gone. Only a process that left its group may still hold a stream
-// open; what it writes from now on is not waited for.
-void Supervisor::DrainStreams() {
-  for (Stream& stream : streams_) {
-    for (int block = 0; block < kDrainBlocks && stream.fd.valid(); ++block) {
-      ReadStream(&stream);
-    }
-  }
-  streams_.clear();
-  for (Host& host : hosts_) {
-    for (int block = 0; block < kDrainBlocks && host.errors.fd.valid(); ++block) {
-      ReadStream(&host.errors);
-    }
-  }
-  hosts_.clear();
-  out_lines_.FinishAll();
-  err_lines_.FinishAll();
-  TellSameWords(UINT64_MAX);
-  stdin_ = StdinForwarder();
-  input_.Reset();
-}
-
 void Supervisor::SignalRanks(int signal) {
-  if (slots_ != nullptr) {
-    slots_->Signal(signal);
-  }
+  ranks_.Signal(signal);
   for (const Host& host : hosts_) {
     host.remote->Send(FrameKind::kSignal, 0, NumberPayload(signal));
   }
@@ -648,16 +596,24 @@ void Supervisor::Kill() {
   SignalRanks(SIGKILL);
 }
 
-void Supervisor::Say(const std::string& text) { err_lines_.Say("ferryrun: " + text + "\n"); }
-
-std::string Supervisor::RunningText() const {
-  const uint32_t running = Running();
-  return running == 1 ? "the rank" : "the " + std::to_string(running) + " ranks";
+// What is to be said of the ranks at the end.
+void Supervisor::SayEnding() {
+  if (ending_signal_ != 0) {
+    uint32_t killed = 0;
+    for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
+      killed += ranks_.HasEnded(rank) && lives_.End(rank).signal == SIGKILL;
+    }
+    Say(std::string("ended by SIG") + sigabbrev_np(ending_signal_) + ": job " + settings_.job_id +
+        " has ended, with " + std::to_string(asked_) + " of " + std::to_string(settings_.ranks) +
+        " ranks that still ran" +
+        (killed > 0 ? "; " + std::to_string(killed) + " had to be killed" : ""));
+  }
 }
 
-uint32_t Supervisor::Running() const {
-  return static_cast<uint32_t>(
-      std::count_if(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return !rank.ended; }));
+void Supervisor::SayForeignLibrary() {
+  if (const std::string text = ranks_.ForeignLibraryText(); !text.empty()) {
+    Say(text);
+  }
 }
 
 }  // namespace ferry::tools

@@ -17,11 +17,11 @@
 #include "tools/ferryrun/agent_protocol.h"
 #include "tools/ferryrun/daemons.h"
 #include "tools/ferryrun/exchange_hub.h"
-#include "tools/ferryrun/foreign_library.h"
-#include "tools/ferryrun/output.h"
 #include "tools/ferryrun/process.h"
 #include "tools/ferryrun/rank_lives.h"
+#include "tools/ferryrun/rank_output.h"
 #include "tools/ferryrun/rank_process.h"
+#include "tools/ferryrun/rank_slots.h"
 #include "tools/ferryrun/remote_host.h"
 #include "tools/ferryrun/signals.h"
 #include "tools/ferryrun/slots.h"
@@ -70,25 +70,12 @@ class Supervisor {
   bool has_lost_daemon_here() const { return has_lost_daemon_here_; }
 
  private:
-  struct Stream {
-    UniqueFd fd;  // invalid: frames of a host bring it
-    LineMixer* lines;
-    size_t source;         // of `lines`
-    int sifted_rank = -1;  // whose messages SameWords shows once; below 0: all is shown
-  };
-  struct Rank {
-    pid_t pid = -1;              // -1: not known yet
-    RemoteHost* host = nullptr;  // null: here
-    bool ended = false;
-  };
   struct Host {
     RemoteHost* remote;
-    Stream errors;      // the launcher's own
     bool over = false;  // it sends nothing any more, and that has been dealt with
   };
   enum class Phase { kRunning, kStopping, kKilled };
 
-  void AddStreams(UniqueFd out, UniqueFd err);
   void Poll();
   void PollHosts(const pollfd* fds);
   void TakeFrames(Host* host);
@@ -96,8 +83,8 @@ class Supervisor {
   void OnSignal(int signal);
   void OnInterrupt();
   void OnChildEnd();
-  void OnSlots();
-  void OnSlotsLost();
+  void OnEnds();
+  void OnGuardLost();
   void EndSlots();
   void NoteEnd(uint32_t rank, const ProcessEnd& end);
   void WeighFailures();
@@ -123,35 +110,21 @@ class Supervisor {
   void ReportFailures();
   void OnTimeout();
   void OnDaemonEnd(const std::string& text);
-  void ReadStream(Stream* stream);
-  void Feed(Stream* stream, std::string_view bytes);
-  void TellSameWords(uint64_t now_ns);
-  void FlushSinks();
-  void DrainStreams();
+  void FlushOutput();
   void SignalRanks(int signal);
   void Stop(int signal);
   void Kill();
   void SayEnding();
-  uint64_t WatchNs() const;
-  bool Watches() const;
-  void WatchLibraries(uint64_t now_ns);
   void SayForeignLibrary();
-  void Say(const std::string& text);
-  uint32_t Running() const;
-  std::string RunningText() const;
+  void Say(const std::string& text) { output_.Say(text); }
 
   const SupervisorSettings settings_;
   SignalSource* const signals_;
   Slots* const slots_;
   std::vector<PrivateDaemon>* const daemons_;
-  OutputSink out_;
-  OutputSink err_;
-  LineMixer out_lines_{&out_};
-  LineMixer err_lines_{&err_};
-  SameWords same_words_;  // of ranks, and of this about them
+  RankOutput output_;
   StdinForwarder stdin_;
-  std::vector<Rank> ranks_;
-  std::vector<Stream> streams_;  // two for each rank: standard output and error
+  RankSlots ranks_;
   std::vector<Host> hosts_;
   RankLives lives_;
   bool aborted_ = false;
@@ -167,11 +140,9 @@ class Supervisor {
   uint64_t deadline_ns_ = 0;      // when to go one step further in ending the ranks; 0 = never
   std::vector<uint32_t> failed_;  // ranks whose failure is to be reported
   uint64_t report_ns_ = 0;        // when; 0 = none
-  LibraryWatch libraries_;
   RankServers* servers_ = nullptr;
   std::optional<ExchangeHub> hub_;
   std::set<uint32_t> shut_;       // ranks without a way to their PMI-1 server
-  bool met_ = false;              // ranks that do not use Ferry have met, or are about to
   int ending_signal_ = 0;         // which one asked ferryrun to end; 0: none
   uint32_t asked_ = 0;            // ranks that ran then
   std::optional<int> exit_code_;  // none: nothing has failed so far

@@ -81,7 +81,7 @@ void Supervisor::OnExchange(uint32_t machine, const ExchangeMessage& message) {
 }
 
 void Supervisor::OnMet(const ExchangeMessage& message) {
-  if (!std::exchange(met_, true) && settings_.ranks > 1) {
+  if (ranks_.NoteOtherMeeting() && settings_.ranks > 1) {
     Say("the ranks do not use Ferry, but another MPI library" +
         (message.data.empty() ? std::string(" (ferryrun knows none of those that are loaded)")
                               : ", " + message.data) +
