@@ -11,7 +11,9 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <iterator>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -110,6 +112,14 @@ class NicDeviceTest : public ProgressOneSidedTest {
     gate(1).closed = true;
     *message = Begin(kBoth, kMiB);
     ASSERT_TRUE(Meanwhile([&] { return gate(1).held != 0; }));
+  }
+  // Begins to remove the device region of a node's rank. The node's thread carries out its orders
+  // one after the other, so the removal is under way when another call has been answered.
+  std::future<void> BeginToRemove(uint32_t node) {
+    const auto removed = std::make_shared<std::promise<void>>();
+    plane(node).RemoveRegion(kJob, node, kDeviceRegion, [removed] { removed->set_value(); });
+    (void)plane(node).Inspect(kJob, node);
+    return removed->get_future();
   }
   // Registrations of ranks' memory.
   uint64_t Registered(uint32_t node) { return plane(node).Registered().entries; }

@@ -4,9 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <future>
 #include <string>
 #include <thread>
 #include <vector>
@@ -19,6 +20,7 @@ namespace ferry::daemon {
 namespace {
 
 using testing::HasSubstr;
+using namespace std::chrono_literals;
 
 class NicDevicePathTest : public NicDeviceTest, public testing::WithParamInterface<Ends> {};
 
@@ -155,17 +157,13 @@ TEST_F(NicDeviceTest, ARegionThatGoesIsUnpinnedBeforeItIsGone) {
   const RankReport report = plane(1).Inspect(kJob, 1);
   ASSERT_EQ(report.transfers.size(), 1U);
   EXPECT_EQ(report.transfers[0].way, "the network card reaches its device memory itself");
-  std::atomic<bool> removed{false};
-  std::thread remover([&] {
-    plane(1).RemoveRegion(kJob, 1, kDeviceRegion);
-    removed = true;
-  });
-  EXPECT_TRUE(Eventually([&] { return !plane(1).Inspect(kJob, 1).transfers.empty(); }));
-  EXPECT_FALSE(removed);  // the card has it
+  const std::future<void> removed = BeginToRemove(1);
+  EXPECT_FALSE(plane(1).Inspect(kJob, 1).transfers.empty());
+  EXPECT_NE(removed.wait_for(0s), std::future_status::ready);  // the card has it
   gate(1).closed = false;
   EXPECT_EQ(WaitTogether(1, message.passage.receive), ErrorCode::kInvalidBuffer);
   EXPECT_EQ(WaitTogether(0, message.passage.send), ErrorCode::kInvalidBuffer);
-  remover.join();
+  removed.wait();
   EXPECT_EQ(Registered(1), 0U);
   EXPECT_THAT(Log(), HasSubstr("release"));
   ExpectPassed(Begin({"", Kind::kDevice, Kind::kHeap}, kMiB));
@@ -301,17 +299,13 @@ TEST_P(NicDeviceRtrTest, ARegionThatGoesIsNotWrittenAnyMore) {
   const Message message = BeginTold(kMiB);
   ASSERT_TRUE(Meanwhile([&] { return gate(0).held != 0; }));
   const uint32_t end = GetParam().source == Kind::kDevice ? 0 : 1;
-  std::atomic<bool> removed{false};
-  std::thread remover([&] {
-    plane(end).RemoveRegion(kJob, end, kDeviceRegion);
-    removed = true;
-  });
-  EXPECT_TRUE(Eventually([&] { return !plane(0).Inspect(kJob, 0).transfers.empty(); }));
-  EXPECT_FALSE(removed);  // the card has it
+  const std::future<void> removed = BeginToRemove(end);
+  EXPECT_FALSE(plane(0).Inspect(kJob, 0).transfers.empty());
+  EXPECT_NE(removed.wait_for(0s), std::future_status::ready);  // the card has it
   gate(0).closed = false;
   (void)WaitTogether(1, message.passage.receive);
   (void)WaitTogether(0, message.passage.send);
-  remover.join();
+  removed.wait();
   ExpectPassed(Begin({"", Kind::kHeap, Kind::kHeap}, kMiB));
   ExpectNothingLeft();
 }
