@@ -436,11 +436,11 @@ constexpr Option kTable[] = {
          "Faults that the daemon is to produce, as POINT:N:ACTION,... such as "
          "staging.copy_in:3:SYSTEM (docs/operations.md lists them). Empty: none."),
 
-    Choice(Group::kLaunching, "launcher", &Options::launcher, "ssh|srun|none",
-           "How ferryrun reaches the other hosts of a job. ssh: by ssh, without a password; srun: "
-           "as a step of the Slurm job in which it runs; none: not at all. Hosts that ferryrun has "
-           "from Slurm are reached by srun, where there is srun and neither a flag nor "
-           "FERRY_LAUNCHER says otherwise."),
+    Choice(
+        Group::kLaunching, "launcher", &Options::launcher, "ssh|srun|none",
+        "How ferryrun reaches the other hosts of a job. ssh: by ssh, without a password; srun: "
+        "as a step of the Slurm job in which it runs; none: not at all. Hosts that ferryrun has "
+        "from Slurm are reached by srun, where there is srun and neither launcher nor rsh is set."),
     Text(Group::kLaunching, "rsh", &Options::rsh, 0, kPathMax,
          "Command that replaces ssh or srun, as words separated by spaces, such as ssh -p 2222. "
          "ferryrun adds the host and what to run there. Empty: ssh -x -o BatchMode=yes with "

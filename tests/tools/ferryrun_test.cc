@@ -110,6 +110,35 @@ INSTANTIATE_TEST_SUITE_P(
                 "`ferryd --run_directory=/nonexistent`"},
         Mistake{{"--private", "true"}, 1, "cannot run '/nonexistent': No such file"}));
 
+// Hosts that ferryrun has from Slurm are reached by srun only where the user names no launcher.
+TEST(FerryrunTest, HostsOfSlurmAreReachedAsTheUserSays) {
+  const TempDirectory folder;
+  for (const char* launcher : {"ssh", "srun", "other"}) {
+    WriteExecutable(folder / launcher, "#!/bin/sh\nexit 7\n");
+  }
+  const auto reached_by = [&folder](const std::string& file, const Words& variables,
+                                    const Words& flags) {
+    std::ofstream(folder / "ferryd.toml") << file;
+    const CommandResult result = RunCommand(
+        Joined(Joined({kFerryrun, "--private", "--ferryd", kFakeFerryd}, flags), {"true"}),
+        Joined({"PATH=" + folder.path() + ":/usr/bin:/bin", "SLURM_JOB_ID=1",
+                "SLURM_JOB_NODELIST=n[1-2]", "SLURM_TASKS_PER_NODE=1(x2)",
+                "FERRY_CONFIG_FILE=" + (folder / "ferryd.toml")},
+               variables));
+    EXPECT_EQ(result.exit_code, 1);
+    const std::string words = "cannot reach host n1: ";
+    const size_t at = result.err.find(words);
+    return at == result.err.npos ? result.err
+                                 : result.err.substr(at + words.size(), result.err.find(" exited") -
+                                                                            at - words.size());
+  };
+  EXPECT_EQ(reached_by("", {}, {}), "srun");
+  EXPECT_EQ(reached_by("launcher = \"ssh\"\n", {}, {}), "ssh");
+  EXPECT_EQ(reached_by("", {"FERRY_LAUNCHER=ssh"}, {}), "ssh");
+  EXPECT_EQ(reached_by("", {}, {"--launcher", "ssh"}), "ssh");
+  EXPECT_EQ(reached_by("rsh = \"other -v\"\n", {}, {}), "other");
+}
+
 TEST(FerryrunTest, WarnsOnceOfVariablesThatMeanNothing) {
   const CommandResult result =
       RunCommand(Script({"-n", "2", "-x", "FERRY_EAGER_MAX_BYTE=1"},

@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <optional>
+#include <vector>
 
 #include "client/bootstrap/launched_task.h"
 #include "config/environment.h"
+#include "config/loader.h"
+#include "config/toml_loader.h"
 #include "tools/ferryrun/allocation.h"
 #include "tools/ferryrun/hosts.h"
 #include "tools/ferryrun/process.h"
@@ -13,13 +17,20 @@
 namespace ferry::tools {
 namespace {
 
-// Whether the user says how other hosts are reached.
+// Whether the user says how other hosts are reached: in the file, by a variable or by a flag, all
+// of which have been read once.
 bool NamesLauncher(const config::Options& options, const Arguments& arguments) {
-  const std::string variable = config::EnvironmentVariable(*config::FindOption("launcher"));
-  return options.launcher != config::Options().launcher || !options.rsh.empty() ||
-         config::FindVariable(config::ProcessEnvironment(), variable).has_value() ||
-         std::any_of(arguments.options.begin(), arguments.options.end(),
-                     [](const std::string& flag) { return flag.starts_with("--launcher="); });
+  config::Options said;
+  said.launcher.clear();
+  if (!options.config_file.empty()) {
+    (void)config::ApplyToml(options.config_file, &said);
+  }
+  (void)config::ApplyEnvironment(config::ProcessEnvironment(), &said);
+  std::vector<const char*> flags;
+  std::transform(arguments.options.begin(), arguments.options.end(), std::back_inserter(flags),
+                 [](const std::string& flag) { return flag.c_str(); });
+  (void)config::ApplyFlags(flags, &said);
+  return !said.launcher.empty() || !said.rsh.empty();
 }
 
 bool HasProgram(const std::string& name) {
