@@ -596,7 +596,7 @@ void Supervisor::Kill() {
   SignalRanks(SIGKILL);
 }
 
-// What is to be said of the ranks at the end.
+// Tells how the ranks have ended, at the end.
 void Supervisor::SayEnding() {
   if (ending_signal_ != 0) {
     uint32_t killed = 0;
