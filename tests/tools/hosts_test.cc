@@ -108,18 +108,31 @@ TEST(AgentMessagesTest, SurviveTheJourney) {
   EXPECT_FALSE(read->private_daemon);
   EXPECT_EQ(read->grace_ms, 77U);
 
+  const Mapping mapping{.count = 4,
+                        .oversubscribes = false,
+                        .unit = Unit::kNuma,
+                        .per_unit = 2,
+                        .width = 3,
+                        .threads_are_cpus = true,
+                        .order = Mapping::Order::kUnit,
+                        .order_unit = Unit::kSocket};
+  const BindingRules rules{.binding = Binding::kSocket, .mapping = mapping, .threads = {0, 8, 1}};
   const auto serve = ReadServe(ToText(AgentServe{.private_daemon = true,
                                                  .node = 3,
                                                  .authority = "pem",
                                                  .authority_key = "key",
-                                                 .binding = Binding::kSocket,
-                                                 .ranks = 5,
+                                                 .binding = rules,
+                                                 .tells_bindings = true,
                                                  .name_space = "ferry-1"}));
   ASSERT_TRUE(serve.ok()) << serve.status().message();
   EXPECT_EQ(serve->name_space, "ferry-1");
   EXPECT_EQ(serve->node, 3U);
   EXPECT_EQ(serve->authority_key, "key");
-  EXPECT_EQ(serve->binding, Binding::kSocket);
+  EXPECT_TRUE(serve->tells_bindings);
+  EXPECT_EQ(serve->binding.binding, rules.binding);
+  EXPECT_EQ(serve->binding.mapping, rules.mapping);
+  EXPECT_EQ(serve->binding.threads, rules.threads);
+  EXPECT_EQ(ReadServe(ToText(AgentServe{}))->binding.mapping, Mapping());
 }
 
 TEST(AgentMessagesTest, AnExchangeComesBackAsItWas) {
