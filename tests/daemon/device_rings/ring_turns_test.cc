@@ -2,7 +2,6 @@
 //
 // There is no network, so whatever is asked of ranks of the other node is held; or that rank is
 // said to be dead, and it fails at once.
-#include <algorithm>
 #include <map>
 #include <memory>
 #include <set>
@@ -46,6 +45,11 @@ class RingTurnsTest : public ProgressPartsTest {
     fence.kind = static_cast<uint32_t>(shm::RingKind::kFence);
     Begin(fence);
   }
+  void EndPeers() {
+    for (uint32_t peer = 1; peer <= kPeers; ++peer) {
+      job_->ended[peer] = ErrorCode::kPeerDied;
+    }
+  }
   // How many peers' worth of looks that takes.
   template <typename Action>
   uint64_t LooksOf(Action&& action) {
@@ -80,7 +84,7 @@ TEST_F(RingTurnsTest, PeersShareWhatIsDoneOfWhatIsHeld) {
       PutTo(peer);
     }
   }
-  std::fill(job_->ended.begin(), job_->ended.end(), ErrorCode::kPeerDied);
+  EndPeers();
   EXPECT_EQ(ring_->Advance(kNowNs), kBudget);
   for (uint32_t peer = 1; peer <= kSome; ++peer) {
     EXPECT_EQ(ended_[peer], kBudget / kSome) << peer;
@@ -109,7 +113,7 @@ TEST_F(RingTurnsTest, PeersThatAreStuckTakeTurns) {
     PutTo(peer);
   }
   EXPECT_LE(LooksOf([&] { EXPECT_EQ(ring_->Advance(kNowNs), 0U); }), 2 * kBudget);
-  std::fill(job_->ended.begin(), job_->ended.end(), ErrorCode::kPeerDied);
+  EndPeers();
   uint32_t turns = 0;
   for (; ring_->is_busy(); ++turns) {
     ASSERT_NE(LooksOf([&] { ring_->Advance(kNowNs); }), 0U);

@@ -72,7 +72,7 @@ class LinkBudgetTest : public ProgressPartsTest {
     put.operand = number;
     EXPECT_TRUE(one_sided_.memory().OnPacket(*job_, {header, progress::BytesOf(put)}, kNowNs));
   }
-  progress::NodeUse& use() { return job_->nodes[1]; }
+  progress::NodeUse& use() { return job_->UseOf(1); }
 
   std::vector<uint64_t> memory_ = std::vector<uint64_t>(16);
 };
