@@ -118,7 +118,7 @@ TEST(FerryrunTest, HostsOfSlurmAreReachedAsTheUserSays) {
   }
   const auto reached_by = [&folder](const std::string& file, const Words& variables,
                                     const Words& flags) {
-    std::ofstream(folder / "ferryd.toml") << file;
+    std::ofstream(folder / "ferryd.toml") << "# Of this test.\n" << file;
     const CommandResult result = RunCommand(
         Joined(Joined({kFerryrun, "--private", "--ferryd", kFakeFerryd}, flags), {"true"}),
         Joined({"PATH=" + folder.path() + ":/usr/bin:/bin", "SLURM_JOB_ID=1",
