@@ -280,9 +280,11 @@ void Landings() {
       host.Fill(i * kLargest, kLargest, MessageOf(0, i));
       CHECK_OK(ferry_isend(host.at(i * kLargest), kLargest, 1, i, &requests[i]));
     }
+    CHECK_OK(ferry_barrier());
     CHECK_OK(ferry_waitall(kMessages, requests.data(), nullptr));
   } else {
     Buffer device(kDevice, kMessages * kLargest);
+    CHECK_OK(ferry_barrier());  // all are on their way by the link, before the first one ends it
     for (int i = 0; i < kMessages; ++i) {
       CHECK_OK(ferry_irecv(device.at(i * kLargest), kLargest, 0, i, &requests[i]));
     }
