@@ -207,7 +207,7 @@ TEST(PmiOfRanksTest, TwoProgramsOfASlotAtATimeAreNamed) {
   EXPECT_THAT(result.err, HasSubstr("rank 0 says \"cmd=init\" to its PMI server a second time"));
 }
 
-// Of an outer launcher, which has started ferryrun as its rank.
+// The variables are those of an outer launcher that started ferryrun as its rank.
 TEST(PmiOfRanksTest, WhatAnotherLauncherHasSaidIsNotPassedOn) {
   const Words variables = {"PMI_PORT=host:1", "PMI_ID=5", "PMIX_SERVER_URI51=x", "PMI_RANK=7",
                            "PMI_DEBUG=0"};

@@ -67,7 +67,7 @@ size_t UnitWith(const std::vector<CpuSet>& units, const CpuSet& cpus) {
       units.begin());
 }
 
-// Those of cores of which no other job has a part.
+// Returns the allowed CPUs of the cores of which no other job has a part.
 CpuSet FreeCpus(const Machine& machine, const UsableCpus& usable) {
   CpuSet taken = usable.taken;
   for (const CpuSet& core : machine.cores) {

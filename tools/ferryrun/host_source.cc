@@ -17,8 +17,8 @@
 namespace ferry::tools {
 namespace {
 
-// Whether the user says how other hosts are reached: in the file, by a variable or by a flag, all
-// of which have been read once.
+// Returns true if the user says how other hosts are reached: in the file, by a variable or by a
+// flag. All of them have been read once, so errors in them are known.
 bool NamesLauncher(const config::Options& options, const Arguments& arguments) {
   config::Options said;
   said.launcher.clear();

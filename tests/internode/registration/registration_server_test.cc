@@ -128,7 +128,7 @@ class SlowNicTest : public ::testing::Test {
     return reinterpret_cast<shm::SessionLayout*>(sessions_[index].base());
   }
 
-  // Of a job of two.
+  // Returns the words by rank of that session, which is one of a job of two ranks.
   shm::SessionByRank ByRank(size_t index) {
     return shm::SessionByRank::In(sessions_[index].base(), 2, kTestRequests);
   }

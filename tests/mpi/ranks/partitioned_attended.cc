@@ -68,15 +68,15 @@ void Await(Condition&& condition) {
   }
 }
 
-// Of the library's thread.
+// Waits until the library's thread has looked, and gone to sleep, `count` times more.
 void AwaitLooks(long count) {
   const long sleeps = SleepsOfHelper();
   CHECK(sleeps >= 0);
   Await([&] { return SleepsOfHelper() >= sleeps + count; });
 }
 
-// Those of libferry, whose next Poll by the program's thread is held up: meanwhile the library's
-// thread has its time.
+// Passes calls on to libferry's peers, but holds the next Poll of the program's thread up, so that
+// the library's thread has time to look.
 class HeldUpPeers final : public NodePeers {
  public:
   explicit HeldUpPeers(NodePeers* real) : real_(*real) {}
