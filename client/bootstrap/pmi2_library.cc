@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "client/bootstrap/launched_task.h"
-#include "client/bootstrap/node_ranks.h"
 #include "client/bootstrap/pmi_wire.h"
 #include "common/number_text.h"
 #include "config/environment.h"
@@ -42,10 +41,6 @@ Status Explain(int status, const std::string& what) {
   return status == kSuccess ? Status()
                             : Status(ErrorCode::kSystem, "libpmi2 cannot " + what + ": error " +
                                                              std::to_string(status));
-}
-
-std::string KeyOf(uint32_t rank, const std::string& name) {
-  return name + "." + std::to_string(rank);
 }
 
 }  // namespace
@@ -151,12 +146,8 @@ std::optional<std::string> Pmi2Library::FindAttribute(const char* name) const {
   return std::string(value.data());
 }
 
-// By the launcher's word, or, where it has none, by that of the ranks.
 Status Pmi2Library::Meet() {
-  const std::optional<std::string> mapping = FindAttribute(kPmiMapping);
-  StatusOr<std::vector<uint32_t>> ranks = mapping && !mapping->empty()
-                                              ? ParseProcessMapping(*mapping, rank_, size_)
-                                              : FindRanksOfNode(this);
+  StatusOr<std::vector<uint32_t>> ranks = FindNode(FindAttribute(kPmiMapping), this);
   FERRY_RETURN_IF_ERROR(ranks.status());
   local_ranks_ = std::move(*ranks);
   return {};
@@ -169,7 +160,7 @@ Status Pmi2Library::Put(const std::string& name, const std::string& words) {
                                            " bytes; PMI-2 takes fewer than " +
                                            std::to_string(kMostValueBytes)};
   }
-  return Explain(calls_->put(KeyOf(rank_, name).c_str(), text.c_str()), "take " + name);
+  return Explain(calls_->put(PmiKeyOf(rank_, name).c_str(), text.c_str()), "take " + name);
 }
 
 Status Pmi2Library::Fence() { return Explain(calls_->fence(), "gather all ranks"); }
@@ -177,7 +168,7 @@ Status Pmi2Library::Fence() { return Explain(calls_->fence(), "gather all ranks"
 StatusOr<std::string> Pmi2Library::Get(uint32_t rank, const std::string& name) {
   std::array<char, kMostValueBytes + 1> value{};
   int length = 0;
-  FERRY_RETURN_IF_ERROR(Explain(calls_->get(job_.c_str(), kAnyRank, KeyOf(rank, name).c_str(),
+  FERRY_RETURN_IF_ERROR(Explain(calls_->get(job_.c_str(), kAnyRank, PmiKeyOf(rank, name).c_str(),
                                             value.data(), kMostValueBytes, &length),
                                 "tell " + name + " of rank " + std::to_string(rank)));
   return FromPmiText(value.data());

@@ -20,10 +20,6 @@ namespace {
 
 constexpr int kNoLimit = -1;
 
-std::string KeyOf(uint32_t rank, const std::string& name) {
-  return name + "." + std::to_string(rank);
-}
-
 bool IsPlain(char letter) {
   return std::isalnum(static_cast<unsigned char>(letter)) != 0 ||
          std::string_view("._:/@[]-,").find(letter) != std::string_view::npos;
@@ -152,6 +148,17 @@ StatusOr<std::vector<uint32_t>> ParseProcessMapping(std::string_view text, uint3
   return ranks;
 }
 
+StatusOr<std::vector<uint32_t>> FindNode(const std::optional<std::string>& mapping,
+                                         Exchange* exchange) {
+  return mapping.has_value() && !mapping->empty()
+             ? ParseProcessMapping(*mapping, exchange->rank(), exchange->size())
+             : FindRanksOfNode(exchange);
+}
+
+std::string PmiKeyOf(uint32_t rank, const std::string& name) {
+  return name + "." + std::to_string(rank);
+}
+
 // ---- Start and end ------------------------------------------------------------------------------
 
 bool PmiWire::IsAround(const char* const* environment) {
@@ -173,7 +180,11 @@ StatusOr<std::unique_ptr<PmiWire>> PmiWire::Open(const char* const* environment,
   std::unique_ptr<PmiWire> wire(new PmiWire(timeout_ms));
   FERRY_RETURN_IF_ERROR(wire->Connect(environment));
   FERRY_RETURN_IF_ERROR(wire->Enter());
-  FERRY_RETURN_IF_ERROR(wire->FindNode());
+  const StatusOr<std::string> mapping = wire->GetValue(kPmiMapping);
+  StatusOr<std::vector<uint32_t>> ranks =
+      FindNode(mapping.ok() ? std::optional(*mapping) : std::nullopt, wire.get());
+  FERRY_RETURN_IF_ERROR(ranks.status());
+  wire->local_ranks_ = std::move(*ranks);
   return wire;
 }
 
@@ -248,22 +259,6 @@ Status PmiWire::Enter() {
   if (const auto room = AskNumber("cmd=get_universe_size", "universe_size", "size"); room.ok()) {
     universe_size_ = *room;
   }
-  return {};
-}
-
-// By the launcher's word, or, where it has none (it omits a mapping that is too long), by that of
-// the ranks.
-Status PmiWire::FindNode() {
-  if (const StatusOr<std::string> mapping = GetValue(kPmiMapping);
-      mapping.ok() && !mapping->empty()) {
-    StatusOr<std::vector<uint32_t>> ranks = ParseProcessMapping(*mapping, rank_, size_);
-    FERRY_RETURN_IF_ERROR(ranks.status());
-    local_ranks_ = std::move(*ranks);
-    return {};
-  }
-  StatusOr<std::vector<uint32_t>> ranks = FindRanksOfNode(this);
-  FERRY_RETURN_IF_ERROR(ranks.status());
-  local_ranks_ = std::move(*ranks);
   return {};
 }
 
@@ -354,7 +349,7 @@ Status PmiWire::Put(const std::string& name, const std::string& words) {
                                            " bytes; the launcher's PMI server takes fewer than " +
                                            std::to_string(most_value_bytes_)};
   }
-  return Ask("cmd=put kvsname=" + names_ + " key=" + KeyOf(rank_, name) + " value=" + text,
+  return Ask("cmd=put kvsname=" + names_ + " key=" + PmiKeyOf(rank_, name) + " value=" + text,
              "put_result")
       .status();
 }
@@ -365,7 +360,7 @@ Status PmiWire::Fence() {
 }
 
 StatusOr<std::string> PmiWire::Get(uint32_t rank, const std::string& name) {
-  const StatusOr<std::string> text = GetValue(KeyOf(rank, name));
+  const StatusOr<std::string> text = GetValue(PmiKeyOf(rank, name));
   FERRY_RETURN_IF_ERROR(text.status());
   return FromPmiText(*text);
 }

@@ -53,7 +53,6 @@ class PmiWire : public Exchange {
   explicit PmiWire(uint64_t timeout_ms) : timeout_ms_(timeout_ms) {}
   Status Connect(const char* const* environment);
   Status Enter();
-  Status FindNode();
   Status Send(const std::string& line) const;
   StatusOr<std::string> ReceiveLine(int timeout_ms);
   // Receives an answer, which must be the command `answer`, and returns its fields.
@@ -81,6 +80,15 @@ class PmiWire : public Exchange {
 // ranks have a node. kCorrupt for anything else.
 StatusOr<std::vector<uint32_t>> ParseProcessMapping(std::string_view text, uint32_t rank,
                                                     uint32_t size);
+
+// Returns the ranks on the node of `exchange`'s rank, in order: by `mapping`, the launcher's value
+// of PMI_process_mapping, or, where it has none or an empty one (launchers omit what is too long),
+// by what the ranks tell each other. kCorrupt: the mapping's. Blocks for a fence without a mapping.
+StatusOr<std::vector<uint32_t>> FindNode(const std::optional<std::string>& mapping,
+                                         Exchange* exchange);
+
+// Names what a rank puts: a launcher's keys are those of the whole job.
+std::string PmiKeyOf(uint32_t rank, const std::string& name);
 
 // Writes `words` without spaces, line ends, = and ;, which have a meaning in PMI-1; FromPmiText
 // turns such a text back. kCorrupt: the text is not of that form.

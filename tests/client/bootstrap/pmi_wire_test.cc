@@ -44,6 +44,42 @@ TEST(ProcessMappingTest, RefusesWhatIsNoMapping) {
   }
 }
 
+// Four ranks on two nodes, as the ranks themselves say.
+class FourRanks : public Exchange {
+ public:
+  uint32_t rank() const override { return 1; }
+  uint32_t size() const override { return 4; }
+  const std::vector<uint32_t>& local_ranks() const override { return none_; }
+  Status Put(const std::string& /*name*/, const std::string& words) override {
+    here_ = words;
+    return {};
+  }
+  Status Fence() override {
+    ++fences_;
+    return {};
+  }
+  StatusOr<std::string> Get(uint32_t rank, const std::string& /*name*/) override {
+    return rank < 2 ? here_ : std::string("another node");
+  }
+  void Abort(int /*exit_code*/, const std::string& /*text*/) override {}
+  int fences() const { return fences_; }
+
+ private:
+  const std::vector<uint32_t> none_;
+  std::string here_;
+  int fences_ = 0;
+};
+
+TEST(FindNodeTest, AsksTheRanksWhereTheLauncherHasNoMapping) {
+  FourRanks ranks;
+  EXPECT_THAT(*FindNode("(vector,(0,2,1))", &ranks), ElementsAre(1, 3));
+  EXPECT_EQ(FindNode("nonsense", &ranks).status().code(), ErrorCode::kCorrupt);
+  EXPECT_EQ(ranks.fences(), 0);
+  EXPECT_THAT(*FindNode(std::nullopt, &ranks), ElementsAre(0, 1));
+  EXPECT_THAT(*FindNode("", &ranks), ElementsAre(0, 1));
+  EXPECT_EQ(ranks.fences(), 2);
+}
+
 TEST(PmiTextTest, ComesBackAsItWas) {
   const std::string words = "0 /run/my ferry\n=;%\xc3\xa9 10.0.0.1:4000";
   const std::string text = ToPmiText(words);
