@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "config/environment.h"
 #include "config/toml_loader.h"
@@ -11,7 +13,7 @@ namespace ferry::config {
 
 // ---- Flags ----
 
-Status ApplyFlags(std::span<const char* const> arguments, Options* options) {
+Status ApplyFlags(std::span<const char* const> arguments, Options* options, Origins* origins) {
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string_view argument = arguments[i];
     if (!argument.starts_with("--") || argument.size() == 2) {
@@ -39,24 +41,41 @@ Status ApplyFlags(std::span<const char* const> arguments, Options* options) {
     const std::string_view value =
         equals == argument.npos ? arguments[++i] : argument.substr(equals + 1);
     FERRY_RETURN_IF_ERROR(SetOption(*option, value, where, options));
+    if (origins != nullptr) {
+      (*origins)[option->name] = Origin::kFlag;
+    }
   }
   return {};
 }
 
 // ---- Loader ----
 
-StatusOr<Options> LoadOptions(std::span<const char* const> flags, const char* const* environment) {
+StatusOr<Options> LoadOptions(std::span<const char* const> flags, const char* const* environment,
+                              Origins* origins) {
   Options first;  // only to learn which file to read
   FERRY_RETURN_IF_ERROR(ApplyEnvironment(environment, &first));
   FERRY_RETURN_IF_ERROR(ApplyFlags(flags, &first));
 
   Options options;
+  Origins found;
   if (!first.config_file.empty()) {
-    FERRY_RETURN_IF_ERROR(ApplyToml(first.config_file, &options));
+    std::vector<const Option*> in_file;
+    FERRY_RETURN_IF_ERROR(ApplyToml(first.config_file, &options, &in_file));
+    for (const Option* option : in_file) {
+      found[option->name] = Origin::kFile;
+    }
   }
   FERRY_RETURN_IF_ERROR(ApplyEnvironment(environment, &options));
-  FERRY_RETURN_IF_ERROR(ApplyFlags(flags, &options));
+  for (const Option& option : OptionTable()) {
+    if (FindVariable(environment, EnvironmentVariable(option))) {
+      found[option.name] = Origin::kEnvironment;
+    }
+  }
+  FERRY_RETURN_IF_ERROR(ApplyFlags(flags, &options, &found));
   FERRY_RETURN_IF_ERROR(FinishOptions(environment, &options));
+  if (origins != nullptr) {
+    *origins = std::move(found);
+  }
   return options;
 }
 

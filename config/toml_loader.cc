@@ -89,7 +89,7 @@ size_t LineOfAssertion(std::string_view text, const std::string& path) {
 }
 
 Status ApplyKey(std::string_view name, const toml::node& node, const std::string& where,
-                Options* options) {
+                Options* options, std::vector<const Option*>* found) {
   const Option* option = FindOption(name);
   if (option == nullptr) {
     if (node.is_table()) {
@@ -110,12 +110,15 @@ Status ApplyKey(std::string_view name, const toml::node& node, const std::string
                                            TypeText(node) + ": it must be " +
                                            AllowedValues(*option)};
   }
+  if (found != nullptr) {
+    found->push_back(option);
+  }
   return SetOption(*option, *text, where, options);
 }
 
 }  // namespace
 
-Status ApplyToml(const std::string& path, Options* options) {
+Status ApplyToml(const std::string& path, Options* options, std::vector<const Option*>* found) {
   const std::unique_ptr<FILE, decltype(&fclose)> file(fopen(path.c_str(), "re"), &fclose);
   std::string text;
   char block[4096];
@@ -130,10 +133,11 @@ Status ApplyToml(const std::string& path, Options* options) {
     return {ErrorCode::kConfiguration,
             "cannot use " + path + ": the file is empty; to read no file, leave config_file empty"};
   }
-  return ApplyTomlText(text, path, options);
+  return ApplyTomlText(text, path, options, found);
 }
 
-Status ApplyTomlText(std::string_view text, const std::string& path, Options* options) {
+Status ApplyTomlText(std::string_view text, const std::string& path, Options* options,
+                     std::vector<const Option*>* found) {
   const std::optional<toml::parse_result> parsed = Parse(text, path);
   if (!parsed) {
     return {ErrorCode::kConfiguration,
@@ -145,8 +149,8 @@ Status ApplyTomlText(std::string_view text, const std::string& path, Options* op
                                            std::string(result.error().description())};
   }
   for (const auto& [key, node] : result.table()) {
-    FERRY_RETURN_IF_ERROR(
-        ApplyKey(key.str(), node, path + ":" + std::to_string(key.source().begin.line), options));
+    const std::string where = path + ":" + std::to_string(key.source().begin.line);
+    FERRY_RETURN_IF_ERROR(ApplyKey(key.str(), node, where, options, found));
   }
   return {};
 }

@@ -33,6 +33,21 @@ TEST_F(LoaderTest, FlagsWinOverEnvironmentOverFileOverDefaults) {
   EXPECT_FALSE(options->run_directory.empty());
 }
 
+TEST_F(LoaderTest, NotesWhatHasSetAnOptionLast) {
+  std::ofstream(path_, std::ios::app) << "launcher = \"ssh\"\n";  // the default
+  const char* environment[] = {"FERRY_COPY_WORKERS=4", "FERRY_SPIN_PAUSES=4",
+                               "FERRY_LOG_FILE=", file_variable_.c_str(), nullptr};
+  const std::vector<const char*> flags = {"--spin-pauses=5"};
+  Origins origins;
+  ASSERT_TRUE(LoadOptions(flags, environment, &origins).ok());
+  EXPECT_EQ(origins, (Origins{{"staging_blocks", Origin::kFile},
+                              {"launcher", Origin::kFile},
+                              {"copy_workers", Origin::kEnvironment},
+                              {"log_file", Origin::kEnvironment},
+                              {"config_file", Origin::kEnvironment},
+                              {"spin_pauses", Origin::kFlag}}));
+}
+
 TEST_F(LoaderTest, AFlagNamesTheFile) {
   const char* environment[] = {"FERRY_CONFIG_FILE=/nowhere/none.toml", nullptr};
   const std::vector<const char*> flags = {file_flag_.c_str()};

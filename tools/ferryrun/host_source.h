@@ -6,7 +6,6 @@
 #include <string>
 
 #include "common/status.h"
-#include "config/options.h"
 #include "tools/ferryrun/arguments.h"
 
 namespace ferry::tools {
@@ -17,8 +16,9 @@ struct HostSource {
 };
 
 // Gives `arguments` the hosts and ranks of the allocation around this process, if they name no
-// hosts. Says whose they are, if the user wants to know. Main thread; blocks as FindAllocation
-// does, and may for name service. kInvalidArgument, or the error of a file.
-StatusOr<HostSource> TakeHosts(const config::Options& options, Arguments* arguments);
+// hosts. Says whose they are, if the user wants to know. `is_launcher_named`: the user has said how
+// other hosts are reached. Main thread; blocks as FindAllocation does, and may for name service.
+// kInvalidArgument, or the error of a file.
+StatusOr<HostSource> TakeHosts(bool is_launcher_named, Arguments* arguments);
 
 }  // namespace ferry::tools

@@ -598,7 +598,8 @@ int RunJob(Arguments arguments) {
   if (const Status status = CountRanksOfNode(&arguments.mapping); !status.ok()) {
     return Fail(kCannotStart, status);
   }
-  StatusOr<config::Options> options = LoadOptions(arguments.options);
+  config::Origins origins;
+  StatusOr<config::Options> options = LoadOptions(arguments.options, &origins);
   if (!options.ok()) {
     return Fail(kUsageError, options.status());
   }
@@ -607,7 +608,8 @@ int RunJob(Arguments arguments) {
     options->collective_table =
         std::filesystem::absolute(options->collective_table, ignored).string();
   }
-  const StatusOr<HostSource> source = TakeHosts(*options, &arguments);
+  const bool is_launcher_named = origins.contains("launcher") || !options->rsh.empty();
+  const StatusOr<HostSource> source = TakeHosts(is_launcher_named, &arguments);
   if (!source.ok()) {
     return Fail(kUsageError, source.status());
   }

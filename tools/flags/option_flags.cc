@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "config/environment.h"
-#include "config/loader.h"
 
 namespace ferry::tools {
 
@@ -41,14 +40,15 @@ void WarnOfUnknownVariables() {
   }
 }
 
-StatusOr<config::Options> LoadOptions(const std::vector<std::string>& flags) {
+StatusOr<config::Options> LoadOptions(const std::vector<std::string>& flags,
+                                      config::Origins* origins) {
   WarnOfUnknownVariables();
   std::vector<const char*> arguments;
   arguments.reserve(flags.size());
   for (const std::string& flag : flags) {
     arguments.push_back(flag.c_str());
   }
-  return config::LoadOptions(arguments, config::ProcessEnvironment());
+  return config::LoadOptions(arguments, config::ProcessEnvironment(), origins);
 }
 
 }  // namespace ferry::tools

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/status.h"
+#include "config/loader.h"
 #include "config/options.h"
 
 namespace CLI {
@@ -23,7 +24,8 @@ void AddOptionFlags(CLI::App* app, std::vector<std::string>* flags);
 void WarnOfUnknownVariables();
 
 // Loads the options from their defaults, the configuration file, this process's environment and
-// `flags`, and calls WarnOfUnknownVariables.
-StatusOr<config::Options> LoadOptions(const std::vector<std::string>& flags);
+// `flags`, as config::LoadOptions does, and calls WarnOfUnknownVariables.
+StatusOr<config::Options> LoadOptions(const std::vector<std::string>& flags,
+                                      config::Origins* origins = nullptr);
 
 }  // namespace ferry::tools
