@@ -16,16 +16,14 @@
 #include <system_error>
 
 #include "config/environment.h"
-#include "tests/support/patience.h"
+#include "tests/support/eventually.h"
 #include "tests/support/processes.h"
 
 namespace ferry::e2e {
 namespace {
 
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
 
-using tests::kPatience;
 constexpr auto kPollInterval = std::chrono::milliseconds(5);
 constexpr char kPath[] = "PATH=/usr/local/bin:/usr/bin:/bin";
 // Under AddressSanitizer: the leak check at the end of a process stops its threads by ptrace, which
@@ -309,14 +307,7 @@ Words Daemons(const Command& job) {
 }
 
 bool Eventually(const std::function<bool()>& condition) {
-  const auto deadline = Clock::now() + kPatience;
-  while (!condition()) {
-    if (Clock::now() > deadline) {
-      return false;
-    }
-    std::this_thread::sleep_for(kPollInterval);
-  }
-  return true;
+  return tests::Eventually(condition, kPollInterval);
 }
 
 Words SortedLines(const std::string& text) {

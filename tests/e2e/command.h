@@ -126,7 +126,7 @@ bool UnderWay(Command* job, int ranks);
 // The run directories of the private daemons of a job, sorted: by node, under one ferryrun.
 Words Daemons(const Command& job);
 
-// Polls `condition` for at most half a minute.
+// tests::Eventually for conditions that ask another program.
 bool Eventually(const std::function<bool()>& condition);
 
 // The lines of `text`, sorted: ranks write in any order.

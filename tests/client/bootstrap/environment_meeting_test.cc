@@ -20,6 +20,7 @@
 
 #include "common/net_address.h"
 #include "common/unique_fd.h"
+#include "tests/support/eventually.h"
 #include "tests/support/patience.h"
 
 namespace ferry::client {
@@ -136,16 +137,6 @@ std::string HearAll(const UniqueFd& fd, size_t most = SIZE_MAX) {
   return heard;
 }
 
-bool Eventually(const std::function<bool()>& condition) {
-  for (int i = 0; i < tests::kPatienceMs; ++i) {
-    if (condition()) {
-      return true;
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return false;
-}
-
 // ---- In good order ------------------------------------------------------------------------------
 
 class TransportTest : public testing::TestWithParam<bool> {};
@@ -207,7 +198,7 @@ TEST_P(TransportTest, ARankZeroThatComesLateIsWaitedForAndNamed) {
   MeetingPlace other = place;
   other.rank = 1;
   OtherRank rank(other);
-  EXPECT_TRUE(Eventually([&] {
+  EXPECT_TRUE(tests::Eventually([&] {
     return rank.Missing().find("rank 0, which the others call at ") != std::string::npos;
   })) << rank.Missing();
   MeetingServer server(place, kNoHurryMs);
@@ -222,7 +213,7 @@ TEST(EnvironmentMeetingTest, RankZeroNamesTheRanksThatAreMissing) {
   EXPECT_EQ(zero.server.Missing(), "missing: ranks 1 to 4");
   std::thread serving([&] { EXPECT_TRUE(MeetAsZero(&zero.server).ok()); });
   OtherRank two(zero.For(2));
-  EXPECT_TRUE(Eventually([&] { return zero.server.Missing() == "missing: ranks 1, 3 and 4"; }))
+  EXPECT_TRUE(tests::Eventually([&] { return zero.server.Missing() == "missing: ranks 1, 3 and 4"; }))
       << zero.server.Missing();
   OtherRank others[] = {OtherRank(zero.For(1)), OtherRank(zero.For(3)), OtherRank(zero.For(4))};
   serving.join();
@@ -315,7 +306,7 @@ TEST(WrongRankTest, OneWithAnotherSecretIsRefusedAndNamed) {
   const Status status = stray.Join();
   EXPECT_EQ(status.code(), ErrorCode::kPermissionDenied);
   EXPECT_THAT(status.message(), AllOf(HasSubstr("another secret"), HasSubstr("FERRY_JOB_SECRET")));
-  EXPECT_TRUE(Eventually([&] {
+  EXPECT_TRUE(tests::Eventually([&] {
     return zero.server.Missing() ==
            "missing: rank 1; callers refused for another secret: 1, the last one from 127.0.0.1";
   })) << zero.server.Missing();

@@ -1,35 +1,18 @@
 #include "tests/client/direct/links_fixture.h"
 
-#include <sched.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <string>
 
-#include "common/clock.h"
-#include "tests/support/patience.h"
-
 namespace ferry::client {
 namespace {
-
-using tests::kPatienceNs;
 
 testing::ScopedTrace Traced(const std::source_location& where) {
   return {where.file_name(), static_cast<int>(where.line()), ""};
 }
 
 }  // namespace
-
-bool Eventually(const std::function<bool()>& condition) {
-  const uint64_t end_ns = MonotonicNs() + kPatienceNs;
-  while (!condition()) {
-    if (MonotonicNs() > end_ns) {
-      return false;
-    }
-    sched_yield();
-  }
-  return true;
-}
 
 LinkRoute RouteTo(const LinkAddress& address, uint64_t send_key, uint64_t receive_key) {
   LinkRoute route;

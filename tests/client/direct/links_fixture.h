@@ -12,11 +12,11 @@
 
 #include "common/unique_fd.h"
 #include "tests/client/direct/linked_rank.h"
+#include "tests/support/eventually.h"
 
 namespace ferry::client {
 
-// Polls, yielding, until `condition` holds (20 s at most; then false).
-bool Eventually(const std::function<bool()>& condition);
+using tests::Eventually;
 
 // A route of each to the other, with keys of its own. Ranks of other processes have theirs told.
 LinkRoute RouteTo(const LinkAddress& address, uint64_t send_key, uint64_t receive_key);

@@ -31,6 +31,7 @@
 #include "proto/control.grpc.pb.h"
 #include "tests/daemon/ferryd_process.h"
 #include "tests/daemon/test_rank.h"
+#include "tests/support/eventually.h"
 #include "tests/support/http2_client.h"
 #include "tests/support/patience.h"
 
@@ -145,15 +146,8 @@ class ConnectionsTest : public ::testing::TestWithParam<Door> {
     return status.code() != ErrorCode::kNodeUnreachable && status.code() != ErrorCode::kTimeout &&
            status.code() != ErrorCode::kLimitExceeded;
   }
-  // Polls the condition; false if it does not become true.
   static bool Soon(const std::function<bool()>& condition) {
-    const auto deadline = std::chrono::steady_clock::now() + tests::kPatience;
-    bool is_true = condition();
-    while (!is_true && std::chrono::steady_clock::now() < deadline) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      is_true = condition();
-    }
-    return is_true;
+    return tests::Eventually(condition, std::chrono::milliseconds(20));
   }
   // Waits until closed connections have gone.
   void ExpectServedSoon() {

@@ -8,15 +8,12 @@
 #include <cstring>
 #include <utility>
 
-#include "common/clock.h"
 #include "engine/transfer.h"
 #include "shm/atomic.h"
-#include "tests/support/patience.h"
 
 namespace ferry::daemon {
 namespace {
 
-using tests::kPatienceNs;
 constexpr uint32_t kHolder = 7;  // the id of this rank's thread in its lease
 
 }  // namespace
@@ -24,17 +21,6 @@ constexpr uint32_t kHolder = 7;  // the id of this rank's thread in its lease
 shm::Location InHeap(uint64_t offset) { return {kHeapRegion, 0, offset}; }
 shm::Location InDevice(uint64_t offset) { return {kDeviceRegion, shm::kLocationByStream, offset}; }
 shm::Location Private(const void* address) { return {0, 0, reinterpret_cast<uint64_t>(address)}; }
-
-bool Eventually(const std::function<bool()>& condition) {
-  const uint64_t end_ns = MonotonicNs() + kPatienceNs;
-  while (!condition()) {
-    if (MonotonicNs() > end_ns) {
-      return false;
-    }
-    sched_yield();
-  }
-  return true;
-}
 
 std::shared_ptr<Region> MakeRegion(uint32_t id, uint64_t bytes) {
   auto region = std::make_shared<Region>();

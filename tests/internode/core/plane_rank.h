@@ -14,6 +14,7 @@
 #include "engine/session_view.h"
 #include "gpu_backends/api/backend.h"
 #include "shm/lease.h"
+#include "tests/support/eventually.h"
 
 namespace ferry::daemon {
 
@@ -106,8 +107,7 @@ class PlaneRank {
   std::vector<PlaneRank*> local_ranks_;
 };
 
-// Polls, yielding, until `condition` holds (20 s at most; then false).
-bool Eventually(const std::function<bool()>& condition);
+using tests::Eventually;
 
 // Host memory that a rank may add to its heap.
 std::shared_ptr<Region> MakeRegion(uint32_t id, uint64_t bytes);
