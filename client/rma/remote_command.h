@@ -53,7 +53,8 @@ class RemoteOperations::Passage {
   explicit Passage(RemoteOperations* operations) : operations_(*operations) {}
   ~Passage() {
     if (has_entered_) {
-      operations_.LeaveWay(rank_);
+      const auto lock = operations_.Lock();
+      operations_.ways_.Leave(rank_);
     }
   }
   Passage(const Passage&) = delete;

@@ -20,8 +20,6 @@ namespace {
 // The longest sleep while waiting for room. Free room is announced, but not that of a cell which
 // was lost with its owner.
 constexpr uint64_t kRoomSleepNs = 1'000'000;
-// The number of an operation that is not pushed yet, and so not over.
-constexpr uint64_t kNoNumber = UINT64_MAX;
 
 // The sizes from which puts and gets are long: a long put goes in one message; a long get takes one
 // message more than a get by the cells of the lane.
@@ -30,9 +28,6 @@ constexpr uint64_t kLongGet = 16 << 10;
 // The size from which an operation on the program's own memory without a bounce buffer is long: the
 // daemon copies that memory block by block, which is slower for less.
 constexpr uint64_t kLongInPrivate = 128 << 10;
-
-static_assert(shm::kAnswers == 64, "RemoteOperations has a bit of a word for each");
-constexpr uint64_t BitOf(uint16_t place) { return uint64_t{1} << place; }
 
 }  // namespace
 
@@ -47,8 +42,9 @@ ErrorCode RemoteOperations::Passage::Enter(const RemoteAddress& place, bool by_d
   const ErrorCode error = operations_.AwaitRoom(rank_, [&] {
     const auto lock = operations_.Lock();
     is_refused = by_link && !operations_.progress_.SendsByLink(static_cast<int32_t>(rank_));
-    has_entered_ = !is_refused && operations_.TryEnterWay(place, by_daemon);
-    core_ = operations_.ways_[rank_].core;
+    const auto is_quiet = [&] { return operations_.IsQuietWith(rank_); };
+    has_entered_ = !is_refused && operations_.ways_.TryEnter(place, by_daemon, is_quiet);
+    core_ = operations_.ways_.CoreOf(rank_);
     return has_entered_ || is_refused;
   });
   return error == ErrorCode::kOk && is_refused ? ErrorCode::kUnsupported : error;
@@ -58,7 +54,8 @@ RemoteOperations::RemoteOperations(Parts parts)
     : parts_(std::move(parts)),
       progress_(*parts_.progress),
       issued_(progress_.view().job_size),
-      ways_(progress_.view().job_size) {}
+      ways_(parts_.progress),
+      answers_(parts_.progress, parts_.memory) {}
 
 // ---- Waiting ------------------------------------------------------------------------------------
 
@@ -79,11 +76,6 @@ ErrorCode RemoteOperations::AwaitRoom(uint32_t rank, Attempt&& attempt) {
     Wait(rank, is_over, MonotonicNs() + kRoomSleepNs);
   }
   return state;
-}
-
-uint64_t RemoteOperations::LastOver(uint32_t rank) const {
-  // Pairs with OneSided::End: acquires the failures and answers up to there.
-  return shm::LoadAcquire(progress_.view().by_rank.one_sided[rank].done);
 }
 
 // ---- Pushing ------------------------------------------------------------------------------------
@@ -107,7 +99,7 @@ ErrorCode RemoteOperations::Push(OneSidedContext& context, const Command& comman
     const uint64_t number = ++issued_[rank];
     log_.Add(&context, rank, number, !command.has_answer());
     if (command.has_answer()) {
-      expected_[command.words.answer].number = number;
+      answers_.SetNumber(command.words.answer, number);
     }
     return true;
   });
@@ -315,31 +307,10 @@ ErrorCode RemoteOperations::MoveLong(OneSidedContext& context, Command* command,
 
 // ---- Answers ------------------------------------------------------------------------------------
 
-// The serial tells the answer from others in its place: the one that came there last, and one that
-// may yet come for an operation that was given up.
 ErrorCode RemoteOperations::TakePlace(const Expected& expected, uint16_t* place) {
   return AwaitRoom(expected.rank, [&] {
     const auto lock = Lock();
-    if (taken_ == UINT64_MAX) {
-      Harvest();
-    }
-    if (taken_ == UINT64_MAX) {
-      return false;
-    }
-    *place = static_cast<uint16_t>(__builtin_ctzll(~taken_));
-    taken_ |= BitOf(*place);
-    uint16_t& serial = serials_[*place];
-    ++serial;
-    if (serial == static_cast<uint16_t>(shm::LoadRelaxed(session().answers[*place].serial))) {
-      ++serial;
-    }
-    expected_[*place] = expected;
-    expected_[*place].serial = serial;
-    expected_[*place].number = kNoNumber;
-    if (expected.call != nullptr) {
-      ++expected.call->outstanding;
-    }
-    return true;
+    return answers_.TryTake(expected, place);
   });
 }
 
@@ -347,10 +318,7 @@ ErrorCode RemoteOperations::TakePlace(const Expected& expected, uint16_t* place)
 void RemoteOperations::GivePlace(uint16_t place) {
   {
     const auto lock = Lock();
-    if (Call* const call = expected_[place].call; call != nullptr) {
-      --call->outstanding;
-    }
-    taken_ &= ~BitOf(place);
+    answers_.GiveBack(place);
   }
   progress_.wake().Publish();  // another thread may wait for it
 }
@@ -368,7 +336,7 @@ ErrorCode RemoteOperations::Ask(OneSidedContext& context, Command* command, Expe
   command->words.answer = place;
   {
     const auto lock = Lock();
-    command->words.serial = expected_[place].serial;
+    command->words.serial = answers_.SerialOf(place);
   }
   error = Push(context, *command);
   if (error != ErrorCode::kOk) {
@@ -377,68 +345,9 @@ ErrorCode RemoteOperations::Ask(OneSidedContext& context, Command* command, Expe
   return error;
 }
 
-// Returns how the operation has ended, if it is over. The daemon stores an answer before the
-// number; if only the number is there, it has none.
-std::optional<ErrorCode> RemoteOperations::OutcomeOf(uint16_t place) const {
-  const Expected& expected = expected_[place];
-  const shm::AnswerLayout& answer = session().answers[place];
-  const bool is_over = !expected.is_long && LastOver(expected.rank) >= expected.number;
-  // Pairs with the daemon's store of it: acquires the rest of the answer, and its cell.
-  if (shm::LoadAcquire(answer.serial) == expected.serial) {
-    return static_cast<ErrorCode>(shm::LoadRelaxed(answer.error));
-  }
-  return is_over ? std::optional(ErrorCode::kCorrupt) : std::nullopt;
-}
-
-// The caller of this function, and of the next, holds the lock.
-void RemoteOperations::Harvest() {
-  for (uint64_t places = taken_; places != 0; places &= places - 1) {
-    const auto place = static_cast<uint16_t>(__builtin_ctzll(places));
-    if (const std::optional<ErrorCode> outcome = OutcomeOf(place); outcome) {
-      Collect(place, *outcome);
-    }
-  }
-}
-
-void RemoteOperations::Collect(uint16_t place, ErrorCode error) {
-  const Expected& expected = expected_[place];
-  if (error == ErrorCode::kOk && expected.to != nullptr) {
-    const void* const found =
-        expected.bounce_buffer != nullptr ? expected.bounce_buffer : session().answer_cells[place];
-    error = parts_.memory->CopyTo(expected.to, found, expected.size_bytes);
-  } else if (error == ErrorCode::kOk && expected.found != nullptr) {
-    *expected.found = session().answers[place].value;
-  }
-  if (expected.bounce_buffer != nullptr) {
-    parts_.memory->FreeBounceBuffer(expected.bounce_buffer);
-  }
-  if (Call* const call = expected.call; call != nullptr) {
-    call->error = call->error == ErrorCode::kOk ? error : call->error;
-    --call->outstanding;
-  } else if (error != ErrorCode::kOk && expected.context != nullptr) {
-    expected.context->NoteFailure(expected.rank, error);
-  }
-  taken_ &= ~BitOf(place);
-}
-
-// Answers may still come, so their places stay taken; but they go nowhere. Call it with the lock
-// held.
-template <typename Is>
-void RemoteOperations::Abandon(Is&& is) {
-  for (uint64_t places = taken_; places != 0; places &= places - 1) {
-    Expected& expected = expected_[__builtin_ctzll(places)];
-    if (is(expected)) {
-      expected.context = nullptr;
-      expected.call = nullptr;
-      expected.to = nullptr;
-      expected.found = nullptr;
-    }
-  }
-}
-
 void RemoteOperations::Leave(OneSidedContext& context) {
   const auto lock = Lock();
-  Abandon([&context](const Expected& expected) { return expected.context == &context; });
+  answers_.Abandon([&context](const Expected& expected) { return expected.context == &context; });
   log_.Leave(&context);
 }
 
@@ -446,7 +355,7 @@ ErrorCode RemoteOperations::AwaitCall(Call* call, uint32_t rank) {
   auto is_over = [&] {
     const auto lock = Lock();
     if (call->outstanding != 0) {
-      Harvest();
+      answers_.Harvest();
     }
     return call->outstanding == 0;
   };
@@ -456,7 +365,7 @@ ErrorCode RemoteOperations::AwaitCall(Call* call, uint32_t rank) {
   {
     const auto lock = Lock();
     if (call->outstanding != 0) {  // the rank is poisoned
-      Abandon([call](const Expected& expected) { return expected.call == call; });
+      answers_.Abandon([call](const Expected& expected) { return expected.call == call; });
       return progress_.poison();
     }
   }

@@ -2,16 +2,14 @@
 // daemon, or to the rank's own core, which has them carried out there
 // (shm/layout/one_sided_layout.h).
 //
-// Where messages to the peer take a direct link, the operations do, too, by the rank's own core.
-// They change from one path to the other only when none with that peer is under way, so a fence, a
-// quiet or a signal never spans two. While messages take the daemons again, or a lost link is to be
-// judged, an operation waits for the end of those before it.
+// Where messages to the peer take a direct link, the operations do, too, by the rank's own core
+// (OperationWays). While messages take the daemons again, or a lost link is to be judged, an
+// operation waits for the end of those before it.
 //
 // The operations with one peer are numbered as they are pushed, whatever their path, and the core
 // says which number was the last that is over, and which have failed: the rank's log (OneSidedLog)
 // knows the context of each. An operation that returns a value has one of the *answers* of the
-// session, too; a thread that waits, or needs an answer's place, *harvests* all that are there:
-// copies their values to where they belong, and frees the places.
+// session, too (RemoteAnswers); a thread that waits, or needs an answer's place, harvests them.
 //
 // *Long* puts and gets have an answer and no number: the daemons move the bytes straight from where
 // they lie to where they belong, as those of a large message. The program's own memory has a
@@ -34,6 +32,8 @@
 #include "client/p2p/progress.h"
 #include "client/rma/one_sided_context.h"
 #include "client/rma/one_sided_log.h"
+#include "client/rma/operation_ways.h"
+#include "client/rma/remote_answers.h"
 #include "common/zeroed_array.h"
 #include "shm/counters.h"
 
@@ -79,37 +79,15 @@ class RemoteOperations {
   void AwaitAll();
 
  private:
-  // A call that waits for its answers.
-  struct Call {
-    uint32_t outstanding = 0;
-    ErrorCode error = ErrorCode::kOk;
-  };
-  // The destination of an answer.
-  struct Expected {
-    OneSidedContext* context = nullptr;  // hears of an error, unless a call waits
-    bool is_long = false;                // it has no number
-    Call* call = nullptr;
-    void* to = nullptr;  // of a get, unless the daemon brings the bytes there, or accumulate
-    void* bounce_buffer = nullptr;  // of a long operation
-    uint32_t size_bytes = 0;
-    uint64_t* found = nullptr;  // of an atomic operation on one word
-    uint32_t rank = 0;
-    uint16_t serial = 0;
-    uint64_t number = 0;
-  };
+  using Call = RemoteAnswers::Call;
+  using Expected = RemoteAnswers::Expected;
   struct Command;
   class Passage;
-  // The core that the operations with one peer go to.
-  struct Way {
-    engine::Core core = engine::Core::kDaemon;
-    uint32_t entered = 0;  // operations that have chosen it, and still push commands
-  };
 
   // Every member that uses the data behind parts_ holds this lock, where several threads may call.
   [[nodiscard]] std::unique_lock<std::mutex> Lock() {
     return progress_.threads() ? std::unique_lock(mutex_) : std::unique_lock<std::mutex>();
   }
-  shm::SessionLayout& session() const { return *progress_.view().layout; }
 
   template <typename Done>
   void Wait(uint32_t rank, Done& done, uint64_t end_ns = UINT64_MAX) {
@@ -119,8 +97,6 @@ class RemoteOperations {
   void GiveUpLinksFor(const RemoteAddress& there, const void* here, uint64_t size_bytes);
   template <typename Attempt>
   ErrorCode AwaitRoom(uint32_t rank, Attempt&& attempt);
-  bool TryEnterWay(const RemoteAddress& place, bool by_daemon);
-  void LeaveWay(uint32_t rank);
   bool IsQuietWith(uint32_t rank);
   ErrorCode Judged(uint32_t rank, ErrorCode error);
   // This rank's end of a long operation: where its bytes lie.
@@ -137,10 +113,6 @@ class RemoteOperations {
                     const RemoteAddress& from, uint64_t size_bytes, WhenDone when);
   ErrorCode MoveLong(OneSidedContext& context, Command* command, const LongEnd& end,
                      Expected expected, WhenDone when);
-  template <typename Is>
-  bool AnyTaken(Is&& is) const;
-  template <typename Is>
-  bool AnyLong(const OneSidedContext& context, Is&& is) const;
   bool HasLong(const OneSidedContext& context, std::optional<uint32_t> with) const;
   ErrorCode GiveData(Command* command, const void* from, uint64_t size_bytes);
   ErrorCode FillCell(Command* command, const void* from, uint64_t size_bytes);
@@ -151,12 +123,6 @@ class RemoteOperations {
   ErrorCode TakePlace(const Expected& expected, uint16_t* place);
   void GivePlace(uint16_t place);
   ErrorCode AwaitCall(Call* call, uint32_t rank);
-  void Harvest();
-  std::optional<ErrorCode> OutcomeOf(uint16_t place) const;
-  void Collect(uint16_t place, ErrorCode error);
-  template <typename Is>
-  void Abandon(Is&& is);
-  uint64_t LastOver(uint32_t rank) const;
   void TakeFailures();
   void TakeFailures(const shm::OneSidedFailures& failures, uint64_t* taken);
 
@@ -164,23 +130,10 @@ class RemoteOperations {
   Progress& progress_;
   std::mutex mutex_;
   ZeroedArray<uint64_t> issued_;  // by rank: the number of the last operation
-  ZeroedArray<Way> ways_;         // by rank; of no interest where there are no direct links
+  OperationWays ways_;
   OneSidedLog log_;
+  RemoteAnswers answers_;
   std::array<uint64_t, shm::kOneSidedCores> failures_taken_{};  // of SessionLayout::failures
-  uint64_t taken_ = 0;                                          // bit i: answer i is expected
-  std::array<Expected, shm::kAnswers> expected_;
-  std::array<uint16_t, shm::kAnswers> serials_{};  // used last
 };
-
-// Returns true if is(place) is true for the place of an awaited answer. The caller holds the lock.
-template <typename Is>
-bool RemoteOperations::AnyTaken(Is&& is) const {
-  for (uint64_t places = taken_; places != 0; places &= places - 1) {
-    if (is(static_cast<uint16_t>(__builtin_ctzll(places)))) {
-      return true;
-    }
-  }
-  return false;
-}
 
 }  // namespace ferry::client

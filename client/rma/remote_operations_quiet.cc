@@ -4,25 +4,51 @@
 
 namespace ferry::client {
 
-// Returns true if is(place) is true for a long operation of the context. The caller of this
-// function, and of the next, holds the lock.
-template <typename Is>
-bool RemoteOperations::AnyLong(const OneSidedContext& context, Is&& is) const {
-  return AnyTaken([&](uint16_t place) {
-    const Expected& expected = expected_[place];
-    return expected.is_long && expected.context == &context && is(place);
+// The caller of this function, and of the next, holds the lock.
+bool RemoteOperations::HasLong(const OneSidedContext& context, std::optional<uint32_t> with) const {
+  return answers_.Any([&](const Expected& expected) {
+    return expected.is_long && expected.context == &context && (!with || *with == expected.rank);
   });
 }
 
-bool RemoteOperations::HasLong(const OneSidedContext& context, std::optional<uint32_t> with) const {
-  return AnyLong(context, [&](uint16_t place) { return !with || *with == expected_[place].rank; });
+// Returns true if no operation with that rank is under way, or about to be.
+bool RemoteOperations::IsQuietWith(uint32_t rank) {
+  const auto is_with = [rank](const Expected& expected) {
+    return expected.is_long && expected.rank == rank;
+  };
+  if (ways_.IsEntered(rank) || answers_.LastOver(rank) < issued_[rank]) {
+    return false;
+  }
+  if (answers_.Any(is_with)) {
+    answers_.Harvest();
+  }
+  return !answers_.Any(is_with);
+}
+
+// Waits until the daemon has judged a lost link: the rank hears of the loss first, and then from
+// its daemon whether the other rank has died. The caller does not hold the lock.
+ErrorCode RemoteOperations::Judged(uint32_t rank, ErrorCode error) {
+  if (error != ErrorCode::kLinkDown || !progress_.MayHaveLinks()) {
+    return error;
+  }
+  auto is_judged = [&] {
+    // A turn that ends operations tells the engine before it gives the lease back.
+    (void)progress_.UnderLease([](engine::Effects&) { return ErrorCode::kOk; });
+    return progress_.PeerState(rank) != ErrorCode::kOk ||
+           progress_.paths().PathTo(rank) != shm::PeerPath::kBroken;
+  };
+  if (!is_judged()) {
+    Wait(rank, is_judged);
+  }
+  const ErrorCode state = progress_.PeerState(rank);
+  return state != ErrorCode::kOk ? state : error;
 }
 
 void RemoteOperations::Fence(OneSidedContext& context) {
   auto is_over = [&] {
     const auto lock = Lock();
     if (HasLong(context, std::nullopt)) {
-      Harvest();
+      answers_.Harvest();
     }
     return !HasLong(context, std::nullopt);
   };
@@ -44,14 +70,14 @@ ErrorCode RemoteOperations::Quiet(OneSidedContext& context, std::optional<uint32
   }
   size_t next = 0;  // all before it are over
   auto is_over = [&] {
-    while (next < begun.size() && LastOver(begun[next].rank) >= begun[next].number) {
+    while (next < begun.size() && answers_.LastOver(begun[next].rank) >= begun[next].number) {
       ++next;
     }
     if (next != begun.size()) {
       return false;
     }
     const auto lock = Lock();
-    Harvest();
+    answers_.Harvest();
     return !HasLong(context, with);
   };
   while (!is_over()) {
@@ -78,25 +104,25 @@ bool RemoteOperations::IsQuiet(OneSidedContext& context) {
   }
   const auto lock = Lock();
   OneSidedContext::Awaited& awaited = context.awaited;
-  if (LastOver(awaited.rank) < awaited.number) {
+  if (answers_.LastOver(awaited.rank) < awaited.number) {
     return false;
   }
   if (const auto found =
-          log_.FindUnderWay(&context, [this](uint32_t rank) { return LastOver(rank); })) {
+          log_.FindUnderWay(&context, [this](uint32_t rank) { return answers_.LastOver(rank); })) {
     awaited = {found->rank, found->number};
     return false;
   }
-  return !AnyLong(context, [this](uint16_t place) { return !OutcomeOf(place); });
+  return !answers_.AwaitsLong(context);
 }
 
 // Tells the contexts which operations have failed, then forgets those that are over. Before that it
 // takes their answers, of all contexts, since a quiet does not look for a forgotten operation. The
 // caller holds the lock.
 void RemoteOperations::TakeFailures() {
-  log_.Look([this](uint32_t rank) { return LastOver(rank); });
-  Harvest();
+  log_.Look([this](uint32_t rank) { return answers_.LastOver(rank); });
+  answers_.Harvest();
   for (uint32_t core = 0; core < shm::kOneSidedCores; ++core) {
-    TakeFailures(session().failures[core], &failures_taken_[core]);
+    TakeFailures(progress_.view().layout->failures[core], &failures_taken_[core]);
   }
   log_.ForgetOver();
 }
@@ -116,15 +142,15 @@ void RemoteOperations::AwaitAll() {
     if (issued_[rank] == 0) {
       continue;  // of most ranks, and their words are to stay untouched
     }
-    auto is_over = [&] { return LastOver(rank) >= issued_[rank]; };
+    auto is_over = [&] { return answers_.LastOver(rank) >= issued_[rank]; };
     if (!is_over()) {
       Wait(rank, is_over);
     }
   }
   auto is_silent = [&] {  // the long ones, too
     const auto lock = Lock();
-    Harvest();
-    return taken_ == 0;
+    answers_.Harvest();
+    return answers_.is_empty();
   };
   if (!is_silent()) {
     Wait(progress_.view().rank, is_silent);

@@ -395,7 +395,7 @@ void OneSided::End(ServedRank& rank, uint32_t peer, uint64_t number, ErrorCode e
     shm::StoreRelease(failures.count, ++count);
   }
   counts.done = number;
-  // Pairs with RemoteOperations::LastOver.
+  // Pairs with RemoteAnswers::LastOver.
   shm::StoreRelease(rank.by_rank.one_sided[peer].done, number);
   rank.delivery.NoteNews();
 }

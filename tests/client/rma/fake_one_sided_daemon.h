@@ -174,7 +174,7 @@ class FakeOneSidedDaemon {
       std::memcpy(view_.layout->answer_cells[taken.words.answer], found.data(), found.size());
       answer.value = value;
       answer.error = static_cast<uint32_t>(error);
-      // Pairs with RemoteOperations::OutcomeOf.
+      // Pairs with RemoteAnswers::OutcomeOf.
       shm::StoreRelease(answer.serial, taken.words.serial);
     }
     if (taken.is_long()) {
@@ -187,7 +187,7 @@ class FakeOneSidedDaemon {
       // Pairs with RemoteOperations::TakeFailures.
       shm::StoreRelease(failures_.count, failures_.count + 1);
     }
-    // Pairs with RemoteOperations::LastOver.
+    // Pairs with RemoteAnswers::LastOver.
     shm::StoreRelease(view_.by_rank.one_sided[peer].done, taken.number);
   }
 
