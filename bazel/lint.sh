@@ -147,6 +147,7 @@ clean "volatile is not for threads" \
   absent '(?<!asm )\bvolatile\b(?! (std::)?sig_atomic_t)' ':!include' ':!tests/opencl/runtime.cc'
 clean "a section rule is one line: // ---- Title ----" broken_rules
 clean "docs/ name tests that do not exist" unknown_tests
+clean "comments name functions that are nowhere" python3 bazel/pairs_with.py
 clean "docs/bad_input.md: its index" python3 bazel/bad_input.py
 clean "docs/dev/where.md leads nowhere" python3 bazel/where.py docs/dev/where.md
 clean "these are defined twice: name one anew, or put it into an unnamed namespace" one_definition

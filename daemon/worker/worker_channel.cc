@@ -113,7 +113,7 @@ bool RemoteCopier::Submit(const progress::CopyTask& task) {
   shm::StoreRelaxed(command.region, task.region);
   shm::StoreRelaxed(command.pool, shared->number);
   ++commands_;
-  // Pairs with WorkerProgram::NextCommand: publishes the command. Sequentially consistent for
+  // Pairs with WorkerProgram::NextStaging: publishes the command. Sequentially consistent for
   // Rouse.
   shm::Exchange(channel_->control()->commands_tail, commands_, std::memory_order_seq_cst);
   channel_->Rouse();
