@@ -1,5 +1,5 @@
-// The path of one rank's messages to another node, and what stays with the core that began it. What
-// two ranks make of it is in path_switch_test.
+// The path of one rank's messages to another node, and what stays with the core that began it.
+// path_switch_test has two ranks that change their paths.
 #include <cstring>
 
 #include "tests/engine/rank_engine_paths_fixture.h"

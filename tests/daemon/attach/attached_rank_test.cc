@@ -1,4 +1,4 @@
-// What attached ranks may do, and how they end.
+// Tests the calls of attached ranks, and their ends.
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
