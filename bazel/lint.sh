@@ -110,7 +110,7 @@ unknown_tests() {
 folder_cycles() { git ls-files '*.h' '*.cc' '*.c' '*.hpp' | xargs python3 bazel/folder_cycles.py; }
 
 # What clang-format leaves of a rule that is too long.
-broken_rules() { git grep -nE '^ *// ?-{20,}$' -- '*.h' '*.cc' '*.c' || true; }
+broken_rules() { git grep -nE '^ *// ?-{20,}$|^ *// ---- .* ---- *[^- ]' -- '*.h' '*.cc' '*.c' || true; }
 
 build_lists() { git ls-files 'BUILD' '*/BUILD' | xargs python3 bazel/build_lists.py; }
 

@@ -79,8 +79,10 @@ class Prequest {
   void End() { is_active_.store(false, std::memory_order_release); }
   bool is_active() const { return is_active_.load(std::memory_order_acquire); }
 
-  // ---- Of a send. Any thread, but for Flush and AreAsked, one at a time ---- The host has readied
-  // some partitions itself, in this round.
+  // ---- Of a send --------------------------------------------------------------------------------
+  // Any thread; Flush and AreAsked: one at a time.
+
+  // Notes that the host has readied some partitions itself, in this round.
   void NoteReadiedByHost() { host_readied_.store(true, std::memory_order_relaxed); }
   // Returns true if the host has readied some partitions itself, in this round.
   bool is_readied_by_host() const { return host_readied_.load(std::memory_order_relaxed); }
@@ -99,8 +101,10 @@ class Prequest {
   // Returns the first failure of ferryd's operations of this round so far. Call it at any time.
   Failure FindRefused(uint64_t round) const;
 
-  // ---- Of what arrives. Any thread ---- Ends the waits of kernels with this error
-  // (FERRY_ERR_...), until the next round.
+  // ---- Of a receive -----------------------------------------------------------------------------
+  // Any thread.
+
+  // Ends the waits of kernels with this error (FERRY_ERR_...), until the next round.
   void EndWaits(ErrorCode error);
 
  private:
