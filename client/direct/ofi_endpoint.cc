@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "client/direct/endpoint.h"
+#include "config/environment.h"
 #include "transports/greeting/greeting_transport.h"
 #include "transports/ofi/ofi_transport.h"
 
@@ -21,7 +22,8 @@ StatusOr<std::unique_ptr<transport::Transport>> OpenEndpoint(const DirectSetup& 
   // Long messages are read, not sent: that takes one copy less. And ofi_rxm comes to a standstill
   // with too many of them on their way at a time, in both directions.
   options.attachment_bytes = 0;
-  StatusOr<std::unique_ptr<transport::Transport>> opened = transport::CreateOfiTransport(options);
+  StatusOr<std::unique_ptr<transport::Transport>> opened = transport::CreateOfiTransportOfJob(
+      options, transport::TakeSlingshotWords(config::ProcessEnvironment(), &config::FindVariable));
   FERRY_RETURN_IF_ERROR(opened.status());
   return transport::CreateGreetingTransport(std::move(*opened));
 }

@@ -55,7 +55,8 @@ bool StaysHere(std::string_view entry) {
   constexpr std::string_view kNames[] = {"HOSTNAME", "DISPLAY", "XAUTHORITY",
                                          "PWD",      "OLDPWD",  "SHLVL",
                                          "_",        "TMPDIR",  "SLURMD_NODENAME"};
-  constexpr std::string_view kPrefixes[] = {"XDG_", "SSH_", "DBUS_"};
+  // The batch system makes the NICs' services (SLINGSHOT_SVC_IDS) on each node.
+  constexpr std::string_view kPrefixes[] = {"XDG_", "SSH_", "DBUS_", "SLINGSHOT_"};
   const std::string_view name = entry.substr(0, entry.find('='));
   return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames) ||
          std::any_of(std::begin(kPrefixes), std::end(kPrefixes),

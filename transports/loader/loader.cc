@@ -62,7 +62,8 @@ bool TakesTcp(const TransportOptions& options) {
 
 StatusOr<std::unique_ptr<Transport>> OpenNic(const TransportOptions& options) {
   if (!TakesTcp(options)) {
-    return CreateOfiTransport(options);
+    return CreateOfiTransportOfJob(
+        options, TakeSlingshotWords(config::ProcessEnvironment(), &config::FindVariable));
   }
   TransportOptions tcp = options;
   if (tcp.attachment_bytes != 0) {

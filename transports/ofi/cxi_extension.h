@@ -24,6 +24,14 @@ inline constexpr const char* kCxiDomainOps[] = {"dom_ops_v6", "dom_ops_v5"};
 // The number of a NIC's 512 deferred operations that applications may have.
 inline constexpr uint32_t kCxiEntries = 504;
 
+// The key of a domain (struct cxi_auth_key); endpoints take that of their domain.
+struct CxiAuthKey {
+  uint32_t service;
+  uint16_t vni;
+  uint16_t unused;
+};
+static_assert(sizeof(CxiAuthKey) == 8);
+
 struct CxiCounterOps {
   int (*set_wb_buffer)(fid* counter, void* buffer, size_t bytes);  // not used
   int (*get_mmio_addr)(fid* counter, void** address, size_t* bytes);

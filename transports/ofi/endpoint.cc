@@ -19,6 +19,7 @@
 
 #include "transports/ofi/library.h"
 #include "transports/ofi/provider.h"
+#include "transports/ofi/slingshot_key.h"
 
 namespace ferry::transport {
 namespace {
@@ -44,7 +45,12 @@ Status OpenDomain(Endpoint* e) {
       Check(OpenedLibfabric().fabric(e->info->fabric_attr, &fabric, nullptr), "fi_fabric"));
   e->fabric.reset(fabric);
   fid_domain* domain = nullptr;
-  FERRY_RETURN_IF_ERROR(Check(fi_domain(fabric, e->info.get(), &domain, nullptr), "fi_domain"));
+  const std::string key = KeyText(*e->info);
+  const std::string what = key.empty() ? "fi_domain"
+                                       : "the NIC " + std::string(e->info->domain_attr->name) +
+                                             " refuses the job's key (" + key +
+                                             ", of SLINGSHOT_VNIS and _SVC_IDS)";
+  FERRY_RETURN_IF_ERROR(Check(fi_domain(fabric, e->info.get(), &domain, nullptr), what.c_str()));
   e->domain.reset(domain);
   fi_av_attr attributes{};
   attributes.type = FI_AV_TABLE;
@@ -151,9 +157,10 @@ void Describe(Endpoint* e, const TransportOptions& options) {
   char text[256] = {};
   size_t bytes = sizeof(text);
   fi_av_straddr(e->addresses.get(), e->name.data(), text, &bytes);
+  const std::string key = KeyText(*e->info);
   e->description = {
       .provider = fabric.prov_name,
-      .fabric = fabric.name,
+      .fabric = fabric.name + (key.empty() ? "" : ", " + key),
       .domain = e->info->domain_attr->name,
       .version = "libfabric " + VersionText(OpenedLibfabric().version()) + ", provider " +
                  VersionText(fabric.prov_version),
@@ -247,8 +254,9 @@ StatusOr<std::unique_ptr<Endpoint>> Open(const TransportOptions& options, size_t
 }  // namespace
 
 StatusOr<std::unique_ptr<Endpoint>> OpenEndpoint(const TransportOptions& options,
+                                                 const SlingshotWords& slingshot,
                                                  size_t queue_entries) {
-  StatusOr<InfoPtr> info = ChooseProvider(options);
+  StatusOr<InfoPtr> info = ChooseProvider(options, slingshot);
   FERRY_RETURN_IF_ERROR(info.status());
   const bool reaches_devices = ((*info)->caps & FI_HMEM) != 0;
   StatusOr<std::unique_ptr<Endpoint>> opened = Open(options, queue_entries, std::move(*info));
@@ -257,7 +265,7 @@ StatusOr<std::unique_ptr<Endpoint>> OpenEndpoint(const TransportOptions& options
   }
   TransportOptions without = options;
   without.reach_devices = false;
-  info = ChooseProvider(without);
+  info = ChooseProvider(without, slingshot);
   FERRY_RETURN_IF_ERROR(info.status());
   return Open(without, queue_entries, std::move(*info));
 }

@@ -13,6 +13,7 @@
 #include "common/unique_fd.h"
 #include "transports/api/transport.h"
 #include "transports/ofi/library.h"
+#include "transports/ofi/slingshot_key.h"
 
 namespace ferry::transport {
 
@@ -38,6 +39,7 @@ struct Endpoint {
 // Opens, binds and enables an endpoint. `queue_entries` is the most completions that can be
 // pending. Errors: those of CreateOfiTransport.
 StatusOr<std::unique_ptr<Endpoint>> OpenEndpoint(const TransportOptions& options,
+                                                 const SlingshotWords& slingshot,
                                                  size_t queue_entries);
 
 inline constexpr int kMostSegmentBytes = 8192;  // about a jumbo frame

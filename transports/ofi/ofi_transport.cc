@@ -105,10 +105,15 @@ std::string OfiTransport::LastError() const {
 }
 
 StatusOr<std::unique_ptr<Transport>> CreateOfiTransport(const TransportOptions& options) {
+  return CreateOfiTransportOfJob(options, {});
+}
+
+StatusOr<std::unique_ptr<Transport>> CreateOfiTransportOfJob(const TransportOptions& options,
+                                                             const SlingshotWords& slingshot) {
   FERRY_RETURN_IF_ERROR(CheckOptions(options));
   const size_t completions =
       OperationSlots(options) + options.receive_buffers + DeferredCompletions(options);
-  StatusOr<std::unique_ptr<Endpoint>> endpoint = OpenEndpoint(options, completions);
+  StatusOr<std::unique_ptr<Endpoint>> endpoint = OpenEndpoint(options, slingshot, completions);
   FERRY_RETURN_IF_ERROR(endpoint.status());
   FERRY_RETURN_IF_ERROR(CheckLimits(options, *(*endpoint)->info));
   StatusOr<std::unique_ptr<Arena>> arena =

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
 #include <string_view>
 
 #include "transports/ofi/library.h"
+#include "transports/ofi/slingshot_key.h"
 
 namespace ferry::transport {
 namespace {
@@ -25,8 +27,9 @@ struct ProviderRule {
 
 // Best first: NICs with their own reliable datagrams and queues, then RDMA connections, then TCP.
 // `sockets` is slow, but runs deferred work without a special NIC: for development, on request.
+constexpr std::string_view kSlingshot = "cxi";
 constexpr std::array<ProviderRule, 7> kPreferences = {{
-    {"cxi", Addressing::kDevice, true, true, true},
+    {kSlingshot, Addressing::kDevice, true, true, true},
     {"efa", Addressing::kDevice, true, true},
     {"psm3", Addressing::kDevice, true},
     {"verbs;ofi_rxm", Addressing::kIp, true, true},
@@ -113,12 +116,14 @@ InfoPtr ReachingDevices(InfoPtr info, fi_info& hints, const Ask& ask) {
   return is_same && (reaching->caps & FI_HMEM) != 0 ? std::move(reaching) : std::move(info);
 }
 
-// Asks libfabric, for the provider as such if `options` is null; null with `*error` set if it has
-// nothing.
-InfoPtr Query(const ProviderRule& rule, const TransportOptions* options, int* error) {
-  const std::string domain = options != nullptr ? options->domain : "";
+// Asks libfabric, for the provider as such if `options` is null, with the job's key unless `key`
+// is; null with `*error` set if it has nothing.
+InfoPtr Query(const ProviderRule& rule, const TransportOptions* options, const SlingshotKey* key,
+              int* error) {
+  const std::string domain =
+      key != nullptr ? key->device : (options != nullptr ? options->domain : "");
   InfoPtr hints = MakeHints(rule, domain);
-  if (hints == nullptr) {
+  if (hints == nullptr || (key != nullptr && !PutKey(*key, hints.get()))) {
     *error = FI_ENOMEM;
     return nullptr;
   }
@@ -141,14 +146,43 @@ InfoPtr Query(const ProviderRule& rule, const TransportOptions* options, int* er
   if (info == nullptr && *error == 0) {
     *error = FI_ENODATA;
   }
-  return info != nullptr && options != nullptr && options->reach_devices
-             ? ReachingDevices(std::move(info), *hints, ask)
-             : std::move(info);
+  if (info != nullptr && options != nullptr && options->reach_devices) {
+    info = ReachingDevices(std::move(info), *hints, ask);
+  }
+  if (info != nullptr && key != nullptr && !PutKey(*key, info.get())) {
+    *error = FI_ENOMEM;
+    return nullptr;
+  }
+  return info;
+}
+
+// As Query, with the key that the batch system has given the job for such a network. Words of the
+// batch system that make no sense, and a NIC that refuses the key, are errors: without it the NIC
+// would take one that jobs share.
+StatusOr<InfoPtr> QueryForJob(const ProviderRule& rule, const TransportOptions& options,
+                              const SlingshotWords& slingshot, int* error) {
+  InfoPtr info = Query(rule, &options, nullptr, error);
+  if (info == nullptr || rule.name != kSlingshot) {
+    return info;
+  }
+  const StatusOr<std::optional<SlingshotKey>> key = ReadSlingshotKey(slingshot, options.domain);
+  FERRY_RETURN_IF_ERROR(key.status());
+  if (!key->has_value()) {
+    return info;
+  }
+  info = Query(rule, &options, &**key, error);
+  if (info == nullptr) {
+    return SetUpError(*error, "the NIC " + (*key)->device + " refuses the job's key of VNI " +
+                                  std::to_string((*key)->vni) + " and service " +
+                                  std::to_string((*key)->service) +
+                                  " (SLINGSHOT_VNIS, SLINGSHOT_SVC_IDS)");
+  }
+  return info;
 }
 
 bool Available(const ProviderRule& rule) {
   int error = 0;
-  return Query(rule, nullptr, &error) != nullptr;
+  return Query(rule, nullptr, nullptr, &error) != nullptr;
 }
 
 std::string Join(const std::vector<std::string>& names) {
@@ -167,11 +201,15 @@ Status NotAvailable(const TransportOptions& options) {
                     ". Choose one of these or 'auto'.");
 }
 
-StatusOr<InfoPtr> ChooseAutomatically(const TransportOptions& options) {
+StatusOr<InfoPtr> ChooseAutomatically(const TransportOptions& options,
+                                      const SlingshotWords& slingshot) {
   for (const ProviderRule& rule : kPreferences) {
     int error = 0;
-    if (InfoPtr info; rule.automatic && (info = Query(rule, &options, &error)) != nullptr) {
-      return info;
+    if (rule.automatic) {
+      StatusOr<InfoPtr> info = QueryForJob(rule, options, slingshot, &error);
+      if (!info.ok() || *info != nullptr) {
+        return info;
+      }
     }
   }
   return Status(ErrorCode::kUnsupported,
@@ -182,16 +220,16 @@ StatusOr<InfoPtr> ChooseAutomatically(const TransportOptions& options) {
 
 }  // namespace
 
-StatusOr<InfoPtr> ChooseProvider(const TransportOptions& options) {
+StatusOr<InfoPtr> ChooseProvider(const TransportOptions& options, const SlingshotWords& slingshot) {
   const bool is_old = options.provider == "psm" || options.provider == "psm2";
   FERRY_RETURN_IF_ERROR(OpenLibfabric(is_old ? Providers::kAll : Providers::kCommon).status());
   if (options.provider == "auto") {
-    return ChooseAutomatically(options);
+    return ChooseAutomatically(options, slingshot);
   }
   const ProviderRule rule = RuleFor(options.provider);
   int error = 0;
-  InfoPtr info = Query(rule, &options, &error);
-  if (info != nullptr) {
+  StatusOr<InfoPtr> info = QueryForJob(rule, options, slingshot, &error);
+  if (!info.ok() || *info != nullptr) {
     return info;
   }
   if (error != FI_ENODATA && error != FI_ENOSYS) {
@@ -213,7 +251,7 @@ bool HasAutomaticNic(const TransportOptions& options) {
   }
   return std::ranges::any_of(kPreferences, [&](const ProviderRule& rule) {
     int error = 0;
-    return rule.automatic && !rule.sockets && Query(rule, &options, &error) != nullptr;
+    return rule.automatic && !rule.sockets && Query(rule, &options, nullptr, &error) != nullptr;
   });
 }
 

@@ -7,6 +7,7 @@
 #include "common/status.h"
 #include "transports/api/transport.h"
 #include "transports/ofi/library.h"
+#include "transports/ofi/slingshot_key.h"
 
 namespace ferry::transport {
 
@@ -17,9 +18,10 @@ inline constexpr uint32_t kFabricVersion = FI_VERSION(1, 17);
 inline constexpr uint32_t kDmabufVersion = FI_VERSION(1, 20);
 
 // Returns the offer (fi_info) of the provider that `options` names (for "auto", the first available
-// one of the preference table). Errors: those of OpenLibfabric, kUnsupported, kInvalidArgument
-// (source address), kSystem.
-StatusOr<InfoPtr> ChooseProvider(const TransportOptions& options);
+// one of the preference table), with the job's key if it is Slingshot's. Errors: those of
+// OpenLibfabric, kUnsupported, kInvalidArgument (source address), kConfiguration (`slingshot`),
+// kSystem.
+StatusOr<InfoPtr> ChooseProvider(const TransportOptions& options, const SlingshotWords& slingshot);
 
 // Returns true if "auto" finds a NIC that has a provider of its own, beside the kernel's sockets.
 // False if there is no libfabric.
