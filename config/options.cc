@@ -437,23 +437,27 @@ constexpr Option kTable[] = {
          "staging.copy_in:3:SYSTEM (docs/operations.md lists them). Empty: none."),
 
     Choice(
-        Group::kLaunching, "launcher", &Options::launcher, "ssh|srun|none",
+        Group::kLaunching, "launcher", &Options::launcher, "ssh|srun|qrsh|none",
         "How ferryrun reaches the other hosts of a job. ssh: by ssh, without a password; srun: "
-        "as a step of the Slurm job in which it runs; none: not at all. Hosts that ferryrun has "
-        "from Slurm are reached by srun, where there is srun and neither launcher nor rsh is set."),
+        "as a step of the Slurm job in which it runs; qrsh: as a task of the Grid Engine job in "
+        "which it runs (qrsh -inherit); none: not at all. Hosts that ferryrun has from Slurm or "
+        "Grid Engine are reached by srun or qrsh, where that is there and neither launcher nor rsh "
+        "is set."),
     Text(Group::kLaunching, "rsh", &Options::rsh, 0, kPathMax,
-         "Command that replaces ssh or srun, as words separated by spaces, such as ssh -p 2222. "
-         "ferryrun adds the host and what to run there. Empty: ssh -x -o BatchMode=yes with "
+         "Command that replaces ssh, srun or qrsh, as words separated by spaces, such as ssh -p "
+         "2222. ferryrun adds the host and what to run there. Empty: ssh -x -o BatchMode=yes with "
          "launcher ssh."),
     Choice(Group::kLaunching, "malloc", &Options::malloc, "system|ferry",
            "Whose malloc ranks have that ferryrun starts. ferry: libferry_malloc.so, whose memory "
            "the ranks of the node read without the kernel (docs/tuning.md); system: what the "
            "program comes with."),
-    Choice(Group::kLaunching, "bind_to", &Options::bind_to, "auto|none|core|hwthread|numa|socket",
-           "Where ranks that ferryrun starts may run. auto: each on an equal share of the cores "
-           "that ferryrun may use and no other job has, of it as many as OMP_NUM_THREADS says, and "
-           "anywhere where ranks outnumber these; none: anywhere; core, hwthread: one each; numa, "
-           "socket: these in turn (docs/tuning.md)."),
+    Choice(
+        Group::kLaunching, "bind_to", &Options::bind_to,
+        "auto|none|core|hwthread|l3cache|numa|socket",
+        "Where ranks that ferryrun starts may run. auto: each on an equal share of the cores "
+        "that ferryrun may use and no other job has, of it as many as OMP_NUM_THREADS says, and "
+        "anywhere where ranks outnumber these; none: anywhere; core, hwthread: one each; l3cache, "
+        "numa, socket: these in turn (docs/tuning.md)."),
 
     From(Source::kEnvironmentOnly, Text(Group::kLaunch, "job_id", &Options::job_id, 0, 63,
                                         "Name of the job, the same for all its ranks.")),

@@ -138,6 +138,9 @@ StatusOr<Machine> Load(TopologyPtr topology, ErrorCode error, const std::string&
   for (const hwloc_obj_t core : Objects(topology.get(), HWLOC_OBJ_CORE)) {
     machine.cores.push_back(ToCpuSet(core->cpuset));
   }
+  for (const hwloc_obj_t cache : Objects(topology.get(), HWLOC_OBJ_L3CACHE)) {
+    machine.caches.push_back(ToCpuSet(cache->cpuset));
+  }
   for (const hwloc_obj_t socket : Objects(topology.get(), HWLOC_OBJ_PACKAGE)) {
     machine.sockets.push_back(ToCpuSet(socket->cpuset));
   }

@@ -36,6 +36,7 @@ struct NumaNode {
 
 struct Machine {
   std::vector<CpuSet> cores;    // the hardware threads of each
+  std::vector<CpuSet> caches;   // the same, of each cache of the third level; none: none is known
   std::vector<CpuSet> sockets;  // the same; all in one where the firmware tells of none
   std::vector<NumaNode> nodes;  // at least one
   // The distances from nodes[i] to nodes[j], as the firmware counts: 10 is the own node. Empty if

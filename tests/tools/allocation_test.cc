@@ -203,7 +203,7 @@ TEST_F(AllocationTest, OfABatchScriptOfSlurm) {
   EXPECT_EQ(found.hosts, (Hosts{{"n1", 3}, {"n2", 2}}));
   EXPECT_EQ(found.ranks, 5U);
   EXPECT_EQ(found.name_of_node, "n1");
-  EXPECT_TRUE(found.is_reached_by_srun);
+  EXPECT_STREQ(found.launcher, "srun");
   EXPECT_EQ(Describe(found), "2 hosts of Slurm's allocation (SLURM_JOB_NODELIST): n1:3, n2:2");
 }
 
@@ -269,7 +269,7 @@ TEST_F(AllocationTest, OfPbsALineForEachSlot) {
   const Allocation found = Found({"PBS_NODEFILE=" + File("b.site\na.site\nb.site\n\nb.site\n")});
   EXPECT_EQ(found.system, "PBS");
   EXPECT_EQ(found.hosts, (Hosts{{"b.site", 3}, {"a.site", 1}}));
-  EXPECT_FALSE(found.is_reached_by_srun);
+  EXPECT_STREQ(found.launcher, "");
 }
 
 TEST_F(AllocationTest, OfLsfTheFileOrThePairs) {
@@ -279,11 +279,11 @@ TEST_F(AllocationTest, OfLsfTheFileOrThePairs) {
 }
 
 TEST_F(AllocationTest, OfGridEngineALineForEachQueue) {
-  EXPECT_EQ(Found({"PE_HOSTFILE=" + File("a.site 2 all.q@a.site UNDEFINED\n"
-                                         "b.site 4 all.q@b.site 0,0:0,1\n"
-                                         "a.site 1 long.q@a.site <NULL>\n")})
-                .hosts,
-            (Hosts{{"a.site", 3}, {"b.site", 4}}));
+  const Allocation found = Found({"PE_HOSTFILE=" + File("a.site 2 all.q@a.site UNDEFINED\n"
+                                                        "b.site 4 all.q@b.site 0,0:0,1\n"
+                                                        "a.site 1 long.q@a.site <NULL>\n")});
+  EXPECT_EQ(found.hosts, (Hosts{{"a.site", 3}, {"b.site", 4}}));
+  EXPECT_STREQ(found.launcher, "qrsh");
 }
 
 TEST_F(AllocationTest, MistakesInFilesAreNamed) {

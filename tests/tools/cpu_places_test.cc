@@ -12,6 +12,7 @@
 namespace ferry::tools {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -107,6 +108,7 @@ TEST(BindingTest, WhoAsksForCoresSharesThemWithOtherJobsIfNeedBe) {
 // ---- Two sockets of four NUMA nodes of eight cores of two hardware threads
 
 constexpr uint32_t kCores = 64;
+constexpr uint32_t kCoresOfCache = 4;
 constexpr uint32_t kCoresOfNode = 8;
 
 // Both threads of `count` cores, which the kernel numbers as it does most machines' threads.
@@ -129,6 +131,9 @@ topology::Machine MakeEightNodes() {
     machine.nodes.push_back({node, Node(node), 1});
   }
   machine.sockets = {Cores(0, 32), Cores(32, 32)};
+  for (uint32_t core = 0; core < kCores; core += kCoresOfCache) {
+    machine.caches.push_back(Cores(core, kCoresOfCache));
+  }
   return machine;
 }
 const topology::Machine& EightNodes() {
@@ -173,6 +178,28 @@ std::vector<CpuSet> Bind(const std::string& flags, size_t ranks) {
 }
 std::string Mistake(const std::string& flags, size_t ranks) {
   return TryToBind(flags, std::vector<uint64_t>(ranks, 0)).status().message();
+}
+
+TEST(EightNodesTest, RanksTakeCachesInTurn) {
+  EXPECT_THAT(Bind("--bind-to l3cache", 17), AllOf(SizeIs(17), testing::Contains(Cores(60, 4))));
+  EXPECT_EQ(Bind("--bind-to l3cache", 17)[16], Cores(0, 4));
+  EXPECT_THAT(Bind("--map-by l3cache --bind-to core", 3),
+              ElementsAre(Cores(0, 1), Cores(4, 1), Cores(8, 1)));
+  EXPECT_THAT(Bind("--map-by ppr:2:l3cache --bind-to core", 3),
+              ElementsAre(Cores(0, 1), Cores(1, 1), Cores(4, 1)));
+  EXPECT_THAT(Bind("--map-by numa --bind-to l3cache", 9),
+              AllOf(testing::Contains(Cores(8, 4)), testing::Contains(Cores(4, 4))));
+}
+
+TEST(BindingTest, WithoutKnownCachesNumaNodesAreTaken) {
+  topology::Machine machine = TwoSockets();
+  machine.nodes = {{0, {0, 1, 2, 3}, 1}, {1, {4, 5, 6, 7}, 1}};
+  const auto places = BindRanks(machine, {kAll, {}, 0}, RulesOf(Binding::kCache, 2));
+  ASSERT_TRUE(places.ok());
+  EXPECT_THAT(places->cpus, ElementsAre(CpuSet{0, 1, 2, 3}, CpuSet{4, 5, 6, 7}));
+  machine.caches = {{0, 1}, {4, 5, 6, 7}};  // two hardware threads have none
+  EXPECT_THAT(BindRanks(machine, {kAll, {}, 0}, RulesOf(Binding::kCache, 3))->cpus,
+              ElementsAre(CpuSet{0, 1}, CpuSet{4, 5, 6, 7}, CpuSet{2, 3}));
 }
 
 TEST(EightNodesTest, CoresOneAfterTheOther) {
@@ -346,12 +373,13 @@ bool Overlap(const std::vector<CpuSet>& cpus) {
 
 TEST_P(EveryCombinationTest, KeepsItsPromises) {
   const topology::Machine& machine = EightNodes();
-  for (const char* bind : {"auto", "core", "hwthread", "numa", "socket", "core:2"}) {
+  for (const char* bind : {"auto", "core", "hwthread", "l3cache", "numa", "socket", "core:2"}) {
     for (const size_t ranks : {1, 2, 3, 7, 8, 16, 32}) {
       const std::string flags = std::string(GetParam().words) + " --bind-to " + bind;
       const std::vector<CpuSet> plain = Bind(flags, ranks);
       ASSERT_THAT(plain, SizeIs(ranks)) << flags;
-      const bool shared = std::string_view(bind) == "numa" || std::string_view(bind) == "socket";
+      const std::string_view unit = bind;
+      const bool shared = unit == "l3cache" || unit == "numa" || unit == "socket";
       EXPECT_TRUE(shared || !Overlap(plain)) << flags << " " << ranks;
       if (GetParam().unit == Unit::kSocket) {
         for (size_t rank = 0; rank < ranks; ++rank) {
@@ -362,7 +390,13 @@ TEST_P(EveryCombinationTest, KeepsItsPromises) {
           EXPECT_TRUE(machine.nodes[rank % 8].cpus.Intersects(plain[rank])) << flags << " " << rank;
         }
       }
-      for (const char* order : {"slot", "node", "fill", "socket", "numa", "core", "hwthread"}) {
+      if (GetParam().unit == Unit::kCache) {
+        for (size_t rank = 0; rank < ranks; ++rank) {
+          EXPECT_TRUE(machine.caches[rank % 16].Intersects(plain[rank])) << flags << " " << rank;
+        }
+      }
+      for (const char* order :
+           {"slot", "node", "fill", "socket", "numa", "l3cache", "core", "hwthread"}) {
         std::vector<CpuSet> ordered = Bind(flags + " --rank-by " + order, ranks);
         EXPECT_TRUE(std::is_permutation(plain.begin(), plain.end(), ordered.begin(), ordered.end()))
             << flags << " " << order << " " << ranks;
@@ -375,7 +409,8 @@ INSTANTIATE_TEST_SUITE_P(
     All, EveryCombinationTest,
     testing::Values(Rule{"", {}}, Rule{"--map-by slot", {}}, Rule{"--map-by node", {}},
                     Rule{"--map-by core", Unit::kCore}, Rule{"--map-by hwthread", Unit::kThread},
-                    Rule{"--map-by numa", Unit::kNuma}, Rule{"--map-by socket", Unit::kSocket}));
+                    Rule{"--map-by numa", Unit::kNuma}, Rule{"--map-by l3cache", Unit::kCache},
+                    Rule{"--map-by socket", Unit::kSocket}));
 
 // ---- Pictures
 

@@ -395,6 +395,13 @@ TEST(LauncherCommandTest, BySrunAsAStepOfTheJob) {
   EXPECT_EQ((*command)[command->size() - 2], "/my own/ferryrun");
 }
 
+TEST(LauncherCommandTest, ByQrshAsATaskOfTheJob) {
+  config::Options options;
+  options.launcher = "qrsh";
+  EXPECT_THAT(*LauncherCommand(options, "a", "/my own/ferryrun", {"--agent"}),
+              ElementsAre("qrsh", "-inherit", "a", "'/my own/ferryrun'", "--agent"));
+}
+
 TEST(LauncherCommandTest, NoneReachesNobody) {
   config::Options options;
   options.launcher = "none";

@@ -100,10 +100,11 @@ INSTANTIATE_TEST_SUITE_P(
         Same{"-envall", ""}, Same{"-prepend-rank", "--label"},
         Same{"-launcher ssh", "--launcher ssh"}, Same{"-launcher slurm", "--launcher srun"},
         Same{"-bootstrap fork", "--launcher none"}, Same{"-launcher rsh", "--rsh rsh"},
-        Same{"-launcher-exec /bin/ssh", "--rsh /bin/ssh"}, Same{"-rmk slurm", "--allocation slurm"},
-        Same{"-iface ib0", "--network ib0"}, Same{"-disable-auto-cleanup", "--keep-going"},
-        Same{"-print-all-exitcodes", ""}, Same{"-print-rank-map", "--verbose"},
-        Same{"-info", "--version"}, Same{"-silent-abort", ""}));
+        Same{"-launcher sge", "--launcher qrsh"}, Same{"-launcher-exec /bin/ssh", "--rsh /bin/ssh"},
+        Same{"-rmk slurm", "--allocation slurm"}, Same{"-iface ib0", "--network ib0"},
+        Same{"-disable-auto-cleanup", "--keep-going"}, Same{"-print-all-exitcodes", ""},
+        Same{"-print-rank-map", "--verbose"}, Same{"-info", "--version"},
+        Same{"-silent-abort", ""}));
 
 INSTANTIATE_TEST_SUITE_P(
     Srun, SameFlagTest,
@@ -145,7 +146,8 @@ INSTANTIATE_TEST_SUITE_P(
         Other{"--cpu-set 0-3", "taskset -c LIST ferryrun"},
         Other{"--cpu-list 0,2", "taskset -c LIST ferryrun"},
         Other{"--map-by numa:SPAN", "--map-by ppr:N:numa"},
-        Other{"--map-by l3cache", "say numa, or core:N"}, Other{"--rank-by span", "--rank-by numa"},
+        Other{"--map-by l2cache", "most cores have their own"},
+        Other{"--rank-by span", "--rank-by numa"},
         Other{"--bind-to core:overload-allowed", "--bind-to numa"},
         Other{"--bind-to cpu-list:ordered", "taskset -c LIST ferryrun"},
         Other{"-bind-to user:0+2,1+4", "taskset -c 0 ./program"},
@@ -167,7 +169,7 @@ INSTANTIATE_TEST_SUITE_P(
         Other{"-m arbitrary", "--map-by slot, node"}, Other{"-p debug", "sbatch"},
         Other{"--mem=4G", "sbatch"}, Other{"--multi-prog f", "\":\""},
         Other{"-o out", "for each rank"}, Other{"-soft 2:8", "-n N"},
-        Other{"-launcher sge", "--rsh names any command"}));
+        Other{"-launcher lsf", "--rsh names any command"}));
 
 struct Ignored {
   const char* flags;
@@ -201,6 +203,7 @@ TEST(IntelVariablesTest, AreTheFlagsThatTheyEqual) {
       {"I_MPI_PIN_DOMAIN=core", "--bind-to core"},
       {"I_MPI_PIN_DOMAIN=socket", "--bind-to socket"},
       {"I_MPI_PIN_DOMAIN=numa", "--bind-to numa"},
+      {"I_MPI_PIN_DOMAIN=cache3", "--bind-to l3cache"},
       {"I_MPI_PIN_DOMAIN=4", "--bind-to hwthread:4"},
       {"I_MPI_PIN_DOMAIN=4:compact", "--bind-to hwthread:4"},
       {"I_MPI_PIN_DOMAIN=omp", ""},

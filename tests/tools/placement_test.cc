@@ -90,6 +90,8 @@ TEST(MappingTest, ReadsTheUsualRules) {
   EXPECT_EQ(ParseMapping("socket")->by, Mapping::By::kSlot);
   EXPECT_EQ(ParseMapping("socket")->unit, Unit::kSocket);
   EXPECT_EQ(ParseMapping("package")->unit, Unit::kSocket);
+  EXPECT_EQ(ParseMapping("L3cache")->unit, Unit::kCache);
+  EXPECT_EQ(ParseMapping("ppr:2:l3cache")->per_unit, 2U);
   EXPECT_EQ(ParseMapping("slot")->unit, std::nullopt);
   EXPECT_EQ(ParseMapping("numa:PE=4")->width, 4U);
   EXPECT_EQ(ParseMapping("numa:pe=4,OVERSUBSCRIBE")->width, 4U);
@@ -108,7 +110,7 @@ TEST(MappingTest, NamesWhatItDoesNotKnow) {
   const auto mistake = [](const char* rule) { return ParseMapping(rule).status().message(); };
   EXPECT_THAT(mistake("rack"), HasSubstr("--map-by rack: it knows slot"));
   EXPECT_THAT(mistake(""), HasSubstr("--map-by : it knows slot"));
-  EXPECT_THAT(mistake("l3cache"), HasSubstr("ferryrun has no l3cache; say numa"));
+  EXPECT_THAT(mistake("l2cache"), HasSubstr("ferryrun has no l2cache; say most cores"));
   EXPECT_THAT(mistake("seq:file=f"), HasSubstr("say slot with -host a,b,a"));
   EXPECT_THAT(mistake("pe-list=0,1"), HasSubstr("taskset -c LIST ferryrun"));
   EXPECT_THAT(mistake("ppr:x:node"), HasSubstr("'x' is no number"));

@@ -171,7 +171,7 @@ StatusOr<std::optional<Allocation>> FindSlurm(const char* const* environment, bo
                         .hosts = std::move(*hosts),
                         .name_of_node = std::string(
                             config::FindVariable(environment, "SLURMD_NODENAME").value_or("")),
-                        .is_reached_by_srun = true};
+                        .launcher = "srun"};
   if (const auto tasks = config::FindVariable(environment, "SLURM_NTASKS")) {
     allocation.ranks = NumberIn<uint64_t>(*tasks);
     if (allocation.ranks.value_or(0) == 0) {
@@ -206,8 +206,15 @@ StatusOr<std::optional<Allocation>> FindLsf(const char* const* environment, bool
 
 StatusOr<std::optional<Allocation>> FindGridEngine(const char* const* environment, bool) {
   const auto path = config::FindVariable(environment, "PE_HOSTFILE");
-  return path ? FromFile("Grid Engine", "PE_HOSTFILE", *path, ReadCountLines)
-              : std::optional<Allocation>();
+  if (!path) {
+    return std::optional<Allocation>();
+  }
+  StatusOr<std::optional<Allocation>> found =
+      FromFile("Grid Engine", "PE_HOSTFILE", *path, ReadCountLines);
+  if (found.ok()) {
+    (*found)->launcher = "qrsh";
+  }
+  return found;
 }
 
 struct BatchSystem {

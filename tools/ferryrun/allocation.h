@@ -33,7 +33,7 @@ struct Allocation {
   std::optional<uint64_t> ranks = {};  // that the user asked for; else as many as there are slots
   std::string name_of_node = {};       // what the batch system calls this host; empty: unknown
   bool has_aliases = false;            // hosts may be listed under other names than their own
-  bool is_reached_by_srun = false;
+  const char* launcher = "";           // option `launcher`: how a job reaches its hosts; empty: ssh
 };
 
 // Returns the allocation of the batch system `wanted` (values of the flag --allocation). With

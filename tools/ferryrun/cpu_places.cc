@@ -41,6 +41,18 @@ std::vector<CpuSet> UnitsOf(const Machine& machine, Unit unit, const CpuSet& amo
     case Unit::kCore:
       units = topology::CoresOf(machine, among);
       break;
+    case Unit::kCache: {
+      if (machine.caches.empty()) {
+        return UnitsOf(machine, Unit::kNuma, among);
+      }
+      CpuSet rest = among;
+      for (const CpuSet& cache : machine.caches) {
+        add(cache);
+        rest = rest.Without(cache);
+      }
+      add(rest);  // cores without such a cache
+      break;
+    }
     case Unit::kNuma:
       for (const topology::NumaNode& node : machine.nodes) {
         add(node.cpus);
@@ -274,7 +286,9 @@ Status Binder::GiveCores() {
 
 // Units that several ranks may share.
 Status Binder::GiveUnits() {
-  const Unit kind = rules_.binding == Binding::kNuma ? Unit::kNuma : Unit::kSocket;
+  const Unit kind = rules_.binding == Binding::kCache  ? Unit::kCache
+                    : rules_.binding == Binding::kNuma ? Unit::kNuma
+                                                       : Unit::kSocket;
   const size_t width = std::max<uint64_t>(mapping_.width, 1);
   // `width` of them together.
   const auto sets_among = [&](const CpuSet& cpus) {
@@ -342,7 +356,8 @@ StatusOr<RankPlaces> Binder::Bind() {
     places_.why_not = "as --bind-to none says";
     return std::move(places_);
   }
-  const bool takes_units = rules_.binding == Binding::kNuma || rules_.binding == Binding::kSocket;
+  const bool takes_units = rules_.binding == Binding::kCache || rules_.binding == Binding::kNuma ||
+                           rules_.binding == Binding::kSocket;
   FERRY_RETURN_IF_ERROR(rules_.binding == Binding::kAuto ? Share()
                         : takes_units                    ? GiveUnits()
                                                          : GiveCores());

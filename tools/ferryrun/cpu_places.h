@@ -43,7 +43,7 @@ uint64_t OpenMpThreads(std::string_view value);
 //     outnumber free cores.
 //   kCore, kThread: `width` cores or hardware threads each, one after the other or of the rank's
 //     unit; free ones if there are enough.
-//   kSocket, kNuma: `width` of these, of which the rank's unit is one, or inside it; in turn.
+//   kSocket, kNuma, kCache: `width` of these, of which the rank's unit is one, or inside it; in turn.
 // kInvalidArgument: there are too few, and ranks would have to share cores, or there are other
 // units than ppr counts with; for kAuto, only where the mapping does not oversubscribe.
 StatusOr<RankPlaces> BindRanks(const topology::Machine& machine, const UsableCpus& usable,

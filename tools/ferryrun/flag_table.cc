@@ -25,16 +25,16 @@ constexpr FlagRow kTable[] = {
      "run the job on the hosts that the file names, as NAME slots=N or NAME:N"},
     {Flag::kMapBy, "-map-by,--map-by", "RULE",
      "how to deal out ranks: slot (the default) fills one node after the other, node takes them in "
-     "turn, ppr:N:node puts N on each; inside a node socket, numa, core and hwthread take these in "
-     "turn, ppr:N:socket puts N on each; with :PE=N a rank has N cores"},
+     "turn, ppr:N:node puts N on each; inside a node socket, numa, l3cache, core and hwthread take "
+     "these in turn, ppr:N:socket puts N on each; with :PE=N a rank has N cores"},
     {Flag::kRankBy, "-rank-by,--rank-by", "UNIT",
-     "which rank runs where: node, socket, numa, core or hwthread takes these in turn, slot goes "
-     "on to the next node when one is full, fill to the next unit of --map-by"},
+     "which rank runs where: node, socket, numa, l3cache, core or hwthread takes these in turn, "
+     "slot goes on to the next node when one is full, fill to the next unit of --map-by"},
     {Flag::kPerNode, "-ppn,--ppn,-perhost,-N,-npernode,--npernode", "N",
      "deal out N ranks to each node in turn"},
     {Flag::kBindTo, "-bind-to,--bind-to", "WHAT",
      "where a rank may run: auto (its share of the cores, of it as many as OMP_NUM_THREADS says, "
-     "the default), core, hwthread, numa, socket, as core:N so many, none (anywhere)"},
+     "the default), core, hwthread, l3cache, numa, socket, as core:N so many, none (anywhere)"},
     {Flag::kReportBindings, "-report-bindings,--report-bindings", "",
      "draw on which CPUs each rank may run"},
     {Flag::kVerbose, "-v,-verbose,--verbose", "", "say on which node each rank runs"},
@@ -60,7 +60,8 @@ constexpr FlagRow kTable[] = {
      "the "
      "default), slurm, pbs, lsf, gridengine, flux, none"},
     {Flag::kLauncher, "--launcher", "HOW",
-     "how to reach other hosts: ssh (the default, but for hosts that Slurm has given), srun, none"},
+     "how to reach other hosts: ssh (the default, but for hosts of Slurm and Grid Engine), srun, "
+     "qrsh, none"},
     {Flag::kRsh, "--rsh", "COMMAND",
      "instead, the command to which a host and what to run there are added"},
     {Flag::kNetwork, "--network", "NAME|ADDRESS/BITS",
@@ -119,7 +120,8 @@ constexpr FlagRow kTable[] = {
 
     // ---- The same for some values ----
     {Flag::kByValue, "-launcher,-bootstrap,--bootstrap", "HOW",
-     "--launcher ssh, srun or none says how other hosts are reached, and --rsh names any command"},
+     "--launcher ssh, srun, qrsh or none says how other hosts are reached, and --rsh names any "
+     "command"},
     {Flag::kByValue, "-cpu-bind,--cpu-bind", "WHAT",
      "--bind-to core, hwthread, numa, socket or none says where ranks run, and taskset -c LIST "
      "ferryrun ... on which CPUs they all may"},
@@ -229,6 +231,8 @@ constexpr ValueRow kValues[] = {
     {"-launcher", "rsh", "--rsh rsh"},
     {"-launcher", "slurm", "--launcher srun"},
     {"-launcher", "srun", "--launcher srun"},
+    {"-launcher", "sge", "--launcher qrsh"},
+    {"-launcher", "qrsh", "--launcher qrsh"},
     {"-launcher", "fork", "--launcher none"},
     {"-launcher", "none", "--launcher none"},
     {"-cpu-bind", "none", "--bind-to none"},
@@ -282,6 +286,8 @@ constexpr ValueRow kValues[] = {
     {"I_MPI_PIN_DOMAIN", "omp", ""},
     {"I_MPI_PIN_DOMAIN", "core", "--bind-to core"},
     {"I_MPI_PIN_DOMAIN", "numa", "--bind-to numa"},
+    {"I_MPI_PIN_DOMAIN", "cache", "--bind-to l3cache"},
+    {"I_MPI_PIN_DOMAIN", "cache3", "--bind-to l3cache"},
     {"I_MPI_PIN_DOMAIN", "socket", "--bind-to socket"},
     {"I_MPI_PIN_DOMAIN", "sock", "--bind-to socket"},
     {"I_MPI_PIN_DOMAIN", "node", "--bind-to none"},

@@ -35,9 +35,10 @@ StatusOr<HostSource> TakeHosts(bool is_launcher_named, Arguments* arguments) {
   if (arguments->verbose) {
     std::fprintf(stderr, "ferryrun: %s\n", Describe(allocation).c_str());
   }
-  return HostSource{
-      .is_this_host = [here](const std::string& name) { return name == here; },
-      .by_srun = allocation.is_reached_by_srun && !is_launcher_named && HasProgram("srun")};
+  const std::string launcher = allocation.launcher;
+  const bool is_usable = !launcher.empty() && !is_launcher_named && HasProgram(launcher);
+  return HostSource{.is_this_host = [here](const std::string& name) { return name == here; },
+                    .launcher = is_usable ? launcher : ""};
 }
 
 }  // namespace ferry::tools

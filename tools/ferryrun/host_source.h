@@ -12,7 +12,7 @@ namespace ferry::tools {
 
 struct HostSource {
   std::function<bool(const std::string&)> is_this_host;  // by a name of the job's hosts
-  bool by_srun = false;  // the others are reached by srun, though `launcher` does not say so
+  std::string launcher = {};  // by which the others are reached; empty: as option `launcher` says
 };
 
 // Gives `arguments` the hosts and ranks of the allocation around this process, if they name no

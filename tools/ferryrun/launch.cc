@@ -79,11 +79,11 @@ std::vector<std::string> EnvironmentOf(const Arguments& arguments, const Part& p
 // One run; members in the order of their lives.
 class Launch {
  public:
-  Launch(const Arguments& arguments, config::Options options, bool by_srun, JobLayout layout,
-         SignalSource signals)
+  Launch(const Arguments& arguments, config::Options options, std::string launcher,
+         JobLayout layout, SignalSource signals)
       : arguments_(arguments),
         options_(std::move(options)),
-        by_srun_(by_srun),
+        launcher_(std::move(launcher)),
         layout_(std::move(layout)),
         signals_(std::move(signals)),
         hosts_(layout_.nodes.size()),
@@ -131,7 +131,7 @@ class Launch {
 
   const Arguments& arguments_;
   const config::Options options_;
-  const bool by_srun_;  // other hosts are reached by srun, though `launcher` does not say so
+  const std::string launcher_;  // HostSource
   const JobLayout layout_;
   const std::string name_space_ = DrawNameSpace();  // of the job in PMIx
   SignalSource signals_;
@@ -219,8 +219,8 @@ AgentSetUp Launch::SetUpOf(size_t node) const {
 // Starts an agent on every other host; they log in side by side.
 Status Launch::ReachHosts() {
   config::Options options = options_;
-  if (by_srun_) {
-    options.launcher = "srun";
+  if (!launcher_.empty()) {
+    options.launcher = launcher_;
   }
   for (size_t node = 0; node < layout_.nodes.size(); ++node) {
     if (!IsRemote(node)) {
@@ -626,7 +626,7 @@ int RunJob(Arguments arguments) {
   if (!signals.ok()) {
     return Fail(kCannotStart, signals.status());
   }
-  return Launch(arguments, *options, source->by_srun, std::move(*layout), std::move(*signals))
+  return Launch(arguments, *options, source->launcher, std::move(*layout), std::move(*signals))
       .Run();
 }
 

@@ -17,8 +17,8 @@ struct UnitWord {
 };
 constexpr UnitWord kUnits[] = {
     {"hwthread", Unit::kThread}, {"thread", Unit::kThread}, {"core", Unit::kCore},
-    {"numa", Unit::kNuma},       {"socket", Unit::kSocket}, {"package", Unit::kSocket},
-    {"node", Unit::kNode},       {"machine", Unit::kNode},
+    {"l3cache", Unit::kCache},   {"numa", Unit::kNuma},     {"socket", Unit::kSocket},
+    {"package", Unit::kSocket},  {"node", Unit::kNode},     {"machine", Unit::kNode},
 };
 
 // Words of other launchers, and what says the same here, or nearly so.
@@ -29,7 +29,6 @@ struct OtherWord {
 constexpr OtherWord kOtherWords[] = {
     {"l1cache", "every core has its own: core"},
     {"l2cache", "most cores have their own: core"},
-    {"l3cache", "numa, or core:N where N cores share a cache"},
     {"board", "socket or none"},
     {"rr", "hwthread"},
     {"user",
@@ -138,8 +137,9 @@ Status ReadPerUnit(const std::vector<std::string_view>& words, const std::string
   }
   const std::optional<Unit> unit = words.size() > 2 ? FindUnit(words[2]) : std::nullopt;
   if (!unit) {
-    return UnknownWord(rule, words.size() > 2 ? words[2] : "",
-                       "ranks per node, socket, numa, core and hwthread, as in ppr:2:socket");
+    return UnknownWord(
+        rule, words.size() > 2 ? words[2] : "",
+        "ranks per node, socket, numa, l3cache, core and hwthread, as in ppr:2:socket");
   }
   mapping->by = Mapping::By::kCount;
   mapping->wraps = false;
@@ -159,15 +159,17 @@ std::string_view NameOf(Unit unit) {
 }
 
 std::string_view NounOf(Unit unit) {
-  return unit == Unit::kThread ? "hardware thread"
-         : unit == Unit::kNuma ? "NUMA node"
-                               : NameOf(unit);
+  return unit == Unit::kThread  ? "hardware thread"
+         : unit == Unit::kNuma  ? "NUMA node"
+         : unit == Unit::kCache ? "L3 cache"
+                                : NameOf(unit);
 }
 
 Binding ParseBinding(std::string_view name) {
   return name == "none"       ? Binding::kNone
          : name == "hwthread" ? Binding::kThread
          : name == "core"     ? Binding::kCore
+         : name == "l3cache"  ? Binding::kCache
          : name == "numa"     ? Binding::kNuma
          : name == "socket"   ? Binding::kSocket
                               : Binding::kAuto;
@@ -190,8 +192,8 @@ StatusOr<Mapping> ParseMapping(std::string_view text) {
     }
   } else if (words[0] != "slot" && !(words[0].empty() && words.size() > 1)) {
     return UnknownWord(rule, words[0],
-                       "slot, node, socket, numa, core, hwthread and ppr:N:UNIT, each with :PE=N "
-                       "for N cores a rank");
+                       "slot, node, socket, numa, l3cache, core, hwthread and ppr:N:UNIT, each "
+                       "with :PE=N for N cores a rank");
   }
   for (size_t i = modifiers; i < words.size(); ++i) {
     FERRY_RETURN_IF_ERROR(ReadModifier(words[i], rule, &mapping));
@@ -211,7 +213,7 @@ Status ParseOrder(std::string_view text, Mapping* mapping) {
   }
   const std::optional<Unit> unit = FindUnit(lower);
   if (!unit) {
-    return UnknownWord(rule, lower, "slot, node, fill, socket, numa, core and hwthread");
+    return UnknownWord(rule, lower, "slot, node, fill, socket, numa, l3cache, core and hwthread");
   }
   mapping->order = Mapping::Order::kUnit;
   mapping->order_unit = *unit;
@@ -229,7 +231,7 @@ StatusOr<BindTo> ParseBindTo(std::string_view text) {
   } else if (unit) {
     bind_to.name = NameOf(*unit);
   } else {
-    return UnknownWord(rule, words[0], "auto, none, core, socket, numa and hwthread");
+    return UnknownWord(rule, words[0], "auto, none, core, socket, numa, l3cache and hwthread");
   }
   for (size_t i = 1; i < words.size(); ++i) {
     if (words[i] == "if-supported" || words[i] == "ordered") {

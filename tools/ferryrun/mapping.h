@@ -15,14 +15,15 @@
 namespace ferry::tools {
 
 // Parts of a node, from small to large, and the node.
-enum class Unit { kThread, kCore, kNuma, kSocket, kNode };
+// kCache: the cores of a third-level cache.
+enum class Unit { kThread, kCore, kCache, kNuma, kSocket, kNode };
 
 // Returns the unit's name in rules, and as a noun for sentences.
 std::string_view NameOf(Unit unit);
 std::string_view NounOf(Unit unit);
 
 // The kind of place that a rank is bound to.
-enum class Binding { kNone, kThread, kCore, kNuma, kSocket, kAuto };
+enum class Binding { kNone, kThread, kCore, kCache, kNuma, kSocket, kAuto };
 
 // Returns the binding of that name, as the option bind_to has it.
 Binding ParseBinding(std::string_view name);

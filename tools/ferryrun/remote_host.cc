@@ -212,7 +212,7 @@ StatusOr<std::vector<std::string>> LauncherCommand(const config::Options& option
                                                    const std::vector<std::string>& arguments) {
   if (options.launcher == "none") {
     return Status(ErrorCode::kConfiguration,
-                  host + " is another host, and launcher is none (use --launcher ssh or srun)");
+                  host + " is another host, and launcher is none (use --launcher ssh, srun or qrsh)");
   }
   // srun passes words on as they are; the others give them to a shell there.
   const bool by_srun = options.launcher == "srun" && options.rsh.empty();
@@ -223,7 +223,9 @@ StatusOr<std::vector<std::string>> LauncherCommand(const config::Options& option
                "--overlap",  "--input=0",    "--unbuffered",   "--kill-on-bad-exit",
                "--mpi=none", "--export=ALL", "--cpu-bind=none"};
   } else {
-    std::istringstream words(options.rsh.empty() ? "ssh -x -o BatchMode=yes" : options.rsh);
+    const char* const usual =
+        options.launcher == "qrsh" ? "qrsh -inherit" : "ssh -x -o BatchMode=yes";
+    std::istringstream words(options.rsh.empty() ? usual : options.rsh);
     for (std::string word; words >> word;) {
       command.push_back(word);
     }
