@@ -3,6 +3,7 @@
 #include <netdb.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -11,6 +12,7 @@
 
 #include "client/bootstrap/node_ranks.h"
 #include "common/clock.h"
+#include "common/process_stat.h"
 #include "common/sleep.h"
 
 namespace ferry::client {
@@ -22,6 +24,7 @@ constexpr uint64_t kFirstPauseMs = 5;
 constexpr uint64_t kLastPauseMs = 200;
 // For one attempt to connect: a host that is being started drops the first ones.
 constexpr int kConnectMs = 3000;
+constexpr int kMostGenerations = 64;
 
 // Waits for a connection that is under way; 0 or an errno.
 int FinishConnect(int socket) {
@@ -65,6 +68,28 @@ StatusOr<UniqueFd> CallPort(const daemon::HostPort& address) {
   return connected;
 }
 
+// Processes that a rank starts inherit its variables. So while a rank is in its job, it listens at
+// a local name with its pid in it, and a process that is to be a rank looks for its ancestors
+// there.
+std::string MarkOf(const MeetingPlace& place, pid_t pid) {
+  return place.local_name + "-pid-" + std::to_string(pid);
+}
+
+Status CheckStartedByNoRank(const MeetingPlace& place) {
+  pid_t ancestor = getppid();
+  for (int generation = 0; generation < kMostGenerations && ancestor > 1; ++generation) {
+    if (CallLocally(MarkOf(place, ancestor)).ok()) {
+      return {ErrorCode::kConfiguration,
+              "pid " + std::to_string(ancestor) + ", a rank of a job, has started this process, " +
+                  "which inherits RANK=" + std::to_string(place.rank) +
+                  " from it and would be that rank once more: start it by `env -u RANK -u "
+                  "WORLD_SIZE PROGRAM` if it is to be a job of its own, or by ferryrun"};
+    }
+    ancestor = ReadProcessStat(ancestor).parent;
+  }
+  return {};
+}
+
 }  // namespace
 
 EnvironmentMeeting::EnvironmentMeeting(const MeetingPlace& place, uint64_t answer_ms)
@@ -79,7 +104,13 @@ EnvironmentMeeting::EnvironmentMeeting(const MeetingPlace& place, uint64_t answe
 
 StatusOr<std::unique_ptr<EnvironmentMeeting>> EnvironmentMeeting::Open(const MeetingPlace& place,
                                                                        uint64_t answer_ms) {
+  if (place.size > 1) {
+    FERRY_RETURN_IF_ERROR(CheckStartedByNoRank(place));
+  }
   std::unique_ptr<EnvironmentMeeting> meeting(new EnvironmentMeeting(place, answer_ms));
+  if (StatusOr<UniqueFd> mark = ListenLocally(MarkOf(place, getpid())); mark.ok()) {
+    meeting->mark_ = std::move(*mark);
+  }
   if (place.rank == 0) {
     meeting->server_ = std::make_unique<MeetingServer>(place, answer_ms);
     if (place.size > 1) {

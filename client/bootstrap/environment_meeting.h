@@ -20,13 +20,15 @@
 #include "client/bootstrap/meeting_stream.h"
 #include "client/bootstrap/meeting_words.h"
 #include "common/status.h"
+#include "common/unique_fd.h"
 
 namespace ferry::client {
 
 class EnvironmentMeeting : public Exchange {
  public:
-  // Rank 0 listens from now on. kAlreadyExists: another process listens there. `answer_ms`: for how
-  // long rank 0 may leave a caller without an answer, and a caller may be a stranger to rank 0.
+  // Rank 0 listens from now on. kAlreadyExists: another process listens there. kConfiguration: a
+  // rank of this meeting has started this process, which only has its variables. `answer_ms`: for
+  // how long rank 0 may leave a caller without an answer, and a caller may be a stranger to rank 0.
   static StatusOr<std::unique_ptr<EnvironmentMeeting>> Open(const MeetingPlace& place,
                                                             uint64_t answer_ms);
 
@@ -57,6 +59,7 @@ class EnvironmentMeeting : public Exchange {
 
   const MeetingPlace place_;
   const uint64_t answer_ms_;
+  UniqueFd mark_;  // tells processes that this one starts that they are no ranks
   std::vector<uint32_t> local_ranks_;
   std::unique_ptr<MeetingServer> server_;  // rank 0's
   std::optional<MeetingStream> rank_zero_;

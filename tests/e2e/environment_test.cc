@@ -110,6 +110,17 @@ TEST_F(TorchrunTest, WithoutASecretSeveralNodesAreToldWhatToType) {
                                 HasSubstr("FERRY_JOB_SECRET_FILE=$PWD/job.secret")));
 }
 
+TEST_F(TorchrunTest, AProgramThatARankStartsIsToldThatItIsNoRank) {
+  for (const std::string rank : {"0", "1"}) {
+    const CommandResult result = RunCleanly(Torchrun(2, 1, {kEnds, "start", rank}), store_.Place());
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(SortedLines(result.out),
+                ElementsAre("its code is 1", "rank 0 of 2", "rank 1 of 2"));
+    EXPECT_THAT(result.err, AllOf(HasSubstr("a rank of a job, has started this process"),
+                                  HasSubstr("RANK=" + rank + " from it")));
+  }
+}
+
 TEST_F(TorchrunTest, OneRankAloneIsAJob) {
   EXPECT_EQ(RunWell(Torchrun(1, 1, {kEnds}), store_.Place("n1")), "rank 0 of 1\n");
 }

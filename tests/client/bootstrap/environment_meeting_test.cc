@@ -559,5 +559,64 @@ TEST(FalseRankZeroTest, AnotherUsersSocketIsNotSpokenTo) {
   }
 }
 
+// ---- Processes that a rank starts ---------------------------------------------------------------
+
+// Opens the meeting in a process that this one forks, or that such a process forks, and returns its
+// error; empty: none.
+std::string ErrorInDescendant(const MeetingPlace& place, int generations) {
+  std::array<int, 2> words{};
+  EXPECT_EQ(pipe(words.data()), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    close(words[0]);
+    if (generations > 1) {
+      const std::string said = ErrorInDescendant(place, generations - 1);
+      (void)!write(words[1], said.data(), said.size());
+      _exit(0);
+    }
+    const auto meeting = EnvironmentMeeting::Open(place, kNoHurryMs);
+    const std::string said = meeting.ok() ? "" : meeting.status().message();
+    (void)!write(words[1], said.data(), said.size());
+    _exit(0);
+  }
+  close(words[1]);
+  std::string said;
+  std::array<char, 1024> bytes{};
+  for (ssize_t size = 0; (size = read(words[0], bytes.data(), bytes.size())) > 0;) {
+    said.append(bytes.data(), static_cast<size_t>(size));
+  }
+  close(words[0]);
+  EXPECT_EQ(waitpid(child, nullptr, 0), child);
+  return said;
+}
+
+TEST(DescendantOfARankTest, IsToldThatItHasTheRanksVariables) {
+  MeetingPlace place = PlaceOf(1, 2, /*is_local=*/true);
+  for (const int generations : {1, 3}) {
+    const auto rank = OpenAt(place);
+    EXPECT_THAT(ErrorInDescendant(place, generations),
+                AllOf(HasSubstr("pid " + std::to_string(getpid()) + ", a rank of a job, has"),
+                      HasSubstr("RANK=1"), HasSubstr("env -u RANK -u WORLD_SIZE")));
+    place.rank = 0;  // of that job none else listens
+  }
+}
+
+TEST(DescendantOfARankTest, MayFollowARankThatHasLeftItsJob) {
+  const MeetingPlace place = PlaceOf(1, 2, /*is_local=*/true);
+  OpenAt(place).reset();
+  EXPECT_EQ(ErrorInDescendant(place, 1), "");
+}
+
+TEST(DescendantOfARankTest, MayMeetElsewhere) {
+  const auto rank = OpenAt(PlaceOf(1, 2, /*is_local=*/true));
+  EXPECT_EQ(ErrorInDescendant(PlaceOf(1, 2, /*is_local=*/true), 1), "");
+}
+
+TEST(DescendantOfARankTest, OfAJobOfOneIsAJobOfOneItself) {
+  const MeetingPlace place = PlaceOf(0, 1, /*is_local=*/true);
+  const auto rank = OpenAt(place);
+  EXPECT_EQ(ErrorInDescendant(place, 1), "");
+}
+
 }  // namespace
 }  // namespace ferry::client
