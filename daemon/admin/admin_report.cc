@@ -11,6 +11,7 @@
 
 #include "common/open_files.h"
 #include "common/unique_fd.h"
+#include "daemon/jobs/job_programs.h"
 #include "daemon/session/rank_view.h"
 #include "shm/atomic.h"
 #include "shm/counters.h"
@@ -272,8 +273,12 @@ Status ReportCounters(const JobRegistry& registry, std::optional<uid_t> uid,
 }
 
 RunningWork CountRunning(const JobRegistry& registry) {
-  RunningWork work{registry.local_ranks(), 0};
+  RunningWork work{registry.local_ranks(),
+                   static_cast<uint32_t>(registry.programs().series().size())};
   for (const auto& [id, job] : registry.jobs()) {
+    if (job->series != nullptr) {
+      continue;  // its programs count as one job
+    }
     const bool has_ranks = std::any_of(job->ranks.begin(), job->ranks.end(),
                                        [](const Rank& rank) { return rank.session != nullptr; });
     work.jobs += job->spec.launcher != 0 || has_ranks ? 1 : 0;

@@ -213,6 +213,7 @@ void AttachConnection::AnswerAttach(const attach::AttachHeader& asked, const Sta
   if (status.ok()) {
     reply.local_size = session_->local_size;
     reply.local_index = session_->local_index;
+    CopyText(session_->job_id, reply.text);  // which of several that follow each other it is in
   }
   Send(reply);
 }

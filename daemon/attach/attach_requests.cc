@@ -162,14 +162,14 @@ StatusOr<std::shared_ptr<Session>> AttachConnection::AttachAs(
   if (!process.ok() || !doorbell.valid()) {
     const Status why =
         process.ok() ? StatusFromErrno(errno, "an eventfd for a rank") : process.status();
-    server_.registry_.EndSession(claim.job_id, claim.rank, why);
+    server_.registry_.EndSession(**session, why);
     return why;
   }
   if (!claim.shares_processes) {
     spdlog::info(
         "rank {} of job {}: {}: the job's ranks here copy large messages from private memory "
         "through their heaps",
-        claim.rank, claim.job_id,
+        claim.rank, (*session)->job_id,
         request.pid_namespace == attach::kNoProcessCopies
             ? "the system refuses it process_vm calls (a filter of system calls?)"
         : request.pid_namespace == 0 || request.user_namespace == 0

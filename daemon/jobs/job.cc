@@ -17,6 +17,7 @@ namespace {
 constexpr size_t kMinSecretBytes = 16;
 constexpr size_t kMaxSecretBytes = sizeof(attach::AttachRequest::job_secret);
 constexpr size_t kMaxJobIdBytes = sizeof(attach::AttachRequest::job_id) - 1;
+constexpr size_t kMaxSeriesIdBytes = kMaxJobIdBytes - 11;  // a mark and ten digits may follow
 constexpr size_t kMaxRanksNamed = 8;
 constexpr uint32_t kMaxRanksWithoutCheck = 1U << 20;
 
@@ -24,11 +25,23 @@ Status Invalid(const std::string& why) { return {ErrorCode::kInvalidArgument, wh
 
 bool IsJobId(const std::string& id) {
   return !id.empty() && id.size() <= kMaxJobIdBytes &&
-         std::all_of(id.begin(), id.end(), [](unsigned char c) { return std::isgraph(c) != 0; });
+         std::all_of(id.begin(), id.end(),
+                     [](unsigned char c) { return std::isgraph(c) != 0 && c != kProgramMark; });
+}
+
+bool IsInProgramBefore(const JobRecord& job, uint32_t rank) {
+  if (job.series == nullptr) {
+    return false;
+  }
+  const auto before = job.series->jobs.find(job.program - 1);
+  return before != job.series->jobs.end() && before->second->ranks[rank].state != RankState::kEnded;
 }
 
 std::string Whereabouts(const JobRecord& job, uint32_t rank) {
   const Node& node = job.nodes[job.spec.node_of_rank[rank]];
+  if (IsInProgramBefore(job, rank)) {
+    return "still in job " + job.series->IdOf(job.program - 1) + ", the program before";
+  }
   if (node.state == NodeState::kSelf) {
     const RankState state = job.ranks[rank].state;
     return std::string(RankStateText(state)) +
@@ -150,13 +163,20 @@ StatusOr<JobSpec> SpecFrom(const control::CreateJobRequest& request) {
 Status CheckJobSpec(const JobSpec& spec, uint64_t max_ranks, uint64_t max_local_ranks) {
   if (!IsJobId(spec.id)) {
     return Invalid("a job id must be 1 to " + std::to_string(kMaxJobIdBytes) +
-                   " printable characters without spaces");
+                   " printable characters without spaces or " + kProgramMark);
   }
   const std::string job = "job " + spec.id + ": ";
   if (spec.secret.size() < kMinSecretBytes || spec.secret.size() > kMaxSecretBytes) {
     return Invalid(job + "its secret must be " + std::to_string(kMinSecretBytes) + " to " +
                    std::to_string(kMaxSecretBytes) + " bytes, not " +
                    std::to_string(spec.secret.size()));
+  }
+  if (spec.programs_follow && spec.launcher == 0) {
+    return Invalid(job + "programs can follow each other only while a launcher waits for them");
+  }
+  if (spec.programs_follow && spec.id.size() > kMaxSeriesIdBytes) {
+    return Invalid(job + "where programs follow each other, the id has at most " +
+                   std::to_string(kMaxSeriesIdBytes) + " bytes");
   }
   const size_t size = spec.node_of_rank.size();
   if (size == 0) {

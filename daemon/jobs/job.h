@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "common/job_name.h"
 #include "common/status.h"
 #include "daemon/jobs/news_queue.h"
 #include "daemon/jobs/pair_book.h"
@@ -32,9 +33,12 @@ struct JobSpec {
   std::string secret;
   uid_t owner = 0;
   uint64_t launcher = 0;                    // ends with it (launchers.h); 0: with none
+  bool programs_follow = false;             // its ranks may run one after the other (JobSeries)
   uint32_t node = 0;                        // our index
   std::vector<uint32_t> node_of_rank;       // by rank
   std::vector<std::string> node_addresses;  // by node: host:port of its Peer service
+
+  bool IsLocal(uint32_t rank) const { return node_of_rank[rank] == node; }
 };
 
 // The daemon's end of a rank's attach connection.
@@ -115,9 +119,28 @@ struct JobLinks {
   LinkBook book;
 };
 
+struct JobRecord;
+
+// The programs that follow each other in the places of one launch, each of them a job of its own.
+// It lives until its launcher destroys it, or ends. Nothing of one job reaches another, as their
+// ids and so their keys differ; each node derives the ids by itself.
+struct JobSeries {
+  JobSpec spec;  // of the first program
+  QuotaHold quota;
+  uint32_t newest = 0;                   // the latest program that has, or had, a job here
+  std::map<uint32_t, JobRecord*> jobs;   // by program: those that are here now
+  std::vector<uint32_t> attached;        // by rank: so many programs of a rank here have attached
+  std::map<uint32_t, std::string> gone;  // ranks here that attach no more: how their process ended
+  Status failure;                        // why no further program may follow
+
+  std::string IdOf(uint32_t program) const { return TextOf(JobName{spec.id, program}); }
+};
+
 struct JobRecord {
-  shm::Tally ended;     // counters of its ranks here that have ended
-  uint64_t serial = 0;  // tells a job from an earlier one of the same id
+  shm::Tally ended;                   // counters of its ranks here that have ended
+  uint64_t serial = 0;                // tells a job from an earlier one of the same id
+  std::shared_ptr<JobSeries> series;  // null: no program follows
+  uint32_t program = 1;               // which of the series it is
   JobSpec spec;
   JobPlan plan;
   std::vector<Rank> ranks;
@@ -132,7 +155,7 @@ struct JobRecord {
   Status failure;                 // why it can never be complete, or was aborted
 
   uint32_t size() const { return static_cast<uint32_t>(ranks.size()); }
-  bool IsLocal(uint32_t rank) const { return spec.node_of_rank[rank] == spec.node; }
+  bool IsLocal(uint32_t rank) const { return spec.IsLocal(rank); }
   // How many of its ranks are of this node.
   uint32_t LocalSize() const {
     return static_cast<uint32_t>(

@@ -222,7 +222,7 @@ void JobNodes::OnTick() {
 
 Status JobNodes::OnJoined(const control::JoinedRequest& request, const std::string& caller) {
   StatusOr<JobRecord*> found =
-      FindJobOfPeer(jobs_, request.job_id(), request.job_proof(), request.incarnation());
+      parts_.programs.FindOrBegin(request.job_id(), request.job_proof(), request.incarnation());
   FERRY_RETURN_IF_ERROR(found.status());
   JobRecord& job = **found;
   FERRY_RETURN_IF_ERROR(CheckNode(job, request.node(), caller));
@@ -254,7 +254,7 @@ Status JobNodes::OnJoined(const control::JoinedRequest& request, const std::stri
 
 Status JobNodes::OnLeft(const control::LeftRequest& request, const std::string& caller) {
   StatusOr<JobRecord*> found =
-      FindJobOfPeer(jobs_, request.job_id(), request.job_proof(), request.incarnation());
+      parts_.programs.FindOrBegin(request.job_id(), request.job_proof(), request.incarnation());
   FERRY_RETURN_IF_ERROR(found.status());
   JobRecord& job = **found;
   if (std::none_of(job.nodes.begin(), job.nodes.end(),

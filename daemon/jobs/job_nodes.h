@@ -13,6 +13,7 @@
 #include "daemon/jobs/job_link_books.h"
 #include "daemon/jobs/job_members.h"
 #include "daemon/jobs/job_pair_books.h"
+#include "daemon/jobs/job_programs.h"
 #include "daemon/jobs/jobs.h"
 #include "daemon/jobs/peer_requests.h"
 #include "daemon/peers/node_links.h"
@@ -26,6 +27,7 @@ class JobNodes final : public NodeEvents {
   // The other parts of the registry that it drives.
   struct Parts {
     JobMembers& members;
+    JobPrograms& programs;
     JobPairBooks& pair_books;
     JobLinkBooks& link_books;
   };

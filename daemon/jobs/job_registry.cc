@@ -16,6 +16,7 @@
 #include "daemon/jobs/job_members.h"
 #include "daemon/jobs/job_nodes.h"
 #include "daemon/jobs/job_pair_books.h"
+#include "daemon/jobs/job_programs.h"
 #include "daemon/jobs/job_regions.h"
 #include "daemon/session/session_segments.h"
 #include "daemon/tls/secrets.h"
@@ -28,10 +29,11 @@ JobRegistry::JobRegistry(boost::asio::io_context& context, DataPlane& data_plane
       limits_(std::move(limits)),
       quotas_(limits_.quotas, limits_.shared_places),
       members_(new JobMembers(context, *this)),
+      programs_(new JobPrograms(*this)),
       regions_(new JobRegions(context, *this, data_plane, quotas_, limits_)),
       pair_books_(new JobPairBooks(context, *this, data_plane)),
       link_books_(new JobLinkBooks(*this, data_plane, quotas_, limits_.links)),
-      nodes_(new JobNodes(*this, {*members_, *pair_books_, *link_books_}, data_plane,
+      nodes_(new JobNodes(*this, {*members_, *programs_, *pair_books_, *link_books_}, data_plane,
                           limits_.peer_timeout_ms)) {}
 
 JobRegistry::~JobRegistry() { *alive_ = false; }
@@ -66,7 +68,7 @@ Status JobRegistry::CreateJob(JobSpec spec) {
   if (sweep_posted_) {
     Sweep();  // what jobs that are over still hold
   }
-  if (FindJob(spec.id) != nullptr) {
+  if (FindJob(spec.id) != nullptr || programs_->Find(spec.id) != nullptr) {
     return {ErrorCode::kAlreadyExists,
             "job " + spec.id +
                 " exists already on this daemon (of whichever user): choose "
@@ -76,8 +78,19 @@ Status JobRegistry::CreateJob(JobSpec spec) {
       spec.owner,
       {.jobs = 1, .nodes = spec.node_addresses.size() - 1, .ranks = spec.node_of_rank.size()});
   FERRY_RETURN_IF_ERROR(hold.status());
+  if (spec.programs_follow) {
+    return programs_->Begin(std::move(spec), std::move(*hold));
+  }
   std::unique_ptr<JobRecord> job = MakeJob(std::move(spec));
   job->quota = std::move(*hold);
+  return BeginJob(std::move(job)).status();
+}
+
+StatusOr<JobRecord*> JobRegistry::BeginJob(std::unique_ptr<JobRecord> job) {
+  const std::string id = job->spec.id;
+  if (FindJob(id) != nullptr) {
+    return Status(ErrorCode::kAlreadyExists, "job " + id + " exists already on this daemon");
+  }
   job->serial = next_serial_++;
   ++totals_.jobs_created;
   FERRY_RETURN_IF_ERROR(nodes_->Add(*job));
@@ -85,30 +98,49 @@ Status JobRegistry::CreateJob(JobSpec spec) {
     nodes_->Drop(*job);
     return status;
   }
-  jobs_.emplace(job->spec.id, std::move(job));
+  JobRecord* const begun = jobs_.emplace(id, std::move(job)).first->second.get();
   Changed();
-  return {};
+  return begun;
 }
 
 Status JobRegistry::DestroyJob(const std::string& job_id) {
   JobRecord* job = FindJob(job_id);
-  if (job == nullptr) {
+  const std::shared_ptr<JobSeries> series = programs_->Find(job_id);
+  if (job == nullptr && series == nullptr) {
     return {ErrorCode::kNotFound, "there is no job " + job_id + " on this daemon"};
   }
   const Status why(ErrorCode::kAborted, "job " + job_id + " was destroyed by its launcher");
-  FailJob(*job, why);
-  for (uint32_t rank = 0; rank < job->size(); ++rank) {
-    EndRank(*job, rank, why);
+  if (series == nullptr) {
+    Destroy(*job, why);
+  } else {
+    programs_->Close(*series, why);
+    for (const auto& [program, one] : series->jobs) {
+      Destroy(*one, why);
+    }
   }
   SweepSoon();
   return {};
 }
 
+void JobRegistry::Destroy(JobRecord& job, const Status& why) {
+  FailJob(job, why);
+  for (uint32_t rank = 0; rank < job.size(); ++rank) {
+    EndRank(job, rank, why);
+  }
+}
+
 StatusOr<bool> JobRegistry::RankProcessEnded(const std::string& job_id, uint32_t rank,
                                              const std::string& how) {
   JobRecord* job = FindJob(job_id);
-  if (job == nullptr || rank >= job->size() || !job->IsLocal(rank)) {
+  const std::shared_ptr<JobSeries> series = programs_->FindLaunch(job_id);
+  const JobSpec* const spec = series != nullptr ? &series->spec
+                              : job != nullptr  ? &job->spec
+                                                : nullptr;
+  if (spec == nullptr || rank >= spec->node_of_rank.size() || !spec->IsLocal(rank)) {
     return Status(ErrorCode::kNotFound, RankText(rank, job_id) + " is not a rank of this daemon");
+  }
+  if (series != nullptr) {
+    return programs_->ProcessEnded(*series, rank, how, ReadJobName(job_id).program);
   }
   if (job->ranks[rank].state != RankState::kAbsent) {
     return false;  // its connection tells how it ends
@@ -119,67 +151,83 @@ StatusOr<bool> JobRegistry::RankProcessEnded(const std::string& job_id, uint32_t
 
 // ---- Attach socket ----
 
-Status JobRegistry::CheckAttach(const AttachClaim& claim, JobRecord** found) const {
-  JobRecord* job = FindJob(claim.job_id);
-  if (job == nullptr) {
-    return {ErrorCode::kNotFound, "there is no job " + claim.job_id +
-                                      " on this daemon: start ranks with ferryrun, or check "
-                                      "FERRY_JOB_ID and FERRY_RUN_DIRECTORY"};
-  }
-  if (!ConstantTimeEquals(claim.secret, job->spec.secret)) {
+namespace {
+
+// Checks all of a claim that is the same for each program of a series.
+Status CheckClaim(const AttachClaim& claim, const JobSpec& spec) {
+  if (!ConstantTimeEquals(claim.secret, spec.secret)) {
     return {ErrorCode::kPermissionDenied,
             "wrong secret for job " + claim.job_id + ": check FERRY_JOB_SECRET"};
   }
-  if (claim.uid != job->spec.owner) {  // also root's and ferryd's: a job acts as its owner only
+  if (claim.uid != spec.owner) {  // also root's and ferryd's: a job acts as its owner only
     return {ErrorCode::kPermissionDenied,
-            "job " + claim.job_id + " belongs to uid " + std::to_string(job->spec.owner) +
-                ", and uid " + std::to_string(claim.uid) + " may not be a rank of it"};
+            "job " + claim.job_id + " belongs to uid " + std::to_string(spec.owner) + ", and uid " +
+                std::to_string(claim.uid) + " may not be a rank of it"};
   }
-  if (job->aborted) {
-    return job->failure;
+  const size_t size = spec.node_of_rank.size();
+  if (claim.size != size) {
+    return {ErrorCode::kInvalidArgument, "job " + claim.job_id + " has " + Counted(size, "rank") +
+                                             ", not " + std::to_string(claim.size) +
+                                             ": check FERRY_SIZE"};
   }
-  if (claim.size != job->size()) {
-    return {ErrorCode::kInvalidArgument, "job " + claim.job_id + " has " +
-                                             Counted(job->size(), "rank") + ", not " +
-                                             std::to_string(claim.size) + ": check FERRY_SIZE"};
-  }
-  if (claim.rank >= job->size()) {
+  if (claim.rank >= size) {
     return {ErrorCode::kInvalidRank, RankText(claim.rank, claim.job_id) +
                                          " is out of range: its ranks are 0 to " +
-                                         std::to_string(job->size() - 1)};
+                                         std::to_string(size - 1)};
   }
-  if (!job->IsLocal(claim.rank)) {
+  if (!spec.IsLocal(claim.rank)) {
     return {ErrorCode::kInvalidRank, RankText(claim.rank, claim.job_id) + " belongs to node " +
-                                         std::to_string(job->spec.node_of_rank[claim.rank]) +
-                                         "; this is node " + std::to_string(job->spec.node)};
+                                         std::to_string(spec.node_of_rank[claim.rank]) +
+                                         "; this is node " + std::to_string(spec.node)};
   }
-  const Rank& rank = job->ranks[claim.rank];
+  return {};
+}
+
+}  // namespace
+
+StatusOr<JobRecord*> JobRegistry::CheckAttach(const AttachClaim& claim) {
+  const std::shared_ptr<JobSeries> series = programs_->Find(claim.job_id);
+  StatusOr<JobRecord*> job = FindJob(claim.job_id);
+  if (*job == nullptr && series == nullptr) {
+    return Status(ErrorCode::kNotFound, "there is no job " + claim.job_id +
+                                            " on this daemon: start ranks with ferryrun, or check "
+                                            "FERRY_JOB_ID and FERRY_RUN_DIRECTORY");
+  }
+  FERRY_RETURN_IF_ERROR(CheckClaim(claim, series != nullptr ? series->spec : (*job)->spec));
+  if (local_ranks_ + leaving_ >= limits_.max_local_ranks) {
+    return Status(ErrorCode::kLimitExceeded, "this daemon serves " +
+                                                 Counted(local_ranks_ + leaving_, "rank") +
+                                                 ", as many as max_local_ranks allows");
+  }
+  if (series != nullptr) {
+    job = programs_->JobFor(*series, claim.rank);
+    FERRY_RETURN_IF_ERROR(job.status());
+  }
+  if ((*job)->aborted) {
+    return (*job)->failure;
+  }
+  const Rank& rank = (*job)->ranks[claim.rank];
   if (rank.state == RankState::kEnded) {
-    return {ErrorCode::kAlreadyExists,
-            RankText(claim.rank, claim.job_id) + " has ended; a rank attaches only once"};
+    return Status(ErrorCode::kAlreadyExists,
+                  RankText(claim.rank, claim.job_id) + " has ended; a rank attaches only once");
   }
   if (rank.state != RankState::kAbsent) {
-    return {ErrorCode::kAlreadyExists, RankText(claim.rank, claim.job_id) +
-                                           " is attached already, by pid " +
-                                           std::to_string(rank.session->pid)};
+    return Status(ErrorCode::kAlreadyExists, RankText(claim.rank, claim.job_id) +
+                                                 " is attached already, by pid " +
+                                                 std::to_string(rank.session->pid));
   }
-  if (local_ranks_ + leaving_ >= limits_.max_local_ranks) {
-    return {ErrorCode::kLimitExceeded, "this daemon serves " +
-                                           Counted(local_ranks_ + leaving_, "rank") +
-                                           ", as many as max_local_ranks allows"};
-  }
-  *found = job;
-  return {};
+  return job;
 }
 
 StatusOr<std::shared_ptr<Session>> JobRegistry::Attach(const AttachClaim& claim,
                                                        std::weak_ptr<RankConnection> connection) {
-  JobRecord* job = nullptr;
-  FERRY_RETURN_IF_ERROR(CheckAttach(claim, &job));
+  const StatusOr<JobRecord*> found = CheckAttach(claim);
+  FERRY_RETURN_IF_ERROR(found.status());
+  JobRecord* const job = *found;
   StatusOr<QuotaHold> hold = quotas_.Take(claim.uid, {.sessions = 1});
   FERRY_RETURN_IF_ERROR(hold.status());
   std::shared_ptr<Session> session = MakeSession();
-  session->job_id = claim.job_id;
+  session->job_id = job->spec.id;
   session->rank = claim.rank;
   session->local_index = job->plan.local_index[claim.rank];
   session->local_size = job->LocalSize();
@@ -188,6 +236,7 @@ StatusOr<std::shared_ptr<Session>> JobRegistry::Attach(const AttachClaim& claim,
   session->uid = claim.uid;
   session->shares_processes = claim.shares_processes;
   session->quota = std::move(*hold);
+  JobPrograms::NoteAttached(*job, claim.rank);
   Rank& rank = job->ranks[claim.rank];
   rank.state = RankState::kAttached;
   ++totals_.ranks_attached;
@@ -284,6 +333,9 @@ void JobRegistry::EndRank(JobRecord& job, uint32_t index, const Status& how) {
     FailJob(job, how.ok() ? Status(ErrorCode::kPeerDied,
                                    RankText(index, job.spec.id) + " left before all had joined")
                           : how);
+  }
+  if (!how.ok()) {
+    programs_->NoteFailure(job, how);
   }
   Changed();
 }
@@ -412,6 +464,7 @@ void JobRegistry::AbortJob(JobRecord& job, const Status& why) {
   if (job.links != nullptr) {
     job.links->book.Clear();
   }
+  programs_->NoteFailure(job, why);
   Changed();
 }
 
@@ -468,6 +521,9 @@ void JobRegistry::Sweep() {
 
 void JobRegistry::Remove(const std::string& job_id) {
   const auto job = jobs_.extract(job_id);
+  if (const auto& series = job.mapped()->series; series != nullptr) {
+    series->jobs.erase(job.mapped()->program);
+  }
   nodes_->Drop(*job.mapped());
   data_plane_.RemoveJob(job_id);
   Changed();

@@ -8,7 +8,7 @@
 // A rank's life: Attach -> Serve (segments mapped, data plane serves it) -> JobMembers::Join (waits
 // until all ranks of the job have joined, on all nodes) -> JobMembers::Detach, or EndSession. A
 // job's life: CreateJob -> complete -> removed when its last rank, anywhere, has ended. Every end
-// is told to the nodes of the job.
+// is told to the nodes of the job. Where programs follow each other, each is a job (JobPrograms).
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -32,6 +32,7 @@ class JobLinkBooks;
 class JobMembers;
 class JobNodes;
 class JobPairBooks;
+class JobPrograms;
 class JobRegions;
 
 // The claims of a process that connects to the attach socket; pid and uid come from the kernel.
@@ -56,6 +57,7 @@ class JobRegistry final : private Jobs {
 
   // ---- Parts ----
   JobMembers& members() { return *members_; }
+  const JobPrograms& programs() const { return *programs_; }
   JobRegions& regions() { return *regions_; }
   JobPairBooks& pair_books() { return *pair_books_; }
   JobLinkBooks& link_books() { return *link_books_; }
@@ -69,11 +71,12 @@ class JobRegistry final : private Jobs {
   // Says why no other node can reach this one, so that it serves jobs of one node only. Empty if
   // they can.
   std::string WhyAlone() const;
-  // Fails the job and ends its ranks here. kNotFound.
+  // Fails the job and ends its ranks here; of a series, all its jobs, and no further program
+  // follows. kNotFound.
   Status DestroyJob(const std::string& job_id);
   // The process of a rank of this node has ended, as its launcher says: "rank 3 of job x" and
-  // `how`. Returns true if it had never attached; then it counts as dead. kNotFound: no such job or
-  // rank here.
+  // `how`. Returns true if it had never attached; then it counts as dead. The job may be the next
+  // one of a series, which has not begun here. kNotFound: no such job or rank here.
   StatusOr<bool> RankProcessEnded(const std::string& job_id, uint32_t rank, const std::string& how);
 
   // ---- Attach socket ----
@@ -135,6 +138,7 @@ class JobRegistry final : private Jobs {
   // ---- Jobs ----
   NodeLinks& links() const override { return *links_; }
   const std::shared_ptr<bool>& alive() const override { return alive_; }
+  StatusOr<JobRecord*> BeginJob(std::unique_ptr<JobRecord> job) override;
   void EndRank(JobRecord& job, uint32_t rank, const Status& how) override;
   void FailJob(JobRecord& job, const Status& why) override;
   void AbortJob(JobRecord& job, const Status& why) override;
@@ -143,7 +147,8 @@ class JobRegistry final : private Jobs {
   void Changed() const override;
 
   Status CheckNetwork(const JobSpec& spec) const;
-  Status CheckAttach(const AttachClaim& claim, JobRecord** job) const;
+  StatusOr<JobRecord*> CheckAttach(const AttachClaim& claim);
+  void Destroy(JobRecord& job, const Status& why);
   void CloseLocalRank(JobRecord& job, uint32_t rank);
   void Depart(JobRecord& job, uint32_t rank);
   void AnnounceEnd(JobRecord& job, uint32_t rank);
@@ -166,6 +171,7 @@ class JobRegistry final : private Jobs {
   uint64_t leaving_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   const std::unique_ptr<JobMembers> members_;
+  const std::unique_ptr<JobPrograms> programs_;
   const std::unique_ptr<JobRegions> regions_;
   const std::unique_ptr<JobPairBooks> pair_books_;
   const std::unique_ptr<JobLinkBooks> link_books_;

@@ -41,6 +41,9 @@ class Jobs {
   // False once the registry has ended: handlers that may outlive it keep a copy and look there.
   virtual const std::shared_ptr<bool>& alive() const = 0;
 
+  // Begins a job; its quota is held by the caller. Errors of NodeLinks::Acquire and
+  // DataPlane::AddJob.
+  virtual StatusOr<JobRecord*> BeginJob(std::unique_ptr<JobRecord> job) = 0;
   // Ends the rank, orderly (ok) or as `how` says. Does nothing if it has ended before.
   virtual void EndRank(JobRecord& job, uint32_t rank, const Status& how) = 0;
   // Fails joins of a job that can never become complete, with `why` or an earlier reason.

@@ -6,9 +6,15 @@
 #include "common/counted.h"
 #include "common/hex_text.h"
 #include "common/log.h"
+#include "daemon/jobs/job_programs.h"
 #include "daemon/tls/secrets.h"
 
 namespace ferry::daemon {
+namespace {
+
+constexpr uid_t kNobody = static_cast<uid_t>(-1);  // no process has this uid
+
+}  // namespace
 
 Launchers::Token Launchers::Admit(uid_t uid) {
   Token token{};
@@ -24,7 +30,12 @@ void Launchers::Dismiss(const std::string& token) {
   }
   std::vector<std::string> orphans;
   for (const auto& [id, job] : registry_.jobs()) {
-    if (job->spec.launcher == launcher.mapped().serial) {
+    if (job->spec.launcher == launcher.mapped().serial && job->series == nullptr) {
+      orphans.push_back(id);
+    }
+  }
+  for (const auto& [id, series] : registry_.programs().series()) {
+    if (series->spec.launcher == launcher.mapped().serial) {
       orphans.push_back(id);
     }
   }
@@ -70,7 +81,11 @@ Status Launchers::CheckOwner(const std::string& token, const std::string& job_id
   const StatusOr<Launcher> launcher = Find(token);
   FERRY_RETURN_IF_ERROR(launcher.status());
   const auto job = registry_.jobs().find(job_id);
-  if (job == registry_.jobs().end() || job->second->spec.owner != launcher->uid) {
+  const std::shared_ptr<JobSeries> series = registry_.programs().FindLaunch(job_id);
+  const uid_t owner = series != nullptr               ? series->spec.owner
+                      : job != registry_.jobs().end() ? job->second->spec.owner
+                                                      : kNobody;
+  if (owner != launcher->uid) {
     return {ErrorCode::kNotFound,
             "uid " + std::to_string(launcher->uid) + " has no job " + job_id + " on this daemon"};
   }

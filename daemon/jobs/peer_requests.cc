@@ -10,11 +10,16 @@ StatusOr<JobRecord*> FindJobOfPeer(const Jobs& jobs, const std::string& job_id,
   if (job == nullptr) {
     return Status(ErrorCode::kNotFound, "there is no job " + job_id + " on this daemon");
   }
-  if (!ConstantTimeEquals(proof, JobProof(job->spec.secret, job_id, incarnation))) {
-    return Status(ErrorCode::kPermissionDenied,
-                  "the caller does not know the secret of job " + job_id);
-  }
+  FERRY_RETURN_IF_ERROR(CheckProof(job->spec.secret, job_id, proof, incarnation));
   return job;
+}
+
+Status CheckProof(const std::string& secret, const std::string& job_id, const std::string& proof,
+                  uint64_t incarnation) {
+  return ConstantTimeEquals(proof, JobProof(secret, job_id, incarnation))
+             ? Status()
+             : Status(ErrorCode::kPermissionDenied,
+                      "the caller does not know the secret of job " + job_id);
 }
 
 Status CheckNode(const JobRecord& job, uint32_t node, const std::string& caller) {

@@ -14,6 +14,9 @@ namespace ferry::daemon {
 // the job's secret.
 StatusOr<JobRecord*> FindJobOfPeer(const Jobs& jobs, const std::string& job_id,
                                    const std::string& proof, uint64_t incarnation);
+// Ok if `proof` is of that secret.
+Status CheckProof(const std::string& secret, const std::string& job_id, const std::string& proof,
+                  uint64_t incarnation);
 // Checks that the daemon at `caller` is that node of the job. kInvalidArgument, kPermissionDenied.
 Status CheckNode(const JobRecord& job, uint32_t node, const std::string& caller);
 

@@ -47,6 +47,9 @@ class LauncherService final : public control::Launcher::Service {
       return ToGrpc(outcome);
     }
     StatusOr<JobSpec> spec = SpecFrom(*request);
+    if (spec.ok()) {
+      spec->programs_follow = true;
+    }
     return ToGrpc(spec.ok()
                       ? loop_.Run([&] { return launchers_.CreateJob(token, std::move(*spec)); })
                       : spec.status());
