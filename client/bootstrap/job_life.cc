@@ -27,29 +27,30 @@ void JobLife::SetPipe(uint64_t pipe_fd, uint32_t rank) {
 
 void JobLife::Enter() {
   if (!std::exchange(is_inside_, true)) {
-    Tell(RankNotice::Kind::kEnters);
+    Tell({.kind = RankNotice::Kind::kEnters});
   }
 }
 
 void JobLife::Leave() {
   if (std::exchange(is_inside_, false)) {
-    Tell(RankNotice::Kind::kLeaves);
+    Tell({.kind = RankNotice::Kind::kLeaves});
   }
 }
 
 void JobLife::EndJob(int exit_code, bool is_exit) const {
-  Tell(is_exit ? RankNotice::Kind::kExits : RankNotice::Kind::kAborts, exit_code);
+  Tell({.kind = is_exit ? RankNotice::Kind::kExits : RankNotice::Kind::kAborts,
+        .exit_code = exit_code});
 }
 
 void JobLife::HearOfEnd(ErrorCode error) {
   const bool is_an_end = error == ErrorCode::kPeerDied || error == ErrorCode::kNodeUnreachable ||
                          error == ErrorCode::kDaemonDied || error == ErrorCode::kAborted;
   if (is_an_end && !has_heard_.exchange(true, std::memory_order_relaxed)) {
-    Tell(RankNotice::Kind::kHeardOfEnd, 0, error);
+    Tell({.kind = RankNotice::Kind::kHeardOfEnd, .cause = static_cast<int32_t>(error)});
   }
 }
 
-void JobLife::Tell(RankNotice::Kind kind, int exit_code, ErrorCode cause) const {
+void JobLife::Tell(RankNotice notice) const {
   struct stat file {};
   if (pipe_fd_ <= STDERR_FILENO || owner_ != getpid() || fstat(pipe_fd_, &file) != 0 ||
       !S_ISFIFO(file.st_mode)) {
@@ -59,11 +60,8 @@ void JobLife::Tell(RankNotice::Kind kind, int exit_code, ErrorCode cause) const 
   if (poll(&reader, 1, 0) < 0 || (reader.revents & POLLERR) != 0) {
     return;  // it is gone, and a write would be SIGPIPE
   }
-  RankNotice notice{};
-  notice.kind = kind;
   notice.rank = rank_;
-  notice.exit_code = exit_code;
-  notice.cause = static_cast<int32_t>(cause);
+  notice.process = static_cast<uint32_t>(owner_);
   std::strncpy(notice.entry, entry_, sizeof(notice.entry) - 1);
   std::strncpy(notice.exit, exit_, sizeof(notice.exit) - 1);
   [[maybe_unused]] const ssize_t size = write(pipe_fd_, &notice, sizeof(notice));

@@ -29,6 +29,11 @@ class JobLife {
   // Notes that this process is about to wait for the other ranks of the job, perhaps once more
   // after it has left.
   void Enter();
+  // Notes that the daemon has taken this process as a rank of that program, of those that follow
+  // each other in its place.
+  void Meet(uint32_t program) const {
+    Tell({.kind = RankNotice::Kind::kMeets, .program = program});
+  }
   void Leave();
   // Tells ferryrun that the job ends because of this process. `is_exit`: the exit code counts as it
   // is.
@@ -38,7 +43,7 @@ class JobLife {
 
  private:
   JobLife() = default;
-  void Tell(RankNotice::Kind kind, int exit_code = 0, ErrorCode cause = ErrorCode::kOk) const;
+  void Tell(RankNotice notice) const;
 
   const char* entry_ = "ferry_init";
   const char* exit_ = "ferry_finalize";

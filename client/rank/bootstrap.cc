@@ -14,6 +14,7 @@
 #include "client/rank/client.h"
 #include "common/clock.h"
 #include "common/counted.h"
+#include "common/job_name.h"
 #include "common/process_memory.h"
 #include "shm/atomic.h"
 #include "shm/fault.h"
@@ -139,6 +140,8 @@ Status Client::MakeSegments(const attach::AttachReply& reply) {
 
 // Joins, and makes the parts. Nothing of the node's other ranks is mapped before it is needed.
 Status Client::MeetPeers(const attach::AttachReply& reply) {
+  options_.job_id = std::string(reply.text, strnlen(reply.text, sizeof(reply.text)));
+  JobLife::Instance().Meet(ReadJobName(options_.job_id).program);
   MeetingWatch watch(JobLife::Instance().entry(), view_.rank, options_.mpi_warn_after_ms);
   StatusOr<AttachConnection::Membership> job = attach_.Join(
       view_.job_size, options_.mpi_warn_after_ms, [&watch](const std::string& missing) {

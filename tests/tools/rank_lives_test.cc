@@ -25,10 +25,18 @@ class RankLivesTest : public testing::Test {
     }
   }
   void Notice(Kind kind, uint32_t rank, ErrorCode cause = ErrorCode::kOk) {
-    RankNotice notice{};
-    notice.cause = static_cast<int32_t>(cause);
-    notice.kind = kind;
-    notice.rank = rank;
+    Send({.kind = kind, .rank = rank, .cause = static_cast<int32_t>(cause)});
+  }
+  // Of a program that has met the others, as the rank's so many-th.
+  void Meets(uint32_t rank, uint32_t program) {
+    const uint32_t process = 100 + program;
+    Send({.kind = Kind::kEnters, .rank = rank, .process = process});
+    Send({.kind = Kind::kMeets, .rank = rank, .process = process, .program = program});
+  }
+  void Leaves(uint32_t rank, uint32_t program) {
+    Send({.kind = Kind::kLeaves, .rank = rank, .process = 100 + program});
+  }
+  void Send(RankNotice notice) {
     std::strcpy(notice.entry, "MPI_Init");
     std::strcpy(notice.exit, "MPI_Finalize");
     lives_.OnNotice(notice);
@@ -122,6 +130,47 @@ TEST_F(RankLivesTest, WhoEndsWithoutAWordIsAskedAboutOnce) {
   EXPECT_EQ(lives_.Describe(2),
             "exited with code 0 without MPI_Init, in which other ranks wait for it");
   EXPECT_EQ(lives_.ExitCode(2), 1);
+}
+
+// Of the programs that follow each other, it had fewer than the others.
+TEST_F(RankLivesTest, WhoHasHadNoSecondProgramIsAskedAboutForThat) {
+  for (const uint32_t rank : {0U, 1U, 2U}) {
+    Meets(rank, 1);
+    Leaves(rank, 1);
+  }
+  EXPECT_EQ(lives_.program(), 1U);
+  lives_.OnEnd(2, {.exit_code = 0});
+  lives_.OnEnd(3, {.exit_code = 0});
+  EXPECT_THAT(lives_.TakeSilent(), ElementsAre(3)) << "rank 2 was in that program";
+  Meets(0, 2);
+  EXPECT_EQ(lives_.program(), 2U);
+  EXPECT_THAT(lives_.TakeSilent(), ElementsAre(2, 3)) << "3 may have closed its descriptors";
+  EXPECT_THAT(lives_.TakeSilent(), IsEmpty());
+  Meets(1, 2);
+  EXPECT_THAT(lives_.TakeSilent(), IsEmpty());
+  lives_.MarkAbsent(2);
+  EXPECT_EQ(lives_.Describe(2),
+            "exited with code 0 without another MPI_Init, in which other ranks wait for it");
+}
+
+// Only a shell, or the rank itself, can start another: both are refused, and it owes its call.
+TEST_F(RankLivesTest, AProgramWithinOneThatHasNotLeftChangesNothing) {
+  Meets(0, 1);
+  for (const Kind kind : {Kind::kEnters, Kind::kHeardOfEnd, Kind::kLeaves}) {
+    Send({.kind = kind,
+          .rank = 0,
+          .cause = static_cast<int32_t>(ErrorCode::kPeerDied),
+          .process = 200});
+  }
+  lives_.OnEnd(0, {.exit_code = 0});
+  EXPECT_TRUE(lives_.HasFailed(0));
+  EXPECT_EQ(lives_.Describe(0), "exited with code 0 without MPI_Finalize");
+  Meets(1, 1);
+  Send({.kind = Kind::kEnters, .rank = 1, .process = 200});
+  Send({.kind = Kind::kLeaves, .rank = 1, .process = 200});
+  Leaves(1, 1);
+  lives_.OnEnd(1, {.exit_code = 0});
+  EXPECT_FALSE(lives_.HasFailed(1));
 }
 
 TEST_F(RankLivesTest, NoticesOfOthersAreLeftAlone) {

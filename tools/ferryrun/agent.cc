@@ -252,8 +252,10 @@ Status Agent::Exchange(const Frame& frame) {
 }
 
 void Agent::AskAbsent(const Frame& frame) {
+  const auto program = static_cast<uint32_t>(ReadNumber(frame));
+  const std::string how = frame.payload.substr(std::min(sizeof(program), frame.payload.size()));
   const StatusOr<bool> absent =
-      job_ ? job_->TellRankEnded(frame.rank, frame.payload) : StatusOr<bool>(false);
+      job_ ? job_->TellRankEnded(frame.rank, how, program) : StatusOr<bool>(false);
   if (absent.ok() && *absent) {
     Say(FrameKind::kAbsent, frame.rank, "");
   }

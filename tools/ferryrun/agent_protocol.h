@@ -34,8 +34,8 @@ enum class FrameKind : uint32_t {
   kSignal = 5,     // int32: to all ranks there
   kInput = 6,      // bytes for the standard input of a rank; none: its end. Answer: kTaken
   kStop = 7,       // ends what is left. Answer: kStopped, then the stream ends
-  kAskAbsent =
-      8,  // a sentence, how a rank there has ended: did it ever attach? Answer: kAbsent if not
+  kAskAbsent = 8,  // uint32: a program of those that follow each other, then a sentence, how a rank
+                   // there has ended: did it attach to that program? Answer: kAbsent if not
   // From the agent. Each answer may be kFailed instead.
   kFound = 16,    // CBOR: what is there
   kServing = 17,  // CBOR: the daemon's places
@@ -48,7 +48,7 @@ enum class FrameKind : uint32_t {
   kDaemonEnded = 24,  // a sentence: a private daemon has ended by itself
   kNotice = 25,       // RankNotice
   kStopped = 26,      // a sentence, if the daemon did not stop as it should
-  kAbsent = 27,       // a rank that has ended never attached
+  kAbsent = 27,       // a rank that has ended never attached to the program
   // Either way.
   kExchange = 64,  // CBOR: ExchangeMessage
 };

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/hex_text.h"
+#include "common/job_name.h"
 #include "config/environment.h"
 
 namespace ferry::tools {
@@ -64,12 +65,13 @@ StatusOr<CreatedJob> CreatedJob::Create(const LauncherClient& client,
   return CreatedJob(client, request.job_id());
 }
 
-StatusOr<bool> CreatedJob::TellRankEnded(uint32_t rank, const std::string& how) const {
+StatusOr<bool> CreatedJob::TellRankEnded(uint32_t rank, const std::string& how,
+                                         uint32_t program) const {
   if (is_given_up_) {
     return Status(ErrorCode::kTimeout, "the daemon does not answer");
   }
   control::RankEndedRequest request;
-  request.set_job_id(id_);
+  request.set_job_id(TextOf(JobName{id_, program}));
   request.set_rank(rank);
   request.set_how(how);
   control::RankEndedReply reply;

@@ -54,9 +54,9 @@ class CreatedJob {
   void GiveUp() const { is_given_up_ = true; }
 
   // Tells the daemon that the process of a rank there has ended, and how, so that the other ranks
-  // do not wait for it to join. Returns true if the rank never attached. kTimeout: the daemon does
-  // not answer, and is given up.
-  StatusOr<bool> TellRankEnded(uint32_t rank, const std::string& how) const;
+  // do not wait for it to join `program`, of those that follow each other. Returns true if the rank
+  // never attached to that. kTimeout: the daemon does not answer, and is given up.
+  StatusOr<bool> TellRankEnded(uint32_t rank, const std::string& how, uint32_t program) const;
 
  private:
   CreatedJob(const LauncherClient& client, std::string id) : client_(&client), id_(std::move(id)) {}

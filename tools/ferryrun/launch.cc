@@ -122,7 +122,7 @@ class Launch {
   AgentRank CommandThere(const Job& job, uint32_t rank) const;
   std::vector<uint32_t> NodesHere() const;
   std::vector<uint32_t> MachineOfRank() const;
-  bool WasAbsent(const Job& job, uint32_t rank, const std::string& how) const;
+  bool WasAbsent(const Job& job, uint32_t rank, const std::string& how, uint32_t program) const;
   void TellPlaces(const Job& job) const;
   std::vector<std::string> ProgramsHere(const Job& job) const;
   std::vector<std::string> VariablesOf(const Job& job, uint32_t rank) const;
@@ -446,11 +446,13 @@ std::vector<uint32_t> Launch::MachineOfRank() const {
 }
 
 // Asks the daemon of a rank here, whose process has ended.
-bool Launch::WasAbsent(const Job& job, uint32_t rank, const std::string& how) const {
+bool Launch::WasAbsent(const Job& job, uint32_t rank, const std::string& how,
+                       uint32_t program) const {
   const auto node = layout_.nodes.begin() + job.NodeOf(rank);
   const auto before = std::count_if(layout_.nodes.begin(), node,
                                     [](const NodePlan& other) { return !other.remote; });
-  const StatusOr<bool> absent = created_[static_cast<size_t>(before)].TellRankEnded(rank, how);
+  const StatusOr<bool> absent =
+      created_[static_cast<size_t>(before)].TellRankEnded(rank, how, program);
   return absent.ok() && *absent;
 }
 
@@ -517,8 +519,8 @@ int Launch::RunRanks() {
        .keep_going = arguments_.keep_going,
        .grace_ms = arguments_.grace_ms,
        .timeout_s = arguments_.timeout_s,
-       .ask_absent = [this, &job](uint32_t rank,
-                                  const std::string& how) { return WasAbsent(job, rank, how); }},
+       .ask_absent = [this, &job](uint32_t rank, const std::string& how,
+                                  uint32_t program) { return WasAbsent(job, rank, how, program); }},
       &signals_, slots_ ? &*slots_ : nullptr, &daemons_.processes());
   supervisor.Serve(servers ? &*servers : nullptr, MachineOfRank());
   if (const Status started = StartRanks(job, &supervisor); !started.ok()) {

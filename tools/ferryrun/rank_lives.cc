@@ -16,11 +16,21 @@ void RankLives::OnNotice(const RankNotice& notice) {
     return;
   }
   Life& life = lives_[notice.rank];
+  // A program that a rank has started, or that follows one which never left: both are refused, and
+  // the rank owes its call still.
+  if (life.is_inside && notice.process != life.process) {
+    return;
+  }
   switch (notice.kind) {
     case RankNotice::Kind::kEnters:
       life.has_entered = life.is_inside = true;
+      life.process = notice.process;
       life.exit = notice.exit;
       entry_ = entry_.empty() ? notice.entry : entry_;
+      return;
+    case RankNotice::Kind::kMeets:
+      life.program = std::max(life.program, notice.program);
+      program_ = std::max(program_, notice.program);
       return;
     case RankNotice::Kind::kLeaves:
       life.is_inside = false;
@@ -48,10 +58,12 @@ void RankLives::MarkAbsent(uint32_t rank) {
 
 std::vector<uint32_t> RankLives::TakeSilent() {
   std::vector<uint32_t> silent;
-  for (uint32_t rank = 0; !entry_.empty() && rank < lives_.size(); ++rank) {
+  for (uint32_t rank = 0; rank < lives_.size(); ++rank) {
     Life& life = lives_[rank];
-    if (life.has_ended && !life.has_entered && !life.was_taken) {
-      life.was_taken = true;
+    // One that has entered, and was refused, has said why.
+    const bool was_refused = life.has_entered && life.program == 0;
+    if (life.has_ended && !was_refused && std::max(life.program, life.taken_for) < program()) {
+      life.taken_for = program();
       silent.push_back(rank);
     }
   }
@@ -68,7 +80,8 @@ std::string RankLives::Describe(uint32_t rank) const {
 }
 
 std::string RankLives::DescribeAbsent(uint32_t rank) const {
-  return tools::Describe(lives_[rank].end) + " without " + entry_ +
+  return tools::Describe(lives_[rank].end) + " without " +
+         (lives_[rank].program == 0 ? "" : "another ") + entry_ +
          ", in which other ranks wait for it";
 }
 

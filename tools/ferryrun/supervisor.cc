@@ -362,8 +362,10 @@ void Supervisor::AskAboutSilentRanks() {
   for (const uint32_t rank : lives_.TakeSilent()) {
     const std::string how = lives_.DescribeAbsent(rank);
     if (RemoteHost* const host = ranks_.HostOf(rank); host != nullptr) {
-      host->Send(FrameKind::kAskAbsent, rank, how);
-    } else if (settings_.ask_absent != nullptr && settings_.ask_absent(rank, how)) {
+      host->Send(FrameKind::kAskAbsent, rank,
+                 NumberPayload(static_cast<int32_t>(lives_.program())) + how);
+    } else if (settings_.ask_absent != nullptr &&
+               settings_.ask_absent(rank, how, lives_.program())) {
       OnAbsent(rank);
     }
   }
@@ -451,7 +453,7 @@ void Supervisor::OnNotice(const RankNotice& notice) {
   }
   lives_.OnNotice(notice);
   has_lost_daemon_here_ |= ranks_.HostOf(notice.rank) == nullptr && IsOfLostDaemon(notice);
-  if (notice.kind == RankNotice::Kind::kEnters) {
+  if (notice.kind == RankNotice::Kind::kEnters || notice.kind == RankNotice::Kind::kMeets) {
     AskAboutSilentRanks();
     WeighFailures();
   }

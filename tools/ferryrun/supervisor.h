@@ -36,8 +36,9 @@ struct SupervisorSettings {
   bool keep_going = false;                 // let the other ranks run on when one fails
   uint64_t grace_ms = 5000;                // between asking ranks to end and killing them
   uint64_t timeout_s = 0;                  // after which the job is ended; 0: never
-  // Tells the daemon of a rank here how its process has ended. True: the rank never attached.
-  std::function<bool(uint32_t rank, const std::string& how)> ask_absent = {};
+  // Tells the daemon of a rank here how its process has ended. True: the rank never attached to
+  // `program`, of those that follow each other.
+  std::function<bool(uint32_t rank, const std::string& how, uint32_t program)> ask_absent = {};
 };
 
 class Supervisor {

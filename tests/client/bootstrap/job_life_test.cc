@@ -54,6 +54,7 @@ TEST_F(JobLifeTest, IsToldOnceEachWay) {
   life_.SetCalls("MPI_Init", "MPI_Finalize");
   life_.Enter();
   life_.Enter();
+  life_.Meet(3);
   life_.HearOfEnd(ErrorCode::kNotFound);  // a rank that has left in good order
   life_.HearOfEnd(ErrorCode::kPeerDied);
   life_.HearOfEnd(ErrorCode::kAborted);
@@ -67,12 +68,14 @@ TEST_F(JobLifeTest, IsToldOnceEachWay) {
   life_.Leave();
   life_.Leave();
   const std::vector<RankNotice> notices = Notices();
-  ASSERT_THAT(KindsOf(notices), ElementsAre(Kind::kEnters, Kind::kHeardOfEnd, Kind::kAborts,
-                                            Kind::kExits, Kind::kLeaves));
+  ASSERT_THAT(KindsOf(notices), ElementsAre(Kind::kEnters, Kind::kMeets, Kind::kHeardOfEnd,
+                                            Kind::kAborts, Kind::kExits, Kind::kLeaves));
   EXPECT_STREQ(notices[0].entry, "MPI_Init");
   EXPECT_STREQ(notices[0].exit, "MPI_Finalize");
-  EXPECT_EQ(notices[1].cause, static_cast<int32_t>(ErrorCode::kPeerDied));
-  EXPECT_EQ(notices[2].exit_code, 42);
+  EXPECT_EQ(notices[1].program, 3U);
+  EXPECT_EQ(notices[1].process, static_cast<uint32_t>(getpid()));
+  EXPECT_EQ(notices[2].cause, static_cast<int32_t>(ErrorCode::kPeerDied));
+  EXPECT_EQ(notices[3].exit_code, 42);
 }
 
 TEST_F(JobLifeTest, NobodyIsToldWhereNobodyReads) {
