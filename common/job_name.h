@@ -25,7 +25,7 @@ inline std::string TextOf(const JobName& name) {
                            : name.launch + kProgramMark + std::to_string(name.program);
 }
 
-// What TextOf gives for no name is taken whole, as the id of a first program.
+// An id that TextOf gives for no name is taken whole, as that of a first program.
 inline JobName ReadJobName(const std::string& job_id) {
   const size_t mark = job_id.rfind(kProgramMark);
   if (mark != job_id.npos) {

@@ -683,7 +683,7 @@ TEST_P(AnyOrderTest, AllRunAllPrograms) {
   }
 }
 
-// Whoever has not run all has been told why, and nobody waits.
+// Each rank that has not run all its programs has been told why, and none waits.
 TEST_P(AnyOrderTest, OneEndIsToldToAll) {
   std::mt19937 random(GetParam());
   World world(GetParam() % 2 == 0 ? std::vector<uint32_t>{0, 1, 2}
