@@ -186,7 +186,31 @@ Status CopyStreams::Reduce(const Reduction& reduction) {
       break;
     }
   }
-  return With(DeviceFor(owner), [&](const Lane& lane) {
+  return ReduceOn(DeviceFor(owner), reduction);
+}
+
+Status CopyStreams::ReduceNear(const void* own, Reduction reduction) {
+  if (reduction.count == 0) {
+    return {};
+  }
+  const StatusOr<PointerInfo> owner = Look(own);
+  FERRY_RETURN_IF_ERROR(owner.status());
+  if (owner->kind != PointerKind::kDevice) {
+    return {ErrorCode::kUnsupported, "Reduce: there is no device memory whose device could reduce"};
+  }
+  const int device = DeviceFor(*owner);
+  for (size_t i = 0; i < std::min(reduction.operand_count(), Reduction::kMost); ++i) {
+    FERRY_RETURN_IF_ERROR(LetReach(device, reduction.operand(i)));
+  }
+  for (size_t i = 0; i < std::min(reduction.result_count(), Reduction::kMost); ++i) {
+    FERRY_RETURN_IF_ERROR(LetReach(device, reduction.result(i)));
+  }
+  reduction.is_reached = true;
+  return ReduceOn(device, reduction);
+}
+
+Status CopyStreams::ReduceOn(int device, const Reduction& reduction) {
+  return With(device, [&](const Lane& lane) {
     FERRY_RETURN_IF_ERROR(lane.stream->Reduce(reduction));
     return lane.stream->Synchronize();
   });
@@ -202,10 +226,7 @@ bool CopyStreams::CanReduce(int device, ReductionType type, ReductionOp op) {
       return known->second;
     }
   }
-  const Status answer = With(device, [&](const Lane& lane) {
-    FERRY_RETURN_IF_ERROR(lane.stream->Reduce({.type = type, .op = op}));
-    return lane.stream->Synchronize();
-  });
+  const Status answer = ReduceOn(device, {.type = type, .op = op});
   std::lock_guard lock(mutex_);
   return reduces_[{device, type}] = answer.ok();
 }

@@ -46,6 +46,10 @@ class CopyStreams {
   Status CopySpread(const SpreadCopy& copy);
   // Errors as of Stream::Reduce, on the device whose memory the result is, or else an operand.
   Status Reduce(const Reduction& reduction);
+  // Reduces on the device whose memory `own` is, wherever the operands and results lie. Errors as
+  // of Stream::Reduce; kUnsupported also where `own` is no device memory, or its device's kernels
+  // do not reach the memory of another one.
+  Status ReduceNear(const void* own, Reduction reduction);
   // Returns true if the device has a working kernel for this reduction; the first call for a type
   // finds out.
   bool CanReduce(int device, ReductionType type, ReductionOp op);
@@ -61,6 +65,7 @@ class CopyStreams {
     void* pinned = nullptr;  // kPinnedBytes; null: none was available
   };
 
+  Status ReduceOn(int device, const Reduction& reduction);
   Status LetReach(int device, const void* pointer);
   Status CopyStridedByPinned(const Lane& lane, const StridedCopy& copy);
   StatusOr<PointerInfo> Look(const void* pointer) const;

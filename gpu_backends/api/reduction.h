@@ -1,8 +1,11 @@
-// Reductions that devices compute: to = left (operation) right, element by element.
+// Reductions that devices compute: to = left (operation) right, element by element; or of up to
+// eight operands, from left to right, to up to eight places.
 //
 // Plain data: any thread, nothing blocks.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace ferry::gpu {
@@ -99,15 +102,33 @@ constexpr ElementLayout LayoutOf(ReductionType type) {
   return {16, 8};
 }
 
+// to = (left op right) op more_operands[0] op ..., which each of `more_results` gets, too.
 struct Reduction {
-  void* to = nullptr;  // may be `left` or `right`
+  static constexpr size_t kMost = 8;  // operands, and results: a kernel takes them as arguments
+
+  void* to = nullptr;  // each result may be an operand
   const void* left = nullptr;
   const void* right = nullptr;
   uint64_t count = 0;  // elements
   ReductionType type = ReductionType::kI32;
   ReductionOp op = ReductionOp::kSum;
+  // The caller has let the device reach all of the memory, wherever it lies
+  // (GpuBackend::LetKernelsReach).
+  bool is_reached = false;
+  uint8_t more_operand_count = 0;
+  uint8_t more_result_count = 0;
+  std::array<const void*, kMost - 2> more_operands{};
+  std::array<void*, kMost - 1> more_results{};
 
   uint64_t size_bytes() const { return count * LayoutOf(type).size_bytes; }
+  size_t operand_count() const { return size_t{2} + more_operand_count; }
+  const void*& operand(size_t i) { return i < 2 ? (i == 0 ? left : right) : more_operands[i - 2]; }
+  const void* operand(size_t i) const {
+    return i < 2 ? (i == 0 ? left : right) : more_operands[i - 2];
+  }
+  size_t result_count() const { return size_t{1} + more_result_count; }
+  void*& result(size_t i) { return i == 0 ? to : more_results[i - 1]; }
+  void* result(size_t i) const { return i == 0 ? to : more_results[i - 1]; }
 };
 
 }  // namespace ferry::gpu

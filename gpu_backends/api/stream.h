@@ -111,12 +111,13 @@ class Stream {
   // does not lie in its place. kUnsupported where the device has no kernel for it.
   virtual Status CopySpread(const SpreadCopy& copy) = 0;
 
-  // Enqueues one small kernel of Ferry's own that reduces. The three buffers must be device,
-  // pinned, managed or registered memory (kInvalidBuffer otherwise), aligned to their type;
-  // kInvalidArgument where they are not, for null, for sizes beyond 2^63, where the operation is
-  // not defined for the type, and where `to` overlaps an operand without being it. No elements
-  // reduce nothing, and the buffers may be any: the answer then says whether the device could.
-  // kUnsupported where it has no kernel for it.
+  // Enqueues one small kernel of Ferry's own that reduces. All buffers must be device, pinned,
+  // managed or registered memory (kInvalidBuffer otherwise), aligned to their type;
+  // kInvalidArgument where they are not, for null, for too many, for sizes beyond 2^63, where the
+  // operation is not defined for the type, and where a result overlaps another one, or an operand
+  // without being it. No elements reduce nothing, and the buffers may be any: the answer then says
+  // whether the device could. kUnsupported where it has no kernel for it, or does not reach the
+  // memory.
   virtual Status Reduce(const Reduction& reduction) = 0;
 
   // Enqueues the mark; `event` then stands for this point. It may be recorded again or destroyed

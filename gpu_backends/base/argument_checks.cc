@@ -124,6 +124,10 @@ Status ArgumentChecks::Reduce(const Reduction& reduction) const {
                            " is not defined for numbers of type " +
                            std::to_string(static_cast<int>(reduction.type)));
   }
+  if (reduction.operand_count() > Reduction::kMost || reduction.result_count() > Reduction::kMost) {
+    return InvalidArgument("Reduce: there must be at most " + std::to_string(Reduction::kMost) +
+                           " operands, and as many results");
+  }
   if (reduction.count == 0) {
     return {};
   }
@@ -132,21 +136,36 @@ Status ArgumentChecks::Reduce(const Reduction& reduction) const {
     return InvalidArgument("Reduce: " + std::to_string(reduction.count) + " elements of " +
                            std::to_string(element.size_bytes) + " bytes are no range of memory");
   }
-  for (const void* buffer :
-       {static_cast<const void*>(reduction.to), reduction.left, reduction.right}) {
-    if (buffer == nullptr) {
-      return InvalidArgument("Reduce: the result and the operands must not be null");
+  for (size_t i = 0; i < reduction.operand_count(); ++i) {
+    FERRY_RETURN_IF_ERROR(ReduceBuffer(reduction, reduction.operand(i)));
+  }
+  for (size_t i = 0; i < reduction.result_count(); ++i) {
+    void* const result = reduction.result(i);
+    FERRY_RETURN_IF_ERROR(ReduceBuffer(reduction, result));
+    for (size_t other = 0; other < i; ++other) {
+      FERRY_RETURN_IF_ERROR(
+          CheckNoOverlap(result, reduction.result(other), reduction.size_bytes(), "Reduce"));
     }
-    if (reinterpret_cast<uintptr_t>(buffer) % element.alignment != 0) {
-      return InvalidArgument("Reduce: a buffer is not aligned to the " +
-                             std::to_string(element.alignment) + " bytes that its type asks for");
+    for (size_t from = 0; from < reduction.operand_count(); ++from) {
+      if (reduction.operand(from) != result) {
+        FERRY_RETURN_IF_ERROR(
+            CheckNoOverlap(result, reduction.operand(from), reduction.size_bytes(), "Reduce"));
+      }
     }
-    if (buffer != reduction.to) {
-      FERRY_RETURN_IF_ERROR(CheckNoOverlap(reduction.to, buffer, reduction.size_bytes(), "Reduce"));
-    }
-    FERRY_RETURN_IF_ERROR(Reachable(buffer, reduction.size_bytes()));
   }
   return {};
+}
+
+Status ArgumentChecks::ReduceBuffer(const Reduction& reduction, const void* buffer) const {
+  const uint64_t alignment = LayoutOf(reduction.type).alignment;
+  if (buffer == nullptr) {
+    return InvalidArgument("Reduce: the result and the operands must not be null");
+  }
+  if (reinterpret_cast<uintptr_t>(buffer) % alignment != 0) {
+    return InvalidArgument("Reduce: a buffer is not aligned to the " + std::to_string(alignment) +
+                           " bytes that its type asks for");
+  }
+  return Reachable(buffer, reduction.size_bytes());
 }
 
 Status ArgumentChecks::Word(const uint64_t* word) const {

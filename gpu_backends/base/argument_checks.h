@@ -40,6 +40,8 @@ class ArgumentChecks {
  private:
   // Checks that the range is in memory that devices reach.
   Status Reachable(const void* pointer, uint64_t size_bytes) const;
+  // Checks an operand or a result.
+  Status ReduceBuffer(const Reduction& reduction, const void* buffer) const;
   Status Move(const MatchedMove& move, const char* call) const;
 
   const AllocationTable& table_;

@@ -27,26 +27,26 @@ namespace ferry::gpu {
   X(Unpack, unpack, 6)                     \
   X(Spread, spread, 20)                    \
   X(RingAsk, ring_ask, 8)                  \
-  X(ReduceI8, reduce_i8, 6)                \
-  X(ReduceU8, reduce_u8, 6)                \
-  X(ReduceI16, reduce_i16, 6)              \
-  X(ReduceU16, reduce_u16, 6)              \
-  X(ReduceI32, reduce_i32, 6)              \
-  X(ReduceU32, reduce_u32, 6)              \
-  X(ReduceI64, reduce_i64, 6)              \
-  X(ReduceU64, reduce_u64, 6)              \
-  X(ReduceF32, reduce_f32, 6)              \
-  X(ReduceC32, reduce_c32, 6)              \
-  X(ReduceI16I32, reduce_i16_i32, 6)       \
-  X(ReduceI32I32, reduce_i32_i32, 6)       \
-  X(ReduceI64I32, reduce_i64_i32, 6)       \
-  X(ReduceF32I32, reduce_f32_i32, 6)       \
-  X(ReduceF32F32, reduce_f32_f32, 6)
-#define FERRY_DOUBLE_KERNELS(X)      \
-  X(ReduceF64, reduce_f64, 6)        \
-  X(ReduceC64, reduce_c64, 6)        \
-  X(ReduceF64I32, reduce_f64_i32, 6) \
-  X(ReduceF64F64, reduce_f64_f64, 6)
+  X(ReduceI8, reduce_i8, 19)               \
+  X(ReduceU8, reduce_u8, 19)               \
+  X(ReduceI16, reduce_i16, 19)             \
+  X(ReduceU16, reduce_u16, 19)             \
+  X(ReduceI32, reduce_i32, 19)             \
+  X(ReduceU32, reduce_u32, 19)             \
+  X(ReduceI64, reduce_i64, 19)             \
+  X(ReduceU64, reduce_u64, 19)             \
+  X(ReduceF32, reduce_f32, 19)             \
+  X(ReduceC32, reduce_c32, 19)             \
+  X(ReduceI16I32, reduce_i16_i32, 19)      \
+  X(ReduceI32I32, reduce_i32_i32, 19)      \
+  X(ReduceI64I32, reduce_i64_i32, 19)      \
+  X(ReduceF32I32, reduce_f32_i32, 19)      \
+  X(ReduceF32F32, reduce_f32_f32, 19)
+#define FERRY_DOUBLE_KERNELS(X)       \
+  X(ReduceF64, reduce_f64, 19)        \
+  X(ReduceC64, reduce_c64, 19)        \
+  X(ReduceF64I32, reduce_f64_i32, 19) \
+  X(ReduceF64F64, reduce_f64_f64, 19)
 
 enum class Kernel : uint8_t {
 #define FERRY_KERNEL(enumerator, name, arguments) k##enumerator,
@@ -76,12 +76,18 @@ inline constexpr const KernelDescription& Describe(Kernel kernel) {
 inline constexpr bool IsDouble(Kernel kernel) { return kernel >= Kernel::kReduceF64; }
 
 // Returns the kernel of a reduction, whose arguments are: control, to, left, right, count, the
-// operation's number. None: the operation is not defined for such numbers.
+// operation's number and HowToReduce's bytes, the places of six more operands, and of seven more
+// results. None: the operation is not defined for such numbers.
 constexpr std::optional<Kernel> ReductionKernel(ReductionType type, ReductionOp op) {
   if (!IsReducible(type, op)) {
     return std::nullopt;
   }
   return static_cast<Kernel>(static_cast<size_t>(Kernel::kReduceI8) + static_cast<size_t>(type));
+}
+// Returns the argument that tells the operation, and how many more operands and results there are.
+constexpr uint64_t HowToReduce(const Reduction& reduction) {
+  return static_cast<uint64_t>(reduction.op) | uint64_t{reduction.more_operand_count} << 8 |
+         uint64_t{reduction.more_result_count} << 16;
 }
 static_assert(static_cast<size_t>(Kernel::kReduceI8) + static_cast<size_t>(ReductionType::kF64F64) +
                   1 ==

@@ -432,6 +432,20 @@ bool DriverStream::KernelsReach(const void* pointer, uint64_t size_bytes) const 
   return offset + size_bytes <= info.size_bytes;
 }
 
+bool DriverStream::KernelsReach(const Reduction& reduction) const {
+  for (size_t i = 0; i < reduction.operand_count(); ++i) {
+    if (!KernelsReach(reduction.operand(i), reduction.size_bytes())) {
+      return false;
+    }
+  }
+  for (size_t i = 0; i < reduction.result_count(); ++i) {
+    if (!KernelsReach(reduction.result(i), reduction.size_bytes())) {
+      return false;
+    }
+  }
+  return true;
+}
+
 bool DriverStream::KernelsMove(const MatchedMove& move) {
   return KernelsReachEnds(move) &&
          (move.size_bytes == 0 || (KernelsReach(move.destination, move.size_bytes) &&
@@ -485,11 +499,8 @@ Status DriverStream::Reduce(const Reduction& reduction) {
     if (const Status ready = body_->kernels->Prepare(); !ready.ok()) {
       return {ErrorCode::kUnsupported, "Reduce: no kernels: " + ready.message()};
     }
-    for (const void* buffer :
-         {static_cast<const void*>(reduction.to), reduction.left, reduction.right}) {
-      if (reduction.count != 0 && !KernelsReach(buffer, reduction.size_bytes())) {
-        return {ErrorCode::kUnsupported, "Reduce: the stream's device does not reach the memory"};
-      }
+    if (reduction.count != 0 && !reduction.is_reached && !KernelsReach(reduction)) {
+      return {ErrorCode::kUnsupported, "Reduce: the stream's device does not reach the memory"};
     }
     return body_->kernels->Reduce(reduction);
   });

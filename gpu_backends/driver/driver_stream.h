@@ -117,6 +117,7 @@ class DriverStream final : public Stream {
   bool KernelsMove(const MatchedMove& move);
   bool KernelsReachEnds(const MatchedMove& move);
   bool KernelsReach(const void* pointer, uint64_t size_bytes) const;
+  bool KernelsReach(const Reduction& reduction) const;
   // Waits until the stream has come to its end. False: it waits for a point or a word that has not
   // come.
   bool Finish();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <tuple>
 
 #include "gpu_backends/device/kernels.h"
 #include "shm/atomic.h"
@@ -122,9 +123,17 @@ Status StreamKernels::CopySpread(const SpreadCopy& copy) {
 }
 
 Status StreamKernels::Reduce(const Reduction& reduction) {
+  constexpr size_t kPlain = 5;  // of two operands
+  constexpr size_t kOperands = std::tuple_size_v<decltype(Reduction::more_operands)>;
+  constexpr size_t kResults = std::tuple_size_v<decltype(Reduction::more_results)>;
+  std::array<KernelArgument, kPlain + kOperands + kResults> arguments{
+      reduction.to, reduction.left, reduction.right, reduction.count, HowToReduce(reduction)};
+  static_assert(std::size(arguments) + 1 == Describe(Kernel::kReduceI8).argument_count);
+  const auto more = arguments.begin() + kPlain;
+  std::copy(reduction.more_operands.begin(), reduction.more_operands.end(), more);
+  std::copy(reduction.more_results.begin(), reduction.more_results.end(), more + kOperands);
   return Launch(ReductionKernel(reduction.type, reduction.op).value(), reduction.count,
-                {reduction.to, reduction.left, reduction.right, reduction.count,
-                 static_cast<uint64_t>(reduction.op)});
+                std::span<const KernelArgument>(arguments));
 }
 
 Status StreamKernels::LaunchMove(const MatchedMove& move) {

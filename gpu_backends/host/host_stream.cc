@@ -1,6 +1,7 @@
 #include "gpu_backends/host/host_stream.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "common/clock.h"
@@ -87,23 +88,29 @@ Status HostStream::CopyStrided(const StridedCopy& copy) {
   return worker_->Enqueue(operation);
 }
 
+// The link to another device counts, where there is one: it is the slower part.
+CopyOperation HostStream::CostOf(std::span<void* const> to, std::span<const void* const> from,
+                                 uint64_t size_bytes) const {
+  CopyOperation slowest{};
+  for (size_t i = 0; i < std::max(to.size(), from.size()); ++i) {
+    const CopyOperation cost =
+        CopyOf(to[std::min(i, to.size() - 1)], from[std::min(i, from.size() - 1)], size_bytes);
+    if (i == 0 || cost.route.from_device != cost.route.to_device) {
+      slowest = cost;
+    }
+  }
+  return slowest;
+}
+
 Status HostStream::CopySpread(const SpreadCopy& copy) {
   FERRY_RETURN_IF_ERROR(fork_guard_->Check());
   if (copy.block_bytes == 0) {
     return {};
   }
   FERRY_RETURN_IF_ERROR(checks_.Spread(copy));
-  SpreadOperation operation{copy, {}};
-  const uint64_t stored_bytes = copy.size_bytes() * copy.destination_count;
-  // The link to another device counts, where there is one: it is the slower part.
-  for (uint64_t i = 0; i < std::max(copy.source_count, copy.destination_count); ++i) {
-    const uint64_t to = std::min(i, copy.destination_count - 1);
-    const uint64_t from = std::min(i, copy.source_count - 1);
-    const CopyOperation cost = CopyOf(copy.destinations[to], copy.sources[from], stored_bytes);
-    if (i == 0 || cost.route.from_device != cost.route.to_device) {
-      operation.cost = cost;
-    }
-  }
+  SpreadOperation operation{copy, CostOf({copy.destinations.data(), copy.destination_count},
+                                         {copy.sources.data(), copy.source_count},
+                                         copy.size_bytes() * copy.destination_count)};
   for (void*& destination : operation.copy.destinations) {
     destination = table_->Behind(destination);
   }
@@ -119,11 +126,26 @@ Status HostStream::Reduce(const Reduction& reduction) {
   if (reduction.count == 0) {
     return {};
   }
-  ReduceOperation operation{reduction,
-                            CopyOf(reduction.to, reduction.left, reduction.size_bytes())};
-  operation.reduction.to = table_->Behind(reduction.to);
-  operation.reduction.left = table_->Behind(reduction.left);
-  operation.reduction.right = table_->Behind(reduction.right);
+  // All operands but one come over the link, and all results go over it, the other way.
+  std::array<void*, Reduction::kMost> to{};
+  std::array<const void*, Reduction::kMost> from{};
+  for (size_t i = 0; i < reduction.result_count(); ++i) {
+    to[i] = reduction.result(i);
+  }
+  for (size_t i = 0; i < reduction.operand_count(); ++i) {
+    from[i] = reduction.operand(i);
+  }
+  ReduceOperation operation{
+      reduction,
+      CostOf({to.data(), reduction.result_count()}, {from.data(), reduction.operand_count()},
+             reduction.size_bytes() *
+                 std::max(reduction.operand_count() - 1, reduction.result_count()))};
+  for (size_t i = 0; i < reduction.result_count(); ++i) {
+    operation.reduction.result(i) = table_->Behind(to[i]);
+  }
+  for (size_t i = 0; i < reduction.operand_count(); ++i) {
+    operation.reduction.operand(i) = table_->Behind(from[i]);
+  }
   return worker_->Enqueue(operation);
 }
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 
 #include "common/status.h"
 #include "gpu_backends/api/stream.h"
@@ -62,6 +63,9 @@ class HostStream final : public Stream {
 
  private:
   CopyOperation CopyOf(void* destination, const void* source, uint64_t size_bytes) const;
+  // Returns what a kernel costs that moves so many bytes between several places.
+  CopyOperation CostOf(std::span<void* const> to, std::span<const void* const> from,
+                       uint64_t size_bytes) const;
   LinkRoute Route(const void* destination, const void* source) const;
 
   const int device_;

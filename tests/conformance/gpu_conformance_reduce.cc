@@ -138,6 +138,85 @@ TEST_P(ReduceConformance, Pairs) {
   ExpectReducesAll<FloatInt>(ReductionType::kF32I32, {ReductionOp::kMinloc, ReductionOp::kMaxloc});
 }
 
+// The order counts: sums of floating-point numbers of different size differ by it. The last operand
+// is a result, too.
+TEST_P(ReduceConformance, ManyOperandsAreReducedFromLeftToRight) {
+  for (const size_t operands : {2, 3, 8}) {
+    for (const size_t results : {1, 2, 8}) {
+      for (const size_t count : {1, 1000, 40'001}) {
+        SCOPED_TRACE(std::to_string(operands) + " operands, " + std::to_string(results) +
+                     " results of " + std::to_string(count) + " elements");
+        Reduction reduction{.count = count,
+                            .type = ReductionType::kF32,
+                            .more_operand_count = static_cast<uint8_t>(operands - 2),
+                            .more_result_count = static_cast<uint8_t>(results - 1)};
+        const uint64_t bytes = reduction.size_bytes();
+        std::vector<Memory> memory;
+        std::vector<float> expected;
+        for (size_t i = 0; i < operands; ++i) {
+          std::vector<float> values = Numbers<float>(count, static_cast<unsigned>(i + 1));
+          for (float& value : values) {
+            value *= i % 2 == 0 ? 1e7F : 0.7F;
+          }
+          memory.push_back(i == 1 ? Pinned(bytes) : Device(bytes));
+          reduction.operand(i) = memory.back().data();
+          FERRY_EXPECT_OK(stream().CopyAsync(memory.back().data(), values.data(), bytes));
+          FERRY_EXPECT_OK(stream().Synchronize());
+          for (size_t at = 0; i > 0 && at < count; ++at) {
+            values[at] = expected[at] + values[at];
+          }
+          expected = values;
+        }
+        for (size_t i = 0; i < results; ++i) {
+          if (i + 1 < results) {
+            memory.push_back(Device(bytes));
+          }
+          reduction.result(i) = i + 1 < results
+                                    ? memory.back().data()
+                                    : const_cast<void*>(reduction.operand(operands - 1));
+        }
+        FERRY_EXPECT_OK(stream().Reduce(reduction));
+        for (size_t i = 0; i < results; ++i) {
+          std::vector<float> got(count);
+          FERRY_EXPECT_OK(stream().CopyAsync(got.data(), reduction.result(i), bytes));
+          FERRY_EXPECT_OK(stream().Synchronize());
+          EXPECT_TRUE(got == expected) << i;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(ReduceConformance, RejectsMoreThanItTakes) {
+  const Memory memory = Device(4096);
+  const auto at = [&](size_t i) { return memory.bytes() + i * 256; };
+  Reduction reduction{at(0), at(1), at(2), 8, ReductionType::kI64};
+  reduction.more_operand_count = 1;
+  FERRY_EXPECT_CODE(kInvalidArgument, stream().Reduce(reduction));  // null
+  reduction.more_operands[0] = at(0) + 8;
+  FERRY_EXPECT_CODE(kInvalidArgument, stream().Reduce(reduction));  // overlaps the result
+  reduction.more_operands[0] = at(3);
+  reduction.more_result_count = 1;
+  FERRY_EXPECT_CODE(kInvalidArgument, stream().Reduce(reduction));  // null
+  for (uint8_t* const place : {at(0), at(0) + 8, at(3) + 8}) {
+    reduction.more_results[0] = place;
+    FERRY_EXPECT_CODE(kInvalidArgument, stream().Reduce(reduction));
+  }
+  Bytes ordinary(4096);
+  reduction.more_results[0] =
+      ordinary.data() + 8 - reinterpret_cast<uintptr_t>(ordinary.data()) % 8;
+  FERRY_EXPECT_CODE(kInvalidBuffer, stream().Reduce(reduction));
+  reduction.more_results[0] = at(4);
+  reduction.more_operand_count = Reduction::kMost - 1;
+  FERRY_EXPECT_CODE(kInvalidArgument, stream().Reduce(reduction));
+  reduction.more_operand_count = 1;
+  reduction.more_result_count = Reduction::kMost;
+  FERRY_EXPECT_CODE(kInvalidArgument, stream().Reduce(reduction));
+  reduction.more_result_count = 1;
+  FERRY_EXPECT_OK(stream().Reduce(reduction));
+  FERRY_EXPECT_OK(stream().Synchronize());
+}
+
 TEST_P(ReduceConformance, RejectsWhatIsNoReduction) {
   const Memory left = Device(4096);
   const Memory right = Device(4096);

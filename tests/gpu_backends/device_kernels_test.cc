@@ -52,6 +52,17 @@ void RunKernel(Kernel kernel, uint32_t threads, Arguments... arguments) {
   launch.Run();
 }
 
+// Reduces; the operands and results beyond two and one are those of `from` and `to`.
+template <typename T>
+void RunReduction(Kernel kernel, uint32_t threads, const uint64_t* words, std::vector<T*> to,
+                  std::vector<const T*> from, uint64_t count, uint64_t op) {
+  const uint64_t how = op | (from.size() - 2) << 8 | (to.size() - 1) << 16;
+  from.resize(Reduction::kMost);
+  to.resize(Reduction::kMost);
+  RunKernel(kernel, threads, words, to[0], from[0], from[1], count, how, from[2], from[3], from[4],
+            from[5], from[6], from[7], to[1], to[2], to[3], to[4], to[5], to[6], to[7]);
+}
+
 Bytes Pattern(size_t size_bytes, unsigned seed) {
   Bytes bytes(size_bytes);
   for (uint8_t& byte : bytes) {
@@ -190,8 +201,8 @@ TEST(DeviceKernelsTest, AnAbandonedStreamWaitsNoMoreAndDoesNothing) {
   RunKernel(Kernel::kCopy, 4, abandoned, to.data(), from.data(), 64);
   RunKernel(Kernel::kPack, 4, abandoned, to.data(), from.data(), 4, 4, 8);
   RunKernel(Kernel::kUnpack, 4, abandoned, to.data(), from.data(), 4, 4, 8);
-  RunKernel(Kernel::kReduceU8, 4, abandoned, to.data(), from.data(), to.data(), 64,
-            ReductionOp::kSum);
+  RunReduction<uint8_t>(Kernel::kReduceU8, 4, abandoned, {to.data()}, {from.data(), to.data()}, 64,
+                        static_cast<uint64_t>(ReductionOp::kSum));
   uint8_t* const none = nullptr;
   RunKernel(Kernel::kSpread, 4, abandoned, 64, 1, 1, from.data(), none, none, none, none, none,
             none, none, to.data(), none, none, none, none, none, none, none);
@@ -365,6 +376,49 @@ std::vector<T> Floats(size_t count, unsigned seed) {
   return numbers;
 }
 
+// Reduces up to eight operands, from left to right, to as many places, of which one is an operand.
+// Null: the kernel has no such operation, and changes nothing.
+template <typename T>
+void CheckManyOperands(Kernel kernel, uint64_t op, const std::function<T(T, T)>* of,
+                       const std::vector<T>& some, const std::vector<T>& others) {
+  for (const size_t operands : {2, 3, 5, 8}) {
+    for (const size_t results : {1, 2, 8}) {
+      std::vector<std::vector<T>> values;
+      for (size_t i = 0; i < operands; ++i) {
+        values.push_back(i % 2 == 0 ? some : others);
+        std::rotate(values[i].begin(),
+                    values[i].begin() +
+                        static_cast<ptrdiff_t>(values[i].empty() ? 0 : i % values[i].size()),
+                    values[i].end());
+      }
+      std::vector<T> expected = values[0];
+      for (size_t i = 1; of != nullptr && i < operands; ++i) {
+        for (size_t at = 0; at < expected.size(); ++at) {
+          expected[at] = (*of)(expected[at], values[i][at]);
+        }
+      }
+      std::vector<std::vector<T>> places(results, others);
+      std::vector<const T*> from;
+      std::vector<T*> to;
+      for (const std::vector<T>& value : values) {
+        from.push_back(value.data());
+      }
+      for (std::vector<T>& place : places) {
+        to.push_back(place.data());
+      }
+      to.back() = values.back().data();
+      const std::vector<T> before = values.back();
+      RunReduction<T>(kernel, 3, control, to, from, expected.size(), op);
+      for (size_t i = 0; i + 1 < results; ++i) {
+        EXPECT_EQ(places[i], of != nullptr ? expected : others)
+            << Describe(kernel).name << ", operation " << op << ", " << operands << " operands";
+      }
+      EXPECT_EQ(values.back(), of != nullptr ? expected : before)
+          << Describe(kernel).name << ", operation " << op << ", " << operands << " operands";
+    }
+  }
+}
+
 // All operations of the type, the permitted ones against `ops`; the others change nothing.
 template <typename T>
 void CheckReductions(ReductionType type, const std::vector<Op<T>>& ops, const std::vector<T>& in,
@@ -384,17 +438,20 @@ void CheckReductions(ReductionType type, const std::vector<Op<T>>& ops, const st
       std::vector<T> apart = before;
       std::vector<T> over_left = in;
       std::vector<T> over_right = before;
-      RunKernel(kernel, threads, control, apart.data(), in.data(), before.data(), in.size(),
-                number);
-      RunKernel(kernel, threads, control, over_left.data(), over_left.data(), before.data(),
-                in.size(), number);
-      RunKernel(kernel, threads, control, over_right.data(), in.data(), over_right.data(),
-                in.size(), number);
+      const auto op_number = static_cast<uint64_t>(number);
+      RunReduction<T>(kernel, threads, control, {apart.data()}, {in.data(), before.data()},
+                      in.size(), op_number);
+      RunReduction<T>(kernel, threads, control, {over_left.data()},
+                      {over_left.data(), before.data()}, in.size(), op_number);
+      RunReduction<T>(kernel, threads, control, {over_right.data()}, {in.data(), over_right.data()},
+                      in.size(), op_number);
       EXPECT_EQ(apart, expected) << Describe(kernel).name << ", operation " << number;
       EXPECT_EQ(over_left, found != ops.end() ? expected : in)
           << Describe(kernel).name << ", operation " << number;
       EXPECT_EQ(over_right, expected) << Describe(kernel).name << ", operation " << number;
     }
+    CheckManyOperands(kernel, static_cast<uint64_t>(number),
+                      found != ops.end() ? &found->of : nullptr, in, before);
   }
 }
 

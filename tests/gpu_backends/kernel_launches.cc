@@ -85,7 +85,9 @@ TEST_P(KernelLaunches, ComputeInDeviceMemory) {
   for (const uint64_t threads : {1, 100, 256, 1000, 1'000'000}) {
     const Status status =
         Launch(Kernel::kReduceF64, threads,
-               {control_, inout, in, inout, kCount, static_cast<uint64_t>(ReductionOp::kSum)});
+               {control_, inout, in, inout, kCount, static_cast<uint64_t>(ReductionOp::kSum),
+                nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
+                nullptr, nullptr, nullptr, nullptr});
     EXPECT_TRUE(status.ok()) << status.ToString();
   }
   auto* const result = static_cast<double*>(Pinned(kCount * sizeof(double)));
