@@ -11,6 +11,7 @@
 #include <string>
 
 #include "common/error_code.h"
+#include "gpu_backends/api/reduction.h"
 
 namespace ferry::collective {
 
@@ -76,6 +77,24 @@ class Reducer {
 
 struct RunFailure;
 
+// The data of a reduction in memory that only streams reach, with a kernel of Ferry's that could
+// reduce them there. Those of the call's Binding may be copies of them in host memory, which are
+// made late.
+class DeviceData {
+ public:
+  virtual ~DeviceData() = default;
+  // This rank's vector; where it is in place, the output. And where the result belongs, if the rank
+  // gets it; or null.
+  const void* input = nullptr;
+  void* output = nullptr;
+  gpu::ReductionType type = gpu::ReductionType::kI32;
+  gpu::ReductionOp op = gpu::ReductionOp::kSum;
+
+  // Makes the data of the binding those of the call. To be called before they are used; all calls
+  // but the first do nothing. Blocks while it copies.
+  virtual ErrorCode Fetch() = 0;
+};
+
 // Where a call's data lie, and the reducer for them (null: nothing is reduced).
 struct Binding {
   const void* input = nullptr;
@@ -84,6 +103,7 @@ struct Binding {
   int device = kHostMemory;  // that reduces, whose memory holds the data; or CPUs
   // A failure of this rank before the start, so that it only tells the others; or null.
   const RunFailure* before = nullptr;
+  DeviceData* on_device = nullptr;  // null: `input` and `output` are all that there is
 };
 
 // The failure of a run.

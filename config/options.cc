@@ -339,7 +339,8 @@ constexpr Option kTable[] = {
            0, kTebi,
            "MPI reductions of device memory that CPUs cannot reach are computed by the device if a "
            "rank's vector has this size or more. Shorter vectors are copied to host memory and "
-           "reduced by CPUs, which takes less time."),
+           "reduced by CPUs, which takes less time, unless one kernel reduces those of all ranks "
+           "of a node."),
     Text(Group::kMpi, "memory_alloc_kinds", &Options::memory_alloc_kinds, 0, kPathMax,
          "Kinds of memory that an MPI program will use, such as mpi,system,cuda:device "
          "(mpi_memory_alloc_kinds of the standard). MPI then tells it which of them are supported. "

@@ -29,6 +29,7 @@
 #include <span>
 
 #include "common/error_code.h"
+#include "gpu_backends/api/reduction.h"
 #include "gpu_backends/api/strided_copy.h"
 #include "shm/accumulate.h"
 #include "shm/layout/descriptor.h"
@@ -105,6 +106,14 @@ class OneSided {
   // nothing was done.
   virtual ErrorCode SpreadInNode(std::span<const RemoteAddress> from,
                                  std::span<const RemoteAddress> to, uint64_t block_bytes) = 0;
+  // Reduces the vectors at `from`, of ranks of this node, from left to right, and stores the result
+  // at each place of `to`, by one small kernel of the device of from[own], which is this rank's.
+  // All of it is device memory; of each there are at most gpu::Reduction::kMost, and at least two
+  // vectors. `reduction` says the operation, the type and the count; a result may lie where a
+  // vector does. It is over when it returns. kUnsupported: as of SpreadInNode.
+  virtual ErrorCode ReduceInNode(std::span<const RemoteAddress> from,
+                                 std::span<const RemoteAddress> to, size_t own,
+                                 gpu::Reduction reduction) = 0;
   // Carries out one atomic operation on a word. `found`, unless null, gets the word's old value, in
   // its lowest bytes if the word is shorter than 8; kAtReturn then blocks until the value is there.
   // If `found` is null, the call ends as a put does.

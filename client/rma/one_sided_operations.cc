@@ -186,6 +186,42 @@ ErrorCode OneSidedOperations::SpreadInNode(std::span<const RemoteAddress> from,
              : FailureWords::Tell(copied.code(), copied.message());
 }
 
+ErrorCode OneSidedOperations::ReduceInNode(std::span<const RemoteAddress> from,
+                                           std::span<const RemoteAddress> to, size_t own,
+                                           gpu::Reduction reduction) {
+  if (from.size() < 2 || from.size() > gpu::Reduction::kMost || to.empty() ||
+      to.size() > gpu::Reduction::kMost || own >= from.size() || memory_.streams() == nullptr) {
+    return ErrorCode::kUnsupported;
+  }
+  const NodeMemory::Use use(&node_);
+  const auto find = [&](const RemoteAddress& place) -> std::byte* {
+    const NodeMemory::Reached there =
+        node_.Find(place.rank, RegionOf(place.segment), place.offset, reduction.size_bytes());
+    return there.error == ErrorCode::kOk && there.by_stream ? there.address : nullptr;
+  };
+  reduction.more_operand_count = static_cast<uint8_t>(from.size() - 2);
+  for (size_t i = 0; i < from.size(); ++i) {
+    reduction.operand(i) = find(from[i]);
+    if (reduction.operand(i) == nullptr) {
+      return ErrorCode::kUnsupported;
+    }
+  }
+  reduction.more_result_count = static_cast<uint8_t>(to.size() - 1);
+  for (size_t i = 0; i < to.size(); ++i) {
+    reduction.result(i) = find(to[i]);
+    if (reduction.result(i) == nullptr) {
+      return ErrorCode::kUnsupported;
+    }
+  }
+  const Status reduced = memory_.streams()->ReduceNear(reduction.operand(own), reduction);
+  if (reduced.code() == ErrorCode::kInvalidArgument) {  // the vectors overlap
+    return ErrorCode::kUnsupported;
+  }
+  return reduced.ok() || reduced.code() == ErrorCode::kUnsupported
+             ? reduced.code()
+             : FailureWords::Tell(reduced.code(), reduced.message());
+}
+
 ErrorCode OneSidedOperations::Atomic(OneSidedContext* context, const AtomicCall& call,
                                      uint64_t* found, WhenDone when) {
   if (!IsAligned(call.place.offset, call.width)) {

@@ -50,6 +50,8 @@ class OneSidedOperations final : public OneSided {
   ErrorCode MoveBlocksInNode(const RemoteAddress& there, gpu::StridedCopy move) override;
   ErrorCode SpreadInNode(std::span<const RemoteAddress> from, std::span<const RemoteAddress> to,
                          uint64_t block_bytes) override;
+  ErrorCode ReduceInNode(std::span<const RemoteAddress> from, std::span<const RemoteAddress> to,
+                         size_t own, gpu::Reduction reduction) override;
   ErrorCode Atomic(OneSidedContext* context, const AtomicCall& call, uint64_t* found,
                    WhenDone when) override;
   ErrorCode Accumulate(OneSidedContext* context, const AccumulateCall& call, const void* operands,

@@ -148,6 +148,14 @@ const std::byte* Board::AwaitSlowly(int member, uint32_t slice, Slot slot) {
   return WaitUntil(member, is_there) ? Take(member, header, slot) : nullptr;
 }
 
+const std::byte* Board::AwaitData(int member, Slot slot) {
+  const PostHeader& header = HeaderOf(member, SlotIndex(0, slot), slot);
+  // Pairs with Post.
+  const auto is_there = [&] { return shm::LoadAcquire(header.signature) != (signature_ | kOffer); };
+  has_offer_ = false;
+  return WaitUntil(member, is_there) ? Take(member, header, slot) : nullptr;
+}
+
 bool Board::AwaitConsumed(int member, uint64_t stamp) {
   for (uint32_t i = 0; i < spins_; ++i) {
     if (HasConsumed(member, stamp)) {

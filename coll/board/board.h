@@ -63,7 +63,8 @@ class Board {
   bool HasRoom(uint32_t slice, Slot slot);
   void Post(uint32_t slice, Slot slot) {
     PostHeader& header = HeaderOf(self_, SlotIndex(slice, slot), slot);
-    header.signature = signature_;
+    // Pairs with AwaitData, whose stamp is there already.
+    shm::StoreRelease(header.signature, signature_);
     // Pairs with Await.
     shm::StoreRelease(header.stamp, StampOf(slice));
     Ring();
@@ -79,6 +80,13 @@ class Board {
   // Posts slice 0 as an offer of this member's memory, in place of data. Await returns null for an
   // offer.
   void PostOffer(Slot slot);
+  // Lets this member post data as slice 0 in place of its offer. No member may read the offer any
+  // more.
+  void TakeBackOffer(Slot slot) { UseOf(0, slot) = {}; }
+  // Waits until the member, which has posted an offer, has posted data in its place. As Await.
+  const std::byte* AwaitData(int member, Slot slot);
+  // Returns true if this member has posted that slice.
+  bool HasPosted(uint32_t slice, Slot slot) { return UseOf(slice, slot).stamp == StampOf(slice); }
   // Returns true if a member that this one waited for has posted an offer.
   bool has_offer() const { return has_offer_; }
   // Returns the offer that the member has posted as slice 0.
@@ -190,8 +198,10 @@ class Board {
     return slot == Slot::kLine ? line_uses_[index] : cell_uses_[index];
   }
   const std::byte* Take(int member, const PostHeader& header, Slot slot) {
-    if (header.signature != signature_ || has_failed()) [[unlikely]] {
-      Refuse(member, header.signature);
+    // Pairs with Post, where data have replaced an offer.
+    const uint64_t signature = shm::LoadAcquire(header.signature);
+    if (signature != signature_ || has_failed()) [[unlikely]] {
+      Refuse(member, signature);
       return nullptr;
     }
     // A member that has come to this collective needs nothing of the one before.

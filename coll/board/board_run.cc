@@ -147,9 +147,21 @@ void RunInHostMemory(const BoardTask& own, const Binding& binding) {
   }
 }
 
+// Returns true if the data of the binding are there; else this has failed.
+bool HasFetched(const BoardTask& task) {
+  const ErrorCode error = task.on_device != nullptr ? task.on_device->Fetch() : ErrorCode::kOk;
+  if (error != ErrorCode::kOk) [[unlikely]] {
+    task.board.Fail({.code = error});
+  }
+  return error == ErrorCode::kOk;
+}
+
 // Both return whether it is done, or has failed; false: it is to go elsewhere.
 bool RunShort(const BoardTask& task, const Binding& binding) {
-  const ByDevices by = RunByDevices(task, SlotOfSlices(task.problem));
+  const ByDevices by = RunByDevices(task, SlotOfSlices(task.problem), true);
+  if (by != ByDevices::kOver && !HasFetched(task)) {
+    return true;
+  }
   if (by == ByDevices::kNotForThem && GoesElsewhere(task, binding.device)) [[unlikely]] {
     if (task.board.Reserve(0, Board::Slot::kCell, Board::kAll) != nullptr) {
       task.board.PostElsewhere(0, Board::Slot::kCell);
@@ -161,7 +173,10 @@ bool RunShort(const BoardTask& task, const Binding& binding) {
 }
 
 bool RunLong(const BoardTask& task, const Binding& binding) {
-  ByDevices by = RunByDevices(task, Board::Slot::kLine);
+  ByDevices by = RunByDevices(task, Board::Slot::kLine, false);
+  if (by != ByDevices::kOver && !HasFetched(task)) {
+    return true;
+  }
   if (by == ByDevices::kNotForThem) {
     const DirectResult result = RunDirectly(task);
     if (result != DirectResult::kMetDevices) {
@@ -246,8 +261,12 @@ BoardResult RunPartOnBoard(Board* board, uint64_t number, uint64_t signature,
     return BoardResult::kDone;
   }
   board->Begin(number, signature);
-  const BoardTask task{*board, problem, static_cast<const char*>(binding.input),
-                       static_cast<char*>(binding.output), binding.reducer};
+  const BoardTask task{*board,
+                       problem,
+                       static_cast<const char*>(binding.input),
+                       static_cast<char*>(binding.output),
+                       binding.reducer,
+                       binding.on_device};
   const bool is_done = way == Way::kDirect ? RunLong(task, binding) : RunShort(task, binding);
   if (!board->End()) [[unlikely]] {
     *failure = board->failure();

@@ -7,13 +7,12 @@
 // would be two, too, but over the link to the host, and blocks of each rank from each other rank
 // would be as many as there are ranks.
 //
-// The first slice of a member says that it does so, and where its memory lies. Members whose own
-// memory is the host's meet that where they would have taken data.
+// Reductions are in device_reductions.cc.
 #include <array>
-#include <cstring>
 #include <span>
 
 #include "coll/board/board_run.h"
+#include "coll/board/offers.h"
 #include "coll/board/task.h"
 
 namespace ferry::collective {
@@ -24,10 +23,6 @@ constexpr uint32_t kWritten = 1;
 constexpr uint32_t kRead = 2;
 constexpr uint32_t kNextSlice = 3;
 
-// The contents of the two lines.
-constexpr std::byte kFine{0};
-constexpr std::byte kOutOfReach{1};
-
 // Beyond this size, ranks had better read from each other than all from one, whose device would
 // serve all.
 constexpr size_t kMostGathered = size_t{4} << 20;
@@ -35,31 +30,10 @@ constexpr size_t kMostGathered = size_t{4} << 20;
 // The most that one member's kernel stores for all: about as much as its device moves in the time
 // that the start of another copy takes, and no more members than the kernel takes.
 constexpr size_t kMostSpread = size_t{1} << 20;
-constexpr int kMostMembersSpread = 8;
 
-// The state of a short allgather, which the first member posts with its offer. Its offer comes
-// last.
-enum class Spread : uint64_t {
-  kNone,        // this offer is of no such allgather
-  kDone,        // all members have the result
-  kOutOfReach,  // its device does not reach all memory
-  kElsewhere    // some member has offered no memory
-};
-
-// A member's first slice: where its block lies, and its output.
-struct Offered {
-  NodeAddress input;
-  NodeAddress output;
-  Spread spread = Spread::kNone;
-};
-static_assert(sizeof(Offered) <= kBoardLineBytes);
-
-// Slices count on from here where nothing was spread.
-constexpr uint32_t kAfterSpread = 1;
-
-class Devices {
+class Devices : private Offers {
  public:
-  Devices(const BoardTask& task, Board::Slot slot) : task_(task), board_(task.board), slot_(slot) {}
+  using Offers::Offers;
 
   ByDevices Bcast() {
     if (!task_.is_root()) {
@@ -96,7 +70,7 @@ class Devices {
         !IsOfDevice(task_.OwnInput())) {
       return ByDevices::kNotForThem;
     }
-    const bool may_spread = !board_.IsUnspread() && task_.size() <= kMostMembersSpread &&
+    const bool may_spread = !board_.IsUnspread() && task_.size() <= kMostMembersOfKernel &&
                             all_bytes * static_cast<size_t>(task_.size()) <= kMostSpread;
     if (may_spread && SpreadByFirst()) {
       return ByDevices::kOver;
@@ -113,55 +87,53 @@ class Devices {
   // others wait once. True: the collective is over. False, on all members: the first member's
   // kernels do not reach all memory.
   bool SpreadByFirst() {
-    const Spread spread = task_.self() == kFirst ? SpreadFromHere() : AwaitSpread();
-    if (spread == Spread::kElsewhere) {
+    const Verdict verdict = task_.self() == kFirst ? SpreadFromHere() : AwaitSpread();
+    if (verdict == Verdict::kElsewhere) {
       board_.GoElsewhere();
     }
     if (board_.has_failed()) {
       board_.Settle(kWritten);  // no member posts that: until all have ended
       return true;
     }
-    if (spread != Spread::kOutOfReach) {
+    if (verdict != Verdict::kOutOfReach) {
       return true;
     }
     board_.SetUnspread();
-    board_.GoOnFrom(kAfterSpread);
-    own_.spread = Spread::kNone;
+    board_.GoOnFrom(kAfterVerdict);
+    own_.verdict = Verdict::kNone;
     return false;
   }
 
-  Spread SpreadFromHere() {
-    own_.spread = MeetOffers() ? SpreadAll() : Spread::kElsewhere;
+  Verdict SpreadFromHere() {
+    own_.verdict = MeetOffers() ? SpreadAll() : Verdict::kElsewhere;
     (void)Offer();  // no member sees it if this has failed
-    return own_.spread;
+    return own_.verdict;
   }
 
-  Spread SpreadAll() {
-    std::array<NodeAddress, kMostMembersSpread> blocks;
-    std::array<NodeAddress, kMostMembersSpread> places;
+  Verdict SpreadAll() {
+    std::array<NodeAddress, kMostMembersOfKernel> blocks;
+    std::array<NodeAddress, kMostMembersOfKernel> places;
     const auto count = static_cast<size_t>(task_.size());
     for (size_t i = 0; i < count; ++i) {
       const Offered offered = OfferOf(static_cast<int>(i));
       if (offered.input.region == 0) {
-        return Spread::kOutOfReach;  // only its own rank's streams reach it
+        return Verdict::kOutOfReach;  // only its own rank's streams reach it
       }
       blocks[i] = offered.input;
       places[i] = offered.output;
     }
     const ErrorCode error = board_.link().Spread({blocks.data(), count}, {places.data(), count},
                                                  task_.problem.block_bytes);
-    return Note(kFirst, error) ? Spread::kDone : Spread::kOutOfReach;
+    return Note(kFirst, error) ? Verdict::kDone : Verdict::kOutOfReach;
   }
 
-  Spread AwaitSpread() {
-    if (!Offer() || !MeetOffer(kFirst)) {
-      return Spread::kNone;
+  Verdict AwaitSpread() {
+    Met met = Met::kNothing;
+    const Verdict verdict = Offer() ? AwaitVerdict(kFirst, &met) : Verdict::kNone;
+    if (met == Met::kData) {
+      board_.GoElsewhere();
     }
-    const Spread spread = OfferOf(kFirst).spread;
-    if (spread == Spread::kNone) {  // the two have come to think differently of this board
-      board_.Fail({.code = ErrorCode::kCancelled, .peer = kFirst});
-    }
-    return spread;
+    return verdict;
   }
 
   // ---- By two copies ---------------------------------------------------------------------------
@@ -190,8 +162,6 @@ class Devices {
 
   // ---- Parts of both ---------------------------------------------------------------------------
 
-  bool IsOfDevice(const void* memory) { return board_.link().IsByStream(memory); }
-
   // Returns true if other members may import the output, as far as is known.
   bool CanOffer(const void* input, const void* output, size_t output_bytes) {
     if (board_.IsApart(task_.problem.collective) || !IsOfDevice(output)) {
@@ -203,31 +173,13 @@ class Devices {
     return own_.output.region != 0;
   }
 
-  bool Offer() {
-    std::byte* const place = board_.Reserve(0, slot_, Board::kAll);
-    if (place == nullptr) {
-      return false;
-    }
-    std::memcpy(place, &own_, sizeof(own_));
-    board_.PostOffer(slot_);
-    return true;
-  }
-
-  Offered OfferOf(int member) const {
-    if (member == task_.self()) {
-      return own_;
-    }
-    Offered offer;
-    std::memcpy(&offer, board_.OfferOf(member, slot_), sizeof(offer));
-    return offer;
-  }
-
   // Waits until that member has offered its memory. If it has offered none, all go elsewhere.
   bool MeetOffer(int member) {
-    if (board_.Await(member, 0, slot_) != nullptr) {
+    const Met met = Meet(member);
+    if (met == Met::kData) {
       board_.GoElsewhere();
     }
-    return !board_.has_failed() && !board_.is_elsewhere();
+    return met == Met::kOffer;
   }
 
   // Waits for the offers of all other members. So each member sees it if another has offered no
@@ -253,42 +205,6 @@ class Devices {
            Demand(kFirst, board_.link().Copy(task_.output + task_.OwnOffset(), task_.input, bytes));
   }
 
-  bool Demand(int member, ErrorCode error) {
-    if (error != ErrorCode::kOk) {
-      board_.Fail({.code = error, .peer = member});
-    }
-    return error == ErrorCode::kOk;
-  }
-  // Notes the result of a copy like Demand, but memory that cannot be imported is no failure.
-  // False: it cannot be imported, or the copy has failed.
-  bool Note(int member, ErrorCode error) {
-    return error != ErrorCode::kUnsupported && Demand(member, error);
-  }
-
-  bool Post(uint32_t line, bool reaches) {
-    std::byte* const word = board_.Reserve(line, Board::Slot::kLine, Board::kAll);
-    if (word == nullptr) {
-      return false;
-    }
-    *word = reaches ? kFine : kOutOfReach;
-    board_.Post(line, Board::Slot::kLine);
-    return true;
-  }
-
-  bool AwaitAll(uint32_t line, bool* all_reach) {
-    for (int i = 0; i < task_.size(); ++i) {
-      if (i == task_.self()) {
-        continue;
-      }
-      const std::byte* const word = board_.Await(i, line, Board::Slot::kLine);
-      if (word == nullptr) {
-        return false;
-      }
-      *all_reach = *all_reach && *word == kFine;
-    }
-    return true;
-  }
-
   // Others may be reading this member's memory, or writing to it.
   ByDevices GiveUp() {
     if (board_.has_failed()) {
@@ -305,22 +221,21 @@ class Devices {
     board_.GoOnFrom(kNextSlice);
     return ByDevices::kByHost;
   }
-
-  const BoardTask& task_;
-  Board& board_;
-  const Board::Slot slot_;
-  Offered own_;
 };
 
 }  // namespace
 
-ByDevices RunByDevices(const BoardTask& task, Board::Slot slot) {
+ByDevices RunByDevices(const BoardTask& task, Board::Slot slot, bool in_slices) {
   switch (task.problem.collective) {
     case Collective::kBcast:
       return task.board.link().IsByStream(task.output) ? Devices(task, slot).Bcast()
                                                        : ByDevices::kNotForThem;
     case Collective::kAllgather:
       return Devices(task, slot).Allgather();
+    case Collective::kReduce:
+    case Collective::kAllreduce:
+      return task.on_device != nullptr ? ReduceByDevices(task, slot, in_slices)
+                                       : ByDevices::kNotForThem;
     default:
       return ByDevices::kNotForThem;
   }

@@ -10,6 +10,7 @@
 
 #include "coll/messenger.h"
 #include "common/error_code.h"
+#include "gpu_backends/api/reduction.h"
 
 namespace ferry::collective {
 
@@ -20,6 +21,11 @@ struct NodeAddress {
   uint64_t address = 0;
 
   NodeAddress At(size_t offset) const { return {region, flags, address + offset}; }
+};
+
+struct MemberAddress {
+  int member = 0;
+  NodeAddress address;
 };
 
 class NodeLink {
@@ -52,6 +58,15 @@ class NodeLink {
   // not reach all of that memory, and nothing was done.
   virtual ErrorCode Spread(std::span<const NodeAddress> /*blocks*/,
                            std::span<const NodeAddress> /*places*/, size_t /*block_bytes*/) {
+    return ErrorCode::kUnsupported;
+  }
+
+  // Reduces the vectors of all members, in their order, by one small kernel of this member's
+  // device, and stores the result at each of the places. `vectors` is by member; vectors[self] is
+  // this one's. Blocks. kUnsupported: as of Spread.
+  virtual ErrorCode Reduce(std::span<const NodeAddress> /*vectors*/,
+                           std::span<const MemberAddress> /*places*/, int /*self*/,
+                           const gpu::Reduction& /*reduction*/) {
     return ErrorCode::kUnsupported;
   }
 

@@ -213,9 +213,12 @@ bool Fold(const BoardTask& task, const Cut& cut, uint32_t slice, int end, size_t
   for (int i = 0; i < end; ++i) {
     const void* operand = own;
     if (i != task.self()) {
-      const std::byte* const posted = task.board.Await(i, slice, cut.slot);
+      const std::byte* posted = task.board.Await(i, slice, cut.slot);
       if (posted == nullptr) [[unlikely]] {
-        return false;
+        posted = TakeInsteadOfOffer(task, i, cut.slot);
+        if (posted == nullptr) {
+          return false;
+        }
       }
       operand = posted + skip;
     }

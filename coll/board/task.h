@@ -16,6 +16,7 @@ struct BoardTask {
   const char* input;
   char* output;
   Reducer* reducer;
+  DeviceData* on_device = nullptr;  // Binding's
 
   int self() const { return board.self(); }
   int size() const { return board.members(); }
@@ -59,10 +60,15 @@ enum class ByDevices {
   kByHost       // some rank cannot import another's memory: in slices, from here on
 };
 // Runs a collective for a member whose memory may be such. `slot`: where members post, or look,
-// first.
-ByDevices RunByDevices(const BoardTask& task, Board::Slot slot);
+// first. `in_slices`: members whose memory is the host's run it in slices.
+ByDevices RunByDevices(const BoardTask& task, Board::Slot slot, bool in_slices);
 // Runs it for a member that did other work, and has met another's offer.
 ByDevices MeetDevices(const BoardTask& task, Board::Slot slot);
+// RunByDevices for reductions.
+ByDevices ReduceByDevices(const BoardTask& task, Board::Slot slot, bool in_slices);
+// Waits for the data of a reduction's first slice, in place of which that member has posted an
+// offer, and makes the member post them. Null: failed.
+const std::byte* TakeInsteadOfOffer(const BoardTask& task, int member, Board::Slot slot);
 
 // Runs a collective by copies between the ranks' own memory. kUnreachable: nothing was done, on any
 // rank. kMetDevices: nothing was done here, for MeetDevices has to do it.

@@ -42,9 +42,16 @@ int FailCollective(const CollectiveCall& call, Comm& comm, const Failure& failur
 
 int RunBlocking(const CollectiveCall& call, Comm& comm, CollectiveOperation* operation) {
   Channel& channel = Channel::Of(comm);
-  operation->FetchForRun();
+  DeviceOperands operands(operation);
+  // Between nodes the data are needed in host memory at any rate.
+  const bool is_kept = operation->ReducesOnDevice() && channel.MayHaveOneBoard() &&
+                       operation->KeepOnDevice(&operands);
+  if (!is_kept) [[likely]] {
+    operation->FetchForRun();
+  }
   RunFailure run_failure;
-  channel.Run(&operation->problem, operation->MakeBinding(), &run_failure, operation->number);
+  channel.Run(&operation->problem, operation->MakeBinding(is_kept ? &operands : nullptr),
+              &run_failure, operation->number);
   const Failure failure = operation->Finish(run_failure);
   return failure.ok() ? MPI_SUCCESS : Fail(call.name, &comm, failure);
 }

@@ -438,7 +438,10 @@ void Channel::Run(Problem* problem, const Binding& binding, RunFailure* failure,
     if (levels_ != nullptr) {
       levels_->Skip(entered_);
     }
-    *failure = RunByMessages(*problem, binding, number);
+    const bool has_failed =
+        binding.on_device != nullptr && binding.on_device->Fetch() != ErrorCode::kOk;
+    *failure = RunByMessages(*problem, binding, number,
+                             {.code = has_failed ? ErrorCode::kCancelled : ErrorCode::kOk});
   }
   BlameEndedRank(failure);
 }

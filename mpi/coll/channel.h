@@ -78,6 +78,8 @@ class Channel : public Comm::Extension, public Watched {
   void EnterNonblocking() { ++entered_nonblocking_; }
   // Returns the number of such a call among those that Name counts.
   uint64_t CountCall() { return calls_++; }
+  // Returns true if all ranks share a node, and so may have a board.
+  bool MayHaveOneBoard() const { return boards_ == Boards::kOne; }
   // Fills in the problem's rank and size, and carries it out. `failure` is set if it fails. Blocks.
   // `number`: of TakeNumber, or kNoNumber.
   void Run(collective::Problem* problem, const collective::Binding& binding,

@@ -1,6 +1,7 @@
 #include "mpi/coll/collective_operation.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include "coll/messages/front_messenger.h"
@@ -12,6 +13,7 @@ namespace ferry::mpi {
 namespace {
 
 using collective::Block;
+using collective::Collective;
 using collective::DataRecord;
 using collective::RunFailure;
 
@@ -106,6 +108,12 @@ Failure CollectiveBuffer::Set(const std::vector<BlockArguments>& blocks, std::ve
   return {};
 }
 
+void* CollectiveBuffer::OnDevice() const {
+  const bool is_row = run_.type != nullptr && !is_apart_ && run_.type->IsDense(run_.count);
+  char* const first = is_row ? FirstByte(run_) : nullptr;
+  return is_row && front_end->IsByStream(first) ? first : nullptr;
+}
+
 // Some of the elements of the first form.
 CollectiveBuffer::Piece CollectiveBuffer::PartOfRun(int64_t first, int64_t count) const {
   return {
@@ -167,6 +175,39 @@ Failure CollectiveBuffer::Deliver() {
 const RunFailure& CollectiveOperation::NotFetched() {
   static const RunFailure& failure = *new RunFailure{.code = ErrorCode::kCancelled};
   return failure;
+}
+
+ErrorCode DeviceOperands::Fetch() {
+  if (operation_.is_kept()) {
+    operation_.FetchForRun();
+  }
+  return operation_.fetched_.ok() ? ErrorCode::kOk : ErrorCode::kCancelled;
+}
+
+bool CollectiveOperation::KeepOnDevice(DeviceOperands* operands) {
+  if ((problem.collective != Collective::kReduce && problem.collective != Collective::kAllreduce) ||
+      problem.block_bytes == 0) {
+    return false;
+  }
+  void* const to = delivers ? output.OnDevice() : nullptr;
+  const void* const from = problem.in_place ? to : input.OnDevice();
+  if (from == nullptr || (delivers && to == nullptr)) {
+    return false;
+  }
+  const int of = front_end->memory->DeviceOf(from);
+  const std::optional<DeviceReduction> how =
+      of != collective::kHostMemory
+          ? reducer.FindOn(of, reinterpret_cast<uintptr_t>(from) | reinterpret_cast<uintptr_t>(to))
+          : std::nullopt;
+  if (!how.has_value()) {
+    return false;
+  }
+  operands->input = from;
+  operands->output = to;
+  operands->type = how->type;
+  operands->op = how->op;
+  is_kept_ = true;
+  return true;
 }
 
 Failure CollectiveOperation::FetchCopies() {

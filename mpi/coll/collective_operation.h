@@ -59,6 +59,9 @@ class CollectiveBuffer {
   void* base() const { return base_; }
   // Returns true if a copy stands in for the program's memory.
   bool is_copy() const { return copy_ != nullptr; }
+  // Returns the first byte of the first form's elements, if they lie next to each other in memory
+  // that only streams reach. Null: they do not.
+  void* OnDevice() const;
   // Returns true if a copy stands in for memory of the program that only streams reach.
   bool is_by_stream() const { return is_by_stream_; }
   // The copies that Fetch(first, count) and Deliver consist of, for streams to do.
@@ -97,6 +100,20 @@ struct Portion {
   int64_t count = 0;
 };
 
+struct CollectiveOperation;
+
+// The data of a reduction that a device may carry out where they lie: only once that has proved to
+// be impossible, copies are made for CPUs.
+class DeviceOperands : public collective::DeviceData {
+ public:
+  // The operation outlives this.
+  explicit DeviceOperands(CollectiveOperation* operation) : operation_(*operation) {}
+  ErrorCode Fetch() override;
+
+ private:
+  CollectiveOperation& operation_;
+};
+
 struct CollectiveOperation {
   collective::Problem problem;
   CollectiveBuffer input;
@@ -120,17 +137,34 @@ struct CollectiveOperation {
   // Fetches for a run of its own. If that fails, the run tells the other ranks, and Finish the
   // program.
   void FetchForRun() {
+    is_kept_ = false;
     if (input.is_copy() || output.is_copy()) {
       fetched_ = FetchCopies();
     }
   }
-  collective::Binding MakeBinding() {
-    return {input.base(), output.base(), reduces ? &reducer : nullptr, device,
-            fetched_.ok() ? nullptr : &NotFetched()};
+  // Returns true if it reduces data that only streams reach.
+  bool ReducesOnDevice() const {
+    return reduces &&
+           (device != collective::kHostMemory || input.is_by_stream() || output.is_by_stream());
+  }
+  // Leaves the data where they are, in place of FetchForRun, and fills in where that is; the run
+  // may fetch them. False: no device could reduce them there, and nothing was done.
+  bool KeepOnDevice(DeviceOperands* operands);
+  // Returns true if the data are still only where KeepOnDevice has left them.
+  bool is_kept() const { return is_kept_; }
+  collective::Binding MakeBinding(DeviceOperands* on_device = nullptr) {
+    return {input.base(),
+            output.base(),
+            reduces ? &reducer : nullptr,
+            device,
+            fetched_.ok() ? nullptr : &NotFetched(),
+            on_device};
   }
   // Puts the result, after the run, where the program wants it, or returns the failure.
   Failure Finish(const collective::RunFailure& failure) {
-    return failure.code == ErrorCode::kOk && !output.is_copy() ? Failure() : FinishCopies(failure);
+    return failure.code == ErrorCode::kOk && (!output.is_copy() || is_kept_)
+               ? Failure()
+               : FinishCopies(failure);
   }
 
  private:
@@ -140,6 +174,9 @@ struct CollectiveOperation {
   Failure FinishCopies(const collective::RunFailure& failure);
 
   Failure fetched_;
+  bool is_kept_ = false;
+
+  friend class DeviceOperands;
 };
 
 }  // namespace ferry::mpi

@@ -209,12 +209,15 @@ collective::FailureText CommLink::TextOf(ErrorCode error) {
   return std::make_shared<const std::string>(front_end->peers->Explain(error).ToString());
 }
 
+client::RemoteAddress CommLink::PlaceOf(int member, const NodeAddress& address) const {
+  return {RankOf(member), client::SegmentOf(LocationOf(address)), address.address};
+}
+
 std::vector<client::RemoteAddress> CommLink::PlacesOf(
     std::span<const NodeAddress> addresses) const {
   std::vector<client::RemoteAddress> places(addresses.size());
   for (size_t i = 0; i < places.size(); ++i) {
-    places[i] = {RankOf(static_cast<int>(i)), client::SegmentOf(LocationOf(addresses[i])),
-                 addresses[i].address};
+    places[i] = PlaceOf(static_cast<int>(i), addresses[i]);
   }
   return places;
 }
@@ -222,6 +225,18 @@ std::vector<client::RemoteAddress> CommLink::PlacesOf(
 ErrorCode CommLink::Spread(std::span<const NodeAddress> blocks, std::span<const NodeAddress> places,
                            size_t block_bytes) {
   return front_end->one_sided->SpreadInNode(PlacesOf(blocks), PlacesOf(places), block_bytes);
+}
+
+ErrorCode CommLink::Reduce(std::span<const NodeAddress> vectors,
+                           std::span<const collective::MemberAddress> places, int self,
+                           const gpu::Reduction& reduction) {
+  std::vector<client::RemoteAddress> results;
+  results.reserve(places.size());
+  for (const collective::MemberAddress& place : places) {
+    results.push_back(PlaceOf(place.member, place.address));
+  }
+  return front_end->one_sided->ReduceInNode(PlacesOf(vectors), results, static_cast<size_t>(self),
+                                            reduction);
 }
 
 void* CommLink::TakeStaging(size_t size_bytes) { return mpi::TakeStaging(size_bytes); }

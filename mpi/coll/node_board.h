@@ -51,11 +51,15 @@ class CommLink : public collective::FrontLink {
   bool IsAwake() const override { return pauses_.is_awake(); }
   ErrorCode Spread(std::span<const collective::NodeAddress> blocks,
                    std::span<const collective::NodeAddress> places, size_t block_bytes) override;
+  ErrorCode Reduce(std::span<const collective::NodeAddress> vectors,
+                   std::span<const collective::MemberAddress> places, int self,
+                   const gpu::Reduction& reduction) override;
   void* TakeStaging(size_t size_bytes) override;
   void GiveStaging(void* memory) override;
   collective::FailureText TextOf(ErrorCode error) override;
 
  private:
+  client::RemoteAddress PlaceOf(int member, const collective::NodeAddress& address) const;
   std::vector<client::RemoteAddress> PlacesOf(
       std::span<const collective::NodeAddress> addresses) const;
 

@@ -37,14 +37,20 @@ int OpReducer::ChooseDevice(std::initializer_list<const void*> buffers, int64_t 
     device = found;
     addresses |= reinterpret_cast<uintptr_t>(first);
   }
-  const std::optional<DeviceReduction> how = FindDeviceReduction(*op_, *type_);
-  if (device == kHostMemory || !how.has_value() ||
-      addresses % gpu::LayoutOf(how->type).alignment != 0 ||
-      !front_end->memory->CanReduce(device, how->type, how->op)) {
+  const std::optional<DeviceReduction> how =
+      device != kHostMemory ? FindOn(device, addresses) : std::nullopt;
+  if (!how.has_value()) {
     return kHostMemory;
   }
   on_device_ = how;
   return device;
+}
+
+std::optional<DeviceReduction> OpReducer::FindOn(int device, uintptr_t addresses) const {
+  const std::optional<DeviceReduction> how = FindDeviceReduction(*op_, *type_);
+  const bool is_found = how.has_value() && addresses % gpu::LayoutOf(how->type).alignment == 0 &&
+                        front_end->memory->CanReduce(device, how->type, how->op);
+  return is_found ? how : std::nullopt;
 }
 
 ErrorCode OpReducer::Reduce(const void* left, const void* right, void* to, size_t count) {

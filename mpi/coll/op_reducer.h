@@ -41,6 +41,10 @@ class OpReducer : public collective::Reducer {
   // worth it. From then on Reduce takes memory of the device, too, and leaves it to the device.
   int ChooseDevice(std::initializer_list<const void*> buffers, int64_t count);
 
+  // Returns the kernel that reduces elements in the device's memory at these addresses (or-ed
+  // together). None: the device has none, or elements are not aligned as it wants them.
+  std::optional<DeviceReduction> FindOn(int device, uintptr_t addresses) const;
+
   // Returns the reduction that Reduce would ask of the device, for a stream to carry out.
   // ChooseDevice must have found a device.
   gpu::Reduction OnDevice(const void* left, const void* right, void* to, size_t count) const {

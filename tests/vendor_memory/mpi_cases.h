@@ -21,6 +21,7 @@ void SendTypes(const Kind& kind);  // vectors and structs, packed and not
 void SendPartitions(const Kind& kind);
 void SendByQueues(const Kind& kind);
 void RunCollectives(const Kind& kind);
+void RunReductions(const Kind& kind);
 void RunNonblockingCollectives(const Kind& kind);
 void ExchangeHalos(const Kind& kind);  // of blocks on a torus, with all neighbours
 void UseWindows(const Kind& kind);

@@ -57,14 +57,7 @@ class Collectives {
   void Run() {
     const std::string outer = step;
     const auto run = [&](const char* name, void (Collectives::*check)()) {
-      step = outer + ", " + name + " of " + std::to_string(count_);
-      own_.Write(Part(rank, count_));
-      all_.Clear();
-      other_.Clear();
-      (this->*check)();
-      own_.CheckMargins();
-      all_.CheckMargins();
-      other_.CheckMargins();
+      RunOne(outer, name, check);
     };
     run("bcast", &Collectives::Bcast);
     run("gather", &Collectives::Gather);
@@ -84,7 +77,25 @@ class Collectives {
     step = outer;
   }
 
+  void RunReductions() {
+    const std::string outer = step;
+    RunOne(outer, "allreduce", &Collectives::Allreduce);
+    RunOne(outer, "reduce", &Collectives::Reduce);
+    step = outer;
+  }
+
  private:
+  void RunOne(const std::string& outer, const char* name, void (Collectives::*check)()) {
+    step = outer + ", " + name + " of " + std::to_string(count_);
+    own_.Write(Part(rank, count_));
+    all_.Clear();
+    other_.Clear();
+    (this->*check)();
+    own_.CheckMargins();
+    all_.CheckMargins();
+    other_.CheckMargins();
+  }
+
   void Expect(const Buffer& buffer, const Values& values, size_t first = 0) {
     VENDOR_CHECK(buffer.Read<int64_t>(values.size(), first) == values);
   }
@@ -330,6 +341,15 @@ class Collectives {
 void RunCollectives(const Kind& kind) {
   for (const size_t count : {size_t{8}, size_t{1000}, size_t{9000}}) {
     Collectives(kind, count).Run();
+  }
+}
+
+// Behind two calls, so that the ranks of a node have met on their board.
+void RunReductions(const Kind& kind) {
+  VENDOR_OK(MPI_Barrier(MPI_COMM_WORLD));
+  VENDOR_OK(MPI_Barrier(MPI_COMM_WORLD));
+  for (const size_t count : {size_t{1}, size_t{8}, size_t{1000}, size_t{9000}, size_t{100'000}}) {
+    Collectives(kind, count).RunReductions();
   }
 }
 

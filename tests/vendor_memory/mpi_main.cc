@@ -18,6 +18,7 @@ constexpr Case kCases[] = {
     {"partitions", SendPartitions},
     {"queues", SendByQueues},
     {"collectives", RunCollectives},
+    {"reductions", RunReductions},
     {"nonblocking", RunNonblockingCollectives},
     {"halo", ExchangeHalos},
     {"windows", UseWindows},

@@ -60,6 +60,19 @@ class VendorMemoryTest : public testing::TestWithParam<std::tuple<std::string, P
   static Words FewCopies() {
     return vendor() != "level_zero" && HasKernels(vendor()) ? Words{"few_copies"} : Words{};
   }
+  // Runs cases of MPI in which these launches of kernels fail, and so does that call.
+  static void ExpectFailure(const std::string& call, const Words& cases,
+                            const std::string& launches) {
+    const std::string launch = vendor() == "cuda"  ? "cuLaunchKernel"
+                               : vendor() == "hip" ? "hipModuleLaunchKernel"
+                                                   : "zeCommandListAppendLaunchKernel";
+    const CommandResult result = RunCleanly(
+        PrivateJob(std::get<1>(GetParam()).flags,
+                   Joined({"tests/vendor_memory/mpi_" + vendor()}, cases)),
+        Joined(Installed(vendor()), {"FIXTURE_FAULTS=" + launch + ":" + launches + ":719"}));
+    EXPECT_NE(result.exit_code, 0);
+    EXPECT_THAT(result.err, HasSubstr(call));
+  }
   static void RunMpi(const std::string& cases) { Run("mpi", {cases}); }
   // Runs long cases by few kinds, which have little in common, unless all are wanted.
   static void RunMpiByFewKinds(const std::string& cases) {
@@ -97,15 +110,18 @@ TEST_P(VendorMemoryTest, AShortAllgatherIsOneKernel) {
   if (!HasKernels(vendor) || placement.name != kOneNode.name) {
     GTEST_SKIP() << "one node, and kernels of this build for " << vendor << ", are needed";
   }
-  const std::string launch = vendor == "cuda"  ? "cuLaunchKernel"
-                             : vendor == "hip" ? "hipModuleLaunchKernel"
-                                               : "zeCommandListAppendLaunchKernel";
-  const CommandResult result =
-      RunCleanly(PrivateJob(placement.flags, {"tests/vendor_memory/mpi_" + vendor, "collectives"}),
-                 Joined(Installed(vendor), {"FIXTURE_FAULTS=" + launch + ":1+:719"}));
-  EXPECT_NE(result.exit_code, 0);
-  EXPECT_THAT(result.err, HasSubstr("MPI_Allgather"));
+  ExpectFailure("MPI_Allgather", {"collectives"}, "1+");
 }
+// The first launch only asks whether the device reduces. So does that of rank 1, whose device
+// reduces nothing.
+TEST_P(VendorMemoryTest, AShortReductionIsOneKernel) {
+  const auto& [vendor, placement] = GetParam();
+  if (!HasKernels(vendor) || placement.name != kOneNode.name) {
+    GTEST_SKIP() << "one node, and kernels of this build for " << vendor << ", are needed";
+  }
+  ExpectFailure("MPI_Allreduce", {"reductions", "device"}, "2+");
+}
+TEST_P(VendorMemoryTest, Reductions) { RunMpi("reductions"); }
 // Each of the driver's calls fails in turn, while rank 0 is in one of Ferry's.
 TEST_P(VendorMemoryTest, DriversThatFailInPutsAreNamed) { Run("calls", {"put"}); }
 TEST_P(VendorMemoryTest, DriversThatFailInGetsAreNamed) { Run("calls", {"get"}); }

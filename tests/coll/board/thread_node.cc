@@ -1,5 +1,7 @@
 #include "tests/coll/board/thread_node.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -73,6 +75,29 @@ class ThreadNode::Link : public NodeLink {
       for (size_t i = 0; i < blocks.size(); ++i) {
         std::memmove(reinterpret_cast<std::byte*>(place.address) + i * block_bytes,
                      reinterpret_cast<const void*>(blocks[i].address), block_bytes);
+      }
+    }
+    return ErrorCode::kOk;
+  }
+  ErrorCode Reduce(std::span<const NodeAddress> vectors, std::span<const MemberAddress> places,
+                   int self, const gpu::Reduction& reduction) override {
+    EXPECT_EQ(self, self_);
+    EXPECT_EQ(reduction.type, gpu::ReductionType::kU64);
+    EXPECT_EQ(reduction.op, gpu::ReductionOp::kSum);
+    node_->reductions_++;
+    if (node_->reductions_end_ != ErrorCode::kOk) {
+      return node_->reductions_end_;
+    }
+    for (uint64_t at = 0; at < reduction.size_bytes(); at += sizeof(uint64_t)) {
+      uint64_t sum = 0;
+      for (const NodeAddress& vector : vectors) {
+        uint64_t operand = 0;
+        std::memcpy(&operand, reinterpret_cast<const void*>(vector.address + at), sizeof(operand));
+        sum += operand;
+      }
+      for (const MemberAddress& place : places) {
+        EXPECT_TRUE(node_->IsByStream(reinterpret_cast<void*>(place.address.address)));
+        std::memcpy(reinterpret_cast<void*>(place.address.address + at), &sum, sizeof(sum));
       }
     }
     return ErrorCode::kOk;

@@ -42,7 +42,11 @@ class ThreadNode {
   void SetApart(int member);
   // No member's kernels reach such memory of others.
   void RefuseSpreads() { refuses_spreads_ = true; }
+  // Reductions by a member's kernel end so, without having done anything.
+  void EndReductions(ErrorCode error) { reductions_end_ = error; }
   uint64_t copies() const { return copies_; }
+  // How often a member's kernel has reduced the vectors of all, or was to do it.
+  uint64_t reductions() const { return reductions_; }
   // How often a member has spread blocks of all, or was refused that.
   uint64_t spreads() const { return spreads_; }
   // How often a member has read or written such memory of others.
@@ -72,7 +76,9 @@ class ThreadNode {
   std::atomic<uint64_t> copies_{0};
   std::atomic<uint64_t> moves_{0};
   std::atomic<uint64_t> spreads_{0};
+  std::atomic<uint64_t> reductions_{0};
   bool refuses_spreads_ = false;
+  ErrorCode reductions_end_ = ErrorCode::kOk;
 
   // Threads last as long as the node: under a sanitizer it takes longer to start one than to run
   // a collective.
