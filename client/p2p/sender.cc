@@ -39,6 +39,10 @@ constexpr uint32_t kSampleEvery = 16;
 
 constexpr size_t kPruneFrom = 128;  // requests in in_place_
 
+// So many messages to one rank in a row are a window. A rank that exchanges data with its
+// neighbours sends fewer to each before it looks for theirs.
+constexpr uint32_t kWindowMessages = 4;
+
 }  // namespace
 
 Sender::Sender(Progress* progress, Requests* requests, Memory* memory, uint64_t eager_max_bytes,
@@ -66,6 +70,7 @@ ErrorCode Sender::Start(const Message& message, uint32_t* request, engine::LaneS
     if (error != ErrorCode::kOk) {
       return error;
     }
+    NoteDeviceSend(sent);
     in_place = IsForOneCopy(sent, is_blocking);
     is_over = !in_place && SendEager(sent);
   }
@@ -110,12 +115,29 @@ ErrorCode Sender::Restart(uint32_t request) {
                         slot.tag,
                         slot.context,
                         (slot.flags & shm::kRequestSynchronous) != 0};
+  NoteDeviceSend(message);
   if (!SendEager(message) && !(BounceBufferFor(message, false) == BounceBuffer::kAtOnce &&
                                SendFromBounceBuffer(message))) {
     return requests_.Start(request);
   }
   Requests::SetState(slot, RequestState::kComplete);
   return ErrorCode::kOk;
+}
+
+// In a window of messages the copies out of the device here, and into it there, take most of the
+// time. With ferryd the network moves other messages meanwhile; by a link the thread that copies
+// would do that, too. So such a rank gives its links up, as one with long messages does.
+void Sender::NoteDeviceSend(const Message& message) {
+  if (!memory_.IsByStream(message.buffer) || !progress_.MayBeRemote(message.peer) ||
+      !progress_.LinksCarryDeviceMemory()) {
+    return;
+  }
+  if (window_peer_.exchange(message.peer, std::memory_order_relaxed) != message.peer) {
+    EndWindow();
+  }
+  if (window_messages_.fetch_add(1, std::memory_order_relaxed) + 1 >= kWindowMessages) {
+    progress_.GiveUpLinks();
+  }
 }
 
 // ---- Eager sends --------------------------------------------------------------------------------

@@ -12,6 +12,7 @@
 // Calling thread: any that the thread level allows. Blocks as Requests does.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <mutex>
@@ -39,6 +40,8 @@ class Sender {
   ErrorCode Start(const Message& message, uint32_t* request, engine::LaneSet* later = nullptr);
   // Starts a persistent send, which may be over at once.
   ErrorCode Restart(uint32_t request);
+  // Notes that the rank looks for what comes: the sends before and after that are no window.
+  void EndWindow() { window_messages_.store(0, std::memory_order_relaxed); }
 
   // For a wait that takes long: moves messages that are announced in place, and that their
   // receivers have not come for, into bounce buffers, so that those sends are over. `patient`: only
@@ -67,6 +70,7 @@ class Sender {
     uint32_t generation;
   };
 
+  void NoteDeviceSend(const Message& message);
   bool SendEager(const Message& message);
   bool IsForOneCopy(const Message& message, bool blocking);
   bool SendEagerByStream(const Message& message);
@@ -96,6 +100,9 @@ class Sender {
   std::vector<InPlace> in_place_;  // that may move; with threads, under the lock
   ZeroedArray<uint8_t> late_;      // by rank: how many blocking sends in a row had to move
   uint32_t samples_ = 0;
+  // Messages of device memory that were sent to this rank in a row. Hints: threads may interfere.
+  std::atomic<int> window_peer_{-1};
+  std::atomic<uint32_t> window_messages_{0};
   std::mutex mutex_;  // guards what follows
   std::deque<uint32_t> on_the_way_;
   uint64_t bytes_left_;  // how much more bounce buffers may take

@@ -65,6 +65,7 @@ bool Client::Advance(uint32_t request) {
 // Runs one round of the engine, if no other thread is running it. True: it found something to do.
 bool Client::PollOnce() {
   shm::StoreRelaxed(has_looked_, 1U);
+  sender_->EndWindow();
   receiver_->PostHeld();
   if (!progress_->TryEnter()) {
     return false;

@@ -72,6 +72,7 @@ class DeviceLinksTest : public testing::TestWithParam<Words> {
 
 TEST_P(DeviceLinksTest, AreGivenUpForLongMessages) { Run("late"); }
 TEST_P(DeviceLinksTest, AreKeptForShortOnes) { Run("short"); }
+TEST_P(DeviceLinksTest, AreGivenUpForWindows) { Run("window"); }
 
 TEST_P(DeviceLinksTest, BringWhatTheHeapHasNoRoomFor) {
   Run("landings", {"FERRY_HEAP_BYTES=4194304"});

@@ -1,12 +1,12 @@
-// device sizes|windows|late|short|landings|mistakes|fails|words|touch|hold|vanish: messages from
-// and to device memory that only streams reach (the emulated link's), so that this program, too,
-// reaches it by ferry_memcpy alone.
+// device sizes|windows|late|short|window|landings|mistakes|fails|words|touch|hold|vanish: messages
+// from and to device memory that only streams reach (the emulated link's), so that this program,
+// too, reaches it by ferry_memcpy alone.
 //
 // sizes: around the ring, each rank sends to its right neighbour and receives from its left one, of
 // all sizes that take ways of their own, between device, heap, pinned and private memory.
 // windows: many messages at a time, both ways. late: two ranks have used a direct link before; long
-// messages give it up. short: others keep it. landings: long ones of host memory come by the link,
-// for device memory, and find no room in the heap.
+// messages give it up. short: others keep it. window: many at a time give it up, too. landings:
+// long ones of host memory come by the link, for device memory, and find no room in the heap.
 // mistakes: what is refused, and freed too early. fails: one message of several fails at both ends,
 // in a job whose daemons were told so. words: a message each way fails, in a job on a stand-in for
 // CUDA that was told so. touch: loads from device memory. hold: rank 0 sends, and rank 1, which
@@ -266,6 +266,35 @@ void Short() {
   CHECK_EQ(counter("link_errors"), uint64_t{0});
 }
 
+// The daemons carry windows of messages, once the link is gone.
+void Window() {
+  constexpr size_t kMessage = 2000;
+  constexpr int kMessages = 16;
+  Buffer host(kPrivate, 2 * kMiB);
+  Buffer to_host(kPrivate, 2 * kMiB);
+  AwaitLink(host, to_host);
+  Buffer going(kDevice, kMessages * kMessage);
+  Buffer coming(kDevice, kMessages * kMessage);
+  bool is_gone = false;
+  for (int round = 0; !is_gone; ++round) {
+    CHECK_EQ(round < kPatience, true);
+    std::vector<ferry_request> requests(2 * kMessages);
+    for (int i = 0; i < kMessages; ++i) {
+      CHECK_OK(ferry_irecv(coming.at(i * kMessage), kMessage, Left(), i, &requests[i]));
+      going.Fill(i * kMessage, kMessage, MessageOf(ferry_rank(), i));
+    }
+    for (int i = 0; i < kMessages; ++i) {
+      CHECK_OK(ferry_isend(going.at(i * kMessage), kMessage, Right(), i, &requests[kMessages + i]));
+    }
+    CHECK_OK(ferry_waitall(requests.size(), requests.data(), nullptr));
+    for (int i = 0; i < kMessages; ++i) {
+      coming.Check(i * kMessage, kMessage, MessageOf(Left(), i));
+    }
+    is_gone = Agree(counter("links_open") == 0);
+  }
+  CHECK_EQ(counter("link_errors"), uint64_t{0});
+}
+
 // Rank 1 cannot know what comes: its links go after the first of such messages.
 void Landings() {
   constexpr int kMessages = 4;
@@ -390,6 +419,8 @@ int main(int argc, char** argv) {
     Late();
   } else if (what == "short") {
     Short();
+  } else if (what == "window") {
+    Window();
   } else if (what == "landings") {
     Landings();
   } else if (what == "mistakes") {
