@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 #include <mutex>
 #include <utility>
 
 #include "common/library_words.h"
-#include "mpi/init/process.h"
+#include "mpi/base/connection.h"
 
 namespace ferry::mpi {
 namespace {
@@ -19,12 +20,19 @@ constexpr uint64_t kListenAfterNs = 100'000'000;
 // The longest that it waits for answers.
 constexpr uint64_t kMostAnswerNs = 1'000'000'000;
 constexpr size_t kMostListed = 16;
+// The most questions and answers that leave, and that are taken in, in one look.
+constexpr int kMostAtOnce = 16;
+// The most ranks that wait for an answer. A rank that gets none asks again.
+constexpr size_t kMostToAnswer = 64;
 
-std::mutex listeners_mutex;
-// The watches that have a receive posted. Not destroyed at exit: a program may leave without
-// MPI_Finalize.
-std::vector<CallWatch*>& listeners = *new std::vector<CallWatch*>();
-bool is_stopped_by_finalize = false;
+// The length of a row: kGridRow, or the square root of a larger size, rounded up.
+int RowOf(int size) {
+  int row = kGridRow;
+  while (int64_t{row} * row < size) {
+    ++row;
+  }
+  return row;
+}
 
 }  // namespace
 
@@ -51,45 +59,51 @@ CallWatch::Wait::Wait(CallWatch* watch, const Call& call)
 CallWatch::Wait::~Wait() {
   std::lock_guard lock(watch_.mutex_);
   std::erase(watch_.waits_, this);
+  if (watch_.waits_.empty()) {
+    watch_.is_listening_ = false;  // short waits pay nothing for a long one before
+  }
 }
 
 void CallWatch::Wait::LookNow(const std::function<bool(int peer)>* absent) {
   const uint64_t now_ns = MonotonicNs();
   const bool can_see = absent != nullptr;
-  const auto peers = static_cast<int>(watch_.world_ranks_.size());
   std::lock_guard lock(watch_.mutex_);
   if (next_ == Next::kListen) {
-    if (!can_see) {
-      watch_.StartListening();
-    }
+    watch_.is_listening_ = watch_.is_listening_ || !can_see;
     next_ = can_see ? Next::kTell : Next::kAsk;
     end_ns_ = std::max(begin_ns_ + watch_.patience_ns_, now_ns);
     return;
   }
   if (next_ == Next::kAsk) {
-    watch_.heard_.assign(watch_.world_ranks_.size(), {});
-    for (int peer = 0; peer < peers; ++peer) {
-      if (peer != watch_.self_) {
-        watch_.Send(peer, true, call_);
-      }
-    }
+    watch_.StartAsking(call_);
     next_ = Next::kTell;
     end_ns_ = now_ns + std::min(watch_.patience_ns_, kMostAnswerNs);
     return;
   }
-  std::vector<int> missing;
-  for (int peer = 0; peer < peers; ++peer) {
-    if (peer != watch_.self_ &&
-        (can_see ? (*absent)(peer) : !watch_.heard_[static_cast<size_t>(peer)].any)) {
-      missing.push_back(peer);
+  if (can_see || watch_.IsSpeaker(call_)) {
+    if (const std::string text = Tell(FindMissing(absent)); !text.empty()) {
+      SayToUser(static_cast<int>(front_end->rank()), text);
     }
-  }
-  if (const std::string text = Tell(missing); !text.empty()) {
-    SayToUser(static_cast<int>(front_end->rank()), text);
   }
   watch_.patience_ns_ *= 2;
   next_ = can_see ? Next::kTell : Next::kAsk;
   end_ns_ = now_ns + watch_.patience_ns_;
+}
+
+std::vector<int> CallWatch::Wait::FindMissing(const std::function<bool(int peer)>* absent) const {
+  std::vector<int> missing;
+  if (absent == nullptr) {
+    std::copy_if(watch_.asked_.begin(), watch_.asked_.end(), std::back_inserter(missing),
+                 [this](int peer) { return !watch_.heard_.contains(peer); });
+    std::sort(missing.begin(), missing.end());
+    return missing;
+  }
+  for (int peer = 0; peer < static_cast<int>(watch_.world_ranks_.size()); ++peer) {
+    if (peer != watch_.self_ && (*absent)(peer)) {
+      missing.push_back(peer);
+    }
+  }
+  return missing;
 }
 
 // `absent` empty: all are in it, and it only takes long.
@@ -99,9 +113,8 @@ std::string CallWatch::Wait::Tell(const std::vector<int>& absent) const {
     text += "; " + RankList(absent) + (absent.size() == 1 ? " has" : " have") +
             " not come to it, or left it before";
   }
-  for (size_t peer = 0; peer < watch_.heard_.size(); ++peer) {
-    const Heard& heard = watch_.heard_[peer];
-    if (heard.any && (heard.number != call_.number || heard.name != call_.name)) {
+  for (const auto& [peer, heard] : watch_.heard_) {
+    if (heard.number != call_.number || heard.name != call_.name) {
       text += "; rank " + std::to_string(peer) + " waits in " + heard.name +
               (heard.number == call_.number  ? " in its place"
                : heard.number < call_.number ? ", before it"
@@ -128,19 +141,6 @@ CallWatch::CallWatch(const Comm& comm, std::vector<int> world_ranks, int self)
       self_(self),
       patience_ns_(front_end->options().mpi_warn_after_ms * 1'000'000) {}
 
-CallWatch::~CallWatch() {
-  {
-    std::lock_guard lock(listeners_mutex);
-    std::erase(listeners, this);
-  }
-  if (front_end != nullptr) {
-    StopListening();
-  }
-  if (!sent_.empty()) {  // whoever takes them still reads what they hold
-    (void)new std::deque<Sent>(std::move(sent_));
-  }
-}
-
 client::Message CallWatch::MessageTo(int peer, void* buffer) const {
   return {.buffer = buffer,
           .size_bytes = sizeof(Notice),
@@ -149,68 +149,91 @@ client::Message CallWatch::MessageTo(int peer, void* buffer) const {
           .context = comm_.context(Traffic::kAgreement)};
 }
 
-void CallWatch::PostReceive() {
-  const client::Message message = MessageTo(-1, &received_);
-  is_listening_ = front_end->messages->StartReceive(message, &receive_) == ErrorCode::kOk;
-}
-
-void CallWatch::StartListening() {
-  if (is_listening_) {
-    return;
+// Those that an earlier round has not come to are first.
+void CallWatch::StartAsking(const Call& call) {
+  std::deque<int> order;
+  const std::vector<int> peers = PeersToAsk(self_, static_cast<int>(world_ranks_.size()));
+  for (const int peer : peers) {
+    const bool is_left = std::find(to_ask_.begin(), to_ask_.end(), peer) != to_ask_.end();
+    is_left ? order.push_front(peer) : order.push_back(peer);
   }
-  PostReceive();
-  std::lock_guard lock(listeners_mutex);
-  if (!is_stopped_by_finalize) {
-    is_stopped_by_finalize = true;
-    Process::AtLeave([] {
-      std::lock_guard all(listeners_mutex);
-      for (CallWatch* const watch : listeners) {
-        watch->StopListening();
-      }
-      return Failure();
-    });
-  }
-  if (std::find(listeners.begin(), listeners.end(), this) == listeners.end()) {
-    listeners.push_back(this);
-  }
-}
-
-void CallWatch::StopListening() {
-  if (is_listening_.exchange(false)) {
-    client::Completion ignored;
-    (void)front_end->messages->Cancel(receive_);
-    front_end->messages->Wait(receive_, &ignored);
-  }
+  to_ask_ = std::move(order);
+  asked_call_ = call;
+  asked_.clear();
+  heard_.clear();
+  SendWaiting();
 }
 
 void CallWatch::ListenNow() {
   std::lock_guard lock(mutex_);
-  client::Completion completion;
-  while (is_listening_ && front_end->messages->IsComplete(receive_) &&
-         front_end->messages->Test(receive_, &completion)) {
-    is_listening_ = false;
-    if (completion.error != ErrorCode::kOk) {
+  client::Completion found;
+  for (int taken = 0; taken < kMostAtOnce; ++taken) {
+    if (front_end->messages->Probe(MessageTo(-1, nullptr), /*block=*/false, &found) !=
+            ErrorCode::kOk ||
+        !Receive(found)) {
       break;
     }
-    const auto found = std::find(world_ranks_.begin(), world_ranks_.end(), completion.source);
-    if (found != world_ranks_.end()) {
-      Take(static_cast<int>(found - world_ranks_.begin()));
+  }
+  SendWaiting();
+}
+
+// The message is there, so its receive is over at once. While the program has all requests in use,
+// the message stays where it is.
+bool CallWatch::Receive(const client::Completion& found) {
+  client::Message message = MessageTo(-1, &received_);
+  message.peer = found.source;
+  client::Completion completion;
+  if (!front_end->messages->ReceiveNow(message, &completion)) {
+    client::RequestHandle handle = 0;
+    if (front_end->messages->StartReceive(message, &handle) != ErrorCode::kOk) {
+      return false;
     }
-    PostReceive();
+    front_end->messages->Wait(handle, &completion);
   }
-  while (!sent_.empty() && front_end->messages->IsComplete(sent_.front().handle) &&
-         front_end->messages->Test(sent_.front().handle, &completion)) {
-    sent_.pop_front();
+  const auto from = std::find(world_ranks_.begin(), world_ranks_.end(), completion.source);
+  if (completion.error == ErrorCode::kOk && from != world_ranks_.end()) {
+    Take(static_cast<int>(from - world_ranks_.begin()));
   }
+  return true;
 }
 
 void CallWatch::Take(int peer) {
-  heard_.resize(world_ranks_.size());
   received_.name[sizeof(received_.name) - 1] = 0;
-  heard_[static_cast<size_t>(peer)] = {received_.number, received_.name, true};
-  if (const Wait* const wait = First(); received_.is_question != 0 && wait != nullptr) {
-    Send(peer, false, wait->call_);
+  heard_[peer] = {received_.number, received_.name};
+  if (received_.is_question != 0 && to_answer_.size() < kMostToAnswer &&
+      std::find(to_answer_.begin(), to_answer_.end(), peer) == to_answer_.end()) {
+    to_answer_.push_back(peer);
   }
+}
+
+// Sends what can leave at once; the rest at a later look. Answers go first: others wait for them.
+void CallWatch::SendWaiting() {
+  int left = kMostAtOnce;
+  const Wait* const wait = First();
+  while (wait == nullptr && !to_answer_.empty()) {
+    to_answer_.pop_front();  // this rank is in no call any more
+  }
+  for (; left > 0 && !to_answer_.empty() && Send(to_answer_.front(), false, wait->call_); --left) {
+    to_answer_.pop_front();
+  }
+  for (; left > 0 && !to_ask_.empty() && Send(to_ask_.front(), true, asked_call_); --left) {
+    asked_.push_back(to_ask_.front());
+    to_ask_.pop_front();
+  }
+}
+
+// In a communicator of several rows, the first rank of a row that waits in the call.
+bool CallWatch::IsSpeaker(const Call& call) const {
+  const auto size = static_cast<int>(world_ranks_.size());
+  const int row = RowOf(size);
+  if (size <= row) {
+    return true;
+  }
+  return std::none_of(heard_.begin(), heard_.end(), [&](const auto& entry) {
+    const auto& [peer, heard] = entry;
+    return peer / row == self_ / row && peer < self_ && heard.number == call.number &&
+           heard.name == call.name;
+  });
 }
 
 const CallWatch::Wait* CallWatch::First() const {
@@ -220,16 +243,33 @@ const CallWatch::Wait* CallWatch::First() const {
   return first == waits_.end() ? nullptr : *first;
 }
 
-void CallWatch::Send(int peer, bool is_question, const Call& call) {
-  Sent& sent = sent_.emplace_back();
-  sent.notice.number = call.number;
-  sent.notice.is_question = is_question ? 1 : 0;
-  std::strncpy(sent.notice.name, call.name, sizeof(sent.notice.name) - 1);
-  const client::Message message = MessageTo(peer, &sent.notice);
-  if (front_end->messages->StartSend(message, &sent.handle) != ErrorCode::kOk ||
-      sent.handle == client::kCompletedSend) {
-    sent_.pop_back();  // it has left, or the peer is gone
+// False: it cannot leave now. A message to a peer that is gone counts as sent: it would stay in the
+// way of the others.
+bool CallWatch::Send(int peer, bool is_question, const Call& call) {
+  Notice notice;
+  notice.number = call.number;
+  notice.is_question = is_question ? 1 : 0;
+  std::strncpy(notice.name, call.name, sizeof(notice.name) - 1);
+  const auto rank = static_cast<uint32_t>(world_ranks_[static_cast<size_t>(peer)]);
+  return front_end->messages->SendNow(MessageTo(peer, &notice)) ||
+         front_end->peers->PeerState(rank) != ErrorCode::kOk;
+}
+
+std::vector<int> PeersToAsk(int self, int size) {
+  const int row = RowOf(size);
+  const int first = self / row * row;
+  std::vector<int> peers;
+  for (int peer = first; peer < std::min(first + row, size); ++peer) {
+    if (peer != self) {
+      peers.push_back(peer);
+    }
   }
+  for (int peer = self % row; peer < size; peer += row) {
+    if (peer != self) {
+      peers.push_back(peer);
+    }
+  }
+  return peers;
 }
 
 }  // namespace ferry::mpi

@@ -6,8 +6,14 @@
 // something else, does not. On a board (coll/board) no rank has to be asked: absence can be seen
 // there.
 //
-// Each question doubles the time before the next one, so that a rank that never listens has to keep
-// few of them. Calling thread: any. Nothing blocks.
+// A report must cost the program nothing. Questions and answers are small messages that leave at
+// once, or wait for a later look: they hold no request of the rank's (request_limit), and no rank
+// asks all the others of a large communicator. The ranks stand in a grid, row after row, and each
+// asks those of its row and of its column (PeersToAsk): so the number of questions grows with the
+// square root of the communicator, and a rank that is missing is missed by all that wait in its row
+// or its column. In a grid of several rows the first rank of a row that waits in a call reports for
+// its row. Each question doubles the time before the next one, so that a rank that never listens
+// has to keep few of them. Calling thread: any. Nothing blocks.
 #pragma once
 
 #include <atomic>
@@ -15,6 +21,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -31,7 +38,6 @@ class CallWatch {
   // `world_ranks`: of the peers of the communicator's channel, of which `self` is this one's.
   // `comm` outlives it.
   CallWatch(const Comm& comm, std::vector<int> world_ranks, int self);
-  ~CallWatch();
   CallWatch(const CallWatch&) = delete;
   CallWatch& operator=(const CallWatch&) = delete;
 
@@ -67,6 +73,7 @@ class CallWatch {
     friend class CallWatch;
     enum class Next { kListen, kAsk, kTell };
     void LookNow(const std::function<bool(int peer)>* absent);
+    std::vector<int> FindMissing(const std::function<bool(int peer)>* absent) const;
     std::string Tell(const std::vector<int>& absent) const;
 
     CallWatch& watch_;
@@ -93,19 +100,15 @@ class CallWatch {
   struct Heard {
     uint64_t number = 0;
     std::string name;
-    bool any = false;
-  };
-  struct Sent {
-    Notice notice;
-    client::RequestHandle handle = 0;
   };
 
-  void StartListening();
-  void StopListening();
+  void StartAsking(const Call& call);
   void ListenNow();
-  void PostReceive();
+  void SendWaiting();
+  bool Receive(const client::Completion& found);
   void Take(int peer);
-  void Send(int peer, bool is_question, const Call& call);
+  bool Send(int peer, bool is_question, const Call& call);
+  bool IsSpeaker(const Call& call) const;
   // Returns the wait for the earliest call; null: there is none.
   const Wait* First() const;
   client::Message MessageTo(int peer, void* buffer) const;
@@ -119,10 +122,17 @@ class CallWatch {
   uint64_t patience_ns_;  // 0: no questions, no reports
   std::vector<Wait*> waits_;
   Notice received_;
-  client::RequestHandle receive_ = 0;
-  std::vector<Heard> heard_;  // by peer, since the last question
-  std::deque<Sent> sent_;     // not over
+  Call asked_call_;             // what the questions are about
+  std::deque<int> to_ask_;      // that have not been asked yet
+  std::vector<int> asked_;      // since the last report
+  std::map<int, Heard> heard_;  // by peer, since then
+  std::deque<int> to_answer_;   // each once
 };
+
+// Returns whom a rank asks in a communicator of `size` ranks, without itself: those of its row,
+// then those of its column. Up to kGridRow ranks are one row, so that each asks all the others.
+inline constexpr int kGridRow = 64;
+std::vector<int> PeersToAsk(int self, int size);
 
 // Returns "1, 2 and 5"; long lists end with the number of ranks left out.
 std::string RankList(const std::vector<int>& ranks);
