@@ -119,6 +119,31 @@ TEST(FerryrunEndTest, SaysWhatEndedAtASignal) {
                                        "2 of 2 ranks that still ran; 1 had to be killed\n"));
 }
 
+// Each of them would take five seconds for a call, and a second to be killed.
+TEST(FerryrunEndTest, DaemonsThatHangHoldItUpTogetherNotOneAfterTheOther) {
+  constexpr int kDaemons = 16;
+  Command command(
+      Joined({kFerryrun, "--private", "--ferryd", kFakeFerryd, "-n", std::to_string(kDaemons),
+              "--nodes", std::to_string(kDaemons), "--grace-ms", "1000"},
+             {"sh", "-c", "echo ready $FERRY_RANK; exec sleep 1000"}),
+      {}, "", /*limit_s=*/60);
+  for (int rank = 0; rank < kDaemons; ++rank) {
+    ASSERT_TRUE(command.WaitForOutput("ready " + std::to_string(rank) + "\n"));
+  }
+  const std::vector<pid_t> daemons = command.Find("--ready-fd");
+  ASSERT_THAT(daemons, SizeIs(kDaemons));
+  for (const pid_t daemon : daemons) {
+    kill(daemon, SIGSTOP);
+  }
+  command.Signal(SIGTERM);
+  const CommandResult result = command.WaitCleanly();
+  EXPECT_EQ(result.exit_code, 128 + SIGTERM);
+  for (const pid_t daemon : daemons) {
+    EXPECT_THAT(result.err, HasSubstr("(pid " + std::to_string(daemon) +
+                                      ") did not stop as it should: it was killed by SIGKILL"));
+  }
+}
+
 // ---- Signals ignored at its start ----
 
 // As nohup does, and shells that start commands in the background. Signals come in the order of

@@ -422,6 +422,9 @@ void Agent::Finish() {
       }
     }
   }
+  if (job_ && !private_.processes().empty()) {
+    job_->GiveUp();  // it ends with its daemon
+  }
   job_.reset();
   daemon_.reset();  // a gRPC server waits for idle clients to hang up
   std::string complaints;

@@ -185,7 +185,7 @@ Status PrivateDaemon::WaitUntilReady(uint64_t patience_ms, SignalSource* signals
     const ssize_t size = fds[0].revents != 0 ? read(ready_.get(), text, sizeof(text)) : -1;
     if (size == 0) {  // the write end is gone and it never wrote a line
       const std::string name = Name();
-      const ProcessEnd end = WaitUntilStopped(kGraceMs);
+      const ProcessEnd end = WaitUntilStopped(MonotonicNs() + kGraceMs * kNsPerMs);
       return {ErrorCode::kDaemonDied, name + " could not start: it " + Describe(end) + LastWords()};
     }
     if (size > 0 && memchr(text, '\n', static_cast<size_t>(size)) != nullptr) {
@@ -245,12 +245,11 @@ void PrivateDaemon::AskToStop() {
   }
 }
 
-ProcessEnd PrivateDaemon::WaitUntilStopped(uint64_t timeout_ms) {
+ProcessEnd PrivateDaemon::WaitUntilStopped(uint64_t kill_ns) {
   ProcessEnd end;
   if (pid_ <= 0) {
     return end;
   }
-  const uint64_t kill_ns = MonotonicNs() + timeout_ms * kNsPerMs;
   while (!HasEnded(pid_, &end) && kill(pid_, 0) == 0) {
     if (!was_killed_ && MonotonicNs() >= kill_ns) {
       was_killed_ = true;
@@ -357,10 +356,11 @@ std::vector<std::string> PrivateDaemons::Stop(uint64_t grace_ms) {
   for (PrivateDaemon& daemon : processes_) {
     daemon.AskToStop();
   }
+  const uint64_t kill_ns = MonotonicNs() + grace_ms * kNsPerMs;  // of all: they stop side by side
   for (PrivateDaemon& daemon : processes_) {
     const std::string name = daemon.Name();
     const bool served = !daemon.control_address().empty();
-    const ProcessEnd end = daemon.WaitUntilStopped(grace_ms);
+    const ProcessEnd end = daemon.WaitUntilStopped(kill_ns);
     // One that was still starting ends by our signal itself, with nothing to remove.
     const bool as_it_should = end.ok() || (!served && end.signal == SIGTERM);
     if (!as_it_should && !daemon.end_was_reported()) {

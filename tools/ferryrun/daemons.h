@@ -51,9 +51,9 @@ class PrivateDaemon {
   bool end_was_reported() const { return end_was_reported_; }
   void MarkEndReported() { end_was_reported_ = true; }
 
-  // Asks it to stop (SIGTERM); WaitUntilStopped kills it once the time is over.
+  // Asks it to stop (SIGTERM); WaitUntilStopped kills it once it is `kill_ns` (MonotonicNs).
   void AskToStop();
-  ProcessEnd WaitUntilStopped(uint64_t timeout_ms);
+  ProcessEnd WaitUntilStopped(uint64_t kill_ns);
   // True if WaitUntilStopped had to kill the daemon, because it hung.
   bool was_killed() const { return was_killed_; }
 
@@ -104,7 +104,8 @@ class PrivateDaemons {
   // Connects to them. This comes late because gRPC starts threads, and it is best to fork processes
   // without threads.
   StatusOr<std::vector<ServingDaemon>> Connect() const;
-  // Stops the daemons. Returns a sentence for each that did not end as it should.
+  // Stops the daemons, all at the same time. Those that still run after `grace_ms` are killed.
+  // Returns a sentence for each that did not end as it should.
   std::vector<std::string> Stop(uint64_t grace_ms);
 
  private:

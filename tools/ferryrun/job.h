@@ -49,8 +49,8 @@ class CreatedJob {
   CreatedJob(CreatedJob&& other) noexcept;
   CreatedJob& operator=(CreatedJob&&) = delete;
   ~CreatedJob();  // destroys it, if the daemon can still be reached
-  // Makes no more calls to a daemon that has died, or hangs. If the daemon ever moves again, it
-  // ends the job by itself, when it sees that the launcher's connection has ended.
+  // Makes no more calls to a daemon that has died, hangs, or is about to be stopped. It ends the
+  // job by itself, when it sees that the launcher's connection has ended.
   void GiveUp() const { is_given_up_ = true; }
 
   // Tells the daemon that the process of a rank there has ended, and how, so that the other ranks

@@ -536,6 +536,11 @@ int Launch::RunRanks() {
 }
 
 void Launch::StopAll() {
+  // A private daemon ends with its job. To ask one after the other first would take as long as all
+  // of those that are slow, or hang, take together.
+  if (private_) {
+    std::for_each(created_.begin(), created_.end(), [](const CreatedJob& job) { job.GiveUp(); });
+  }
   created_.clear();
   for (const std::unique_ptr<RemoteHost>& host : hosts_) {
     if (host != nullptr && !host->ended()) {
