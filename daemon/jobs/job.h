@@ -148,7 +148,9 @@ struct JobRecord {
   QuotaHold quota;
   std::unique_ptr<PairBook> matches;  // once a rank here or its partner has offered one
   std::unique_ptr<JobLinks> links;    // once a rank here or its peer has asked for one
-  bool complete = false;              // all ranks of all nodes have joined
+  uint32_t holds_ends = 0;            // Jobs::HoldEnds
+  std::vector<DataPlane::RankEnd> held_ends;
+  bool complete = false;  // all ranks of all nodes have joined
   bool aborted = false;
   uint64_t joining_since_ns = 0;  // when a rank here first asked to join; 0: none has
   bool told_of_imports = false;   // why device memory of its ranks cannot be imported here

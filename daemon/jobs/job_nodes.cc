@@ -262,6 +262,7 @@ Status JobNodes::OnLeft(const control::LeftRequest& request, const std::string& 
     return {ErrorCode::kPermissionDenied,
             "the daemon at " + caller + " is no node of job " + job.spec.id};
   }
+  const HeldEnds ends(jobs_, job);
   for (const control::RankEnd& left : request.ranks()) {
     if (left.rank() >= job.size() || job.IsLocal(left.rank())) {
       return {ErrorCode::kInvalidArgument, "rank " + std::to_string(left.rank()) + " of job " +
@@ -353,6 +354,7 @@ void JobNodes::OnNodeDown(const std::string& address, uint64_t link, const Statu
     if (!job->complete) {
       jobs_.FailJob(*job, failure);
     }
+    const HeldEnds ends(jobs_, *job);
     for (uint32_t rank = 0; rank < job->size(); ++rank) {
       if (job->spec.node_of_rank[rank] == index) {
         jobs_.EndRank(*job, rank, failure);

@@ -124,6 +124,7 @@ Status JobRegistry::DestroyJob(const std::string& job_id) {
 
 void JobRegistry::Destroy(JobRecord& job, const Status& why) {
   FailJob(job, why);
+  const HeldEnds ends(*this, job);
   for (uint32_t rank = 0; rank < job.size(); ++rank) {
     EndRank(job, rank, why);
   }
@@ -393,7 +394,9 @@ void JobRegistry::AnnounceEnd(JobRecord& job, uint32_t index) {
   const ErrorCode how = rank.end.ok() ? ErrorCode::kNotFound : PeerError(rank.end.code());
   // If its node failed, NodeFailed has told the data plane already.
   if (job.nodes[job.spec.node_of_rank[index]].state != NodeState::kFailed) {
-    data_plane_.RankEnded(job.spec.id, index, how);
+    HoldEnds(job);
+    job.held_ends.push_back({index, how});
+    TellEnds(job);
   }
   if (job.matches != nullptr) {
     job.matches->OnRankEnded(index, how);
@@ -405,6 +408,12 @@ void JobRegistry::AnnounceEnd(JobRecord& job, uint32_t index) {
     TellNodes(job, &Node::left_pending);
   }
   SweepSoon();
+}
+
+void JobRegistry::TellEnds(JobRecord& job) {
+  if (--job.holds_ends == 0 && !job.held_ends.empty()) {
+    data_plane_.RanksEnded(job.spec.id, std::exchange(job.held_ends, {}));
+  }
 }
 
 void JobRegistry::OnLetGo(JobRecord& job, uint32_t index) {

@@ -140,6 +140,8 @@ class JobRegistry final : private Jobs {
   const std::shared_ptr<bool>& alive() const override { return alive_; }
   StatusOr<JobRecord*> BeginJob(std::unique_ptr<JobRecord> job) override;
   void EndRank(JobRecord& job, uint32_t rank, const Status& how) override;
+  void HoldEnds(JobRecord& job) override { ++job.holds_ends; }
+  void TellEnds(JobRecord& job) override;
   void FailJob(JobRecord& job, const Status& why) override;
   void AbortJob(JobRecord& job, const Status& why) override;
   void TellNodes(JobRecord& job, bool Node::*pending) override;

@@ -46,6 +46,10 @@ class Jobs {
   virtual StatusOr<JobRecord*> BeginJob(std::unique_ptr<JobRecord> job) = 0;
   // Ends the rank, orderly (ok) or as `how` says. Does nothing if it has ended before.
   virtual void EndRank(JobRecord& job, uint32_t rank, const Status& how) = 0;
+  // Between the two, ends of the job's ranks reach the data plane together, at the second: each
+  // takes a turn of its thread. May be nested.
+  virtual void HoldEnds(JobRecord& job) = 0;
+  virtual void TellEnds(JobRecord& job) = 0;
   // Fails joins of a job that can never become complete, with `why` or an earlier reason.
   virtual void FailJob(JobRecord& job, const Status& why) = 0;
   // Ends the job's communication on this node. Other nodes are told by the caller.
@@ -67,6 +71,19 @@ class Jobs {
 
  protected:
   ~Jobs() = default;
+};
+
+// Holds the ends of a job's ranks back while it lives.
+class HeldEnds {
+ public:
+  HeldEnds(Jobs& jobs, JobRecord& job) : jobs_(jobs), job_(job) { jobs_.HoldEnds(job_); }
+  ~HeldEnds() { jobs_.TellEnds(job_); }
+  HeldEnds(const HeldEnds&) = delete;
+  HeldEnds& operator=(const HeldEnds&) = delete;
+
+ private:
+  Jobs& jobs_;
+  JobRecord& job_;
 };
 
 }  // namespace ferry::daemon

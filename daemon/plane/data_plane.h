@@ -195,6 +195,16 @@ class DataPlane {
   // operations with it fail with `error`, sleepers wake. kNotFound: it has left in good order,
   // which counts after all its messages; for a rank of this node the other nodes are told.
   virtual void RankEnded(const std::string& job_id, uint32_t rank, ErrorCode error) = 0;
+  // As RankEnded for each, in one turn.
+  struct RankEnd {
+    uint32_t rank = 0;
+    ErrorCode error = ErrorCode::kOk;
+  };
+  virtual void RanksEnded(const std::string& job_id, std::span<const RankEnd> ends) {
+    for (const auto& [rank, error] : ends) {
+      RankEnded(job_id, rank, error);
+    }
+  }
   // Fails a peer daemon (NodeRoute::link) that is gone: all its ranks are gone with
   // kNodeUnreachable, and operations on the wire fail now. With kLinkDown it is cut off, and may
   // return.

@@ -532,6 +532,14 @@ void ProgressPlane::RankEnded(const std::string& job_id, uint32_t rank, ErrorCod
   thread_->Call([&] { core_->ends().RankEnded(job_id, rank, error); });
 }
 
+void ProgressPlane::RanksEnded(const std::string& job_id, std::span<const RankEnd> ends) {
+  std::vector<progress::CoreEnds::RankEnd> told;
+  for (const auto& [rank, error] : ends) {
+    told.push_back({rank, error});
+  }
+  thread_->Call([&] { core_->ends().RanksEnded(job_id, told); });
+}
+
 void ProgressPlane::NodeFailed(uint64_t link, ErrorCode error) {
   thread_->Call([&] { core_->ends().NodeFailed(link, error); });
 }

@@ -135,6 +135,7 @@ class ProgressPlane final : public DataPlane {
   void PartRanks(const std::string& job_id, uint32_t rank, uint32_t peer) override;
   bool AreParted(const std::string& job_id, uint32_t rank, uint32_t peer) override;
   bool AreRejoined(const std::string& job_id, uint32_t rank, uint32_t peer) override;
+  void RanksEnded(const std::string& job_id, std::span<const RankEnd> ends) override;
   void NodeFailed(uint64_t link, ErrorCode error) override;
   void PoisonJob(const std::string& job_id, ErrorCode error) override;
   void Probe(std::function<void()> answer) override;

@@ -16,17 +16,32 @@ constexpr uint64_t kLeavesTogetherNs = 10'000'000;
 // ------------------------------------------------------------------------------------------- ranks
 
 void CoreEnds::RankEnded(const std::string& job_id, uint32_t rank, ErrorCode error) {
+  const RankEnd end{rank, error};
+  RanksEnded(job_id, {&end, 1});
+}
+
+void CoreEnds::RanksEnded(const std::string& job_id, std::span<const RankEnd> ends) {
   Job* job = state_.directory.FindJob(job_id);
-  if (job == nullptr || !job->IsRank(rank)) {
+  if (job == nullptr) {
     return;
   }
-  if (error == ErrorCode::kNotFound) {
-    RankLeft(*job, rank);
-  } else if (job->ended[rank] != error) {  // its node may have said so already
-    if (job->IsLocal(rank)) {
-      TellNodes(*job, rank, error);
+  bool has_any_died = false;
+  for (const auto& [rank, error] : ends) {
+    if (!job->IsRank(rank)) {
+      continue;
     }
-    RankDied(*job, rank, error);
+    if (error == ErrorCode::kNotFound) {
+      RankLeft(*job, rank);
+    } else if (job->ended[rank] != error) {  // its node may have said so already
+      if (job->IsLocal(rank)) {
+        TellNodes(*job, rank, error);
+      }
+      MarkDead(*job, rank, error);
+      has_any_died = true;
+    }
+  }
+  if (has_any_died) {
+    AnnounceDeaths(*job);
   }
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "common/error_code.h"
@@ -24,6 +25,12 @@ class CoreEnds {
 
   // ---- What the home says: daemon/plane/data_plane.h documents the calls that it has, too
   void RankEnded(const std::string& job_id, uint32_t rank, ErrorCode error);
+  // Of several ranks, of which those here hear together.
+  struct RankEnd {
+    uint32_t rank = 0;
+    ErrorCode error = ErrorCode::kOk;
+  };
+  void RanksEnded(const std::string& job_id, std::span<const RankEnd> ends);
   void NodeFailed(uint64_t number, ErrorCode error);
   void NodeReturned(const std::string& job_id, uint32_t node);
   void PoisonJob(const std::string& job_id, ErrorCode error);

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <functional>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -119,6 +120,12 @@ class FakeDataPlane final : public DataPlane {
   }
   void RankEnded(const std::string& job_id, uint32_t rank, ErrorCode error) override {
     Record("RankEnded " + job_id + " " + std::to_string(rank) + " " + Number(error));
+  }
+  void RanksEnded(const std::string& job_id, std::span<const RankEnd> ends) override {
+    if (ends.size() > 1) {
+      Record("RanksEnded " + job_id + " " + std::to_string(ends.size()));
+    }
+    DataPlane::RanksEnded(job_id, ends);
   }
   void NodeFailed(uint64_t incarnation, ErrorCode error) override {
     Record("NodeFailed " + std::to_string(incarnation) + " " + Number(error));

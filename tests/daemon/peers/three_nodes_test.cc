@@ -69,6 +69,34 @@ TEST_F(ThreeNodesTest, ANodeOfAJobCannotSpeakForAnother) {
   EXPECT_TRUE(a_.plane.WaitFor("RankEnded job 2"));
 }
 
+// Each would take a turn of the data plane's thread, for which the control thread waits.
+TEST_F(ThreeNodesTest, EndsThatAreToldTogetherReachTheDataPlaneTogether) {
+  const std::vector<std::string> addresses = {a_.address(), b_.address(), c_.address()};
+  ASSERT_TRUE(a_.CreateJob(TestDaemon::JobRequest("many", {0, 1, 2, 2, 2}, addresses, 0)).ok());
+  ASSERT_TRUE(a_.plane.WaitFor("AddNode many 2"));
+  const uint64_t c = c_.identity().incarnation();
+  control::LeftRequest ends = EndOf(2, c);
+  ends.set_job_id("many");
+  ends.set_job_proof(JobProof(kTestSecret, "many", c));
+  ends.add_ranks()->set_rank(3);
+  ends.add_ranks()->set_rank(4);
+  EXPECT_TRUE(Left(c_.address(), FakePeer::kToken, ends).ok());
+  EXPECT_EQ(a_.plane.Count("RanksEnded many 3"), 1U);
+  for (const char* const rank : {"2", "3", "4"}) {
+    EXPECT_EQ(a_.plane.Count(std::string("RankEnded many ") + rank), 1U);
+  }
+  EXPECT_TRUE(Left(c_.address(), FakePeer::kToken, ends).ok());  // again: nothing new
+  EXPECT_EQ(a_.plane.Count("RankEnded many"), 3U);
+  // Some that are refused keep none back that came before.
+  ASSERT_TRUE(a_.CreateJob(TestDaemon::JobRequest("mixed", {0, 1, 2, 2}, addresses, 0)).ok());
+  ASSERT_TRUE(a_.plane.WaitFor("AddNode mixed 2"));
+  ends.set_job_id("mixed");
+  ends.set_job_proof(JobProof(kTestSecret, "mixed", c));
+  ends.mutable_ranks(1)->set_rank(1);  // of b
+  EXPECT_FALSE(Left(c_.address(), FakePeer::kToken, ends).ok());
+  EXPECT_EQ(a_.plane.Count("RankEnded mixed"), 1U);
+}
+
 TEST_F(ThreeNodesTest, OnlyANodeOfTheJobEndsIt) {
   FakePeer d;  // of another job of `a_`'s, and knows the first one's secret
   ASSERT_TRUE(a_.CreateJobWith("other", 0, d.address()).ok());

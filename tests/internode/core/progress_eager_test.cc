@@ -38,6 +38,27 @@ TEST_F(ProgressEagerTest, CarriesInlineAndMediumMessages) {
   }
 }
 
+TEST_F(ProgressEagerTest, RanksThatEndTogetherAreAllToldOf) {
+  Start({1, 3});
+  const auto dead = [&](uint32_t peer) {
+    return static_cast<ErrorCode>(shm::LoadAcquire(rank(0).view().by_rank.peers[peer].dead));
+  };
+  EXPECT_EQ(Carry(2, 0), ErrorCode::kOk);
+  int word = 0;
+  const uint32_t from_first = rank(0).Receive(1, 1, Private(&word), sizeof(word));
+  const uint32_t from_last = rank(0).Receive(3, 1, Private(&word), sizeof(word));
+  const daemon::DataPlane::RankEnd ends[] = {{1, ErrorCode::kPeerDied},
+                                             {99, ErrorCode::kPeerDied},  // there is none
+                                             {3, ErrorCode::kNodeUnreachable}};
+  plane(0).RanksEnded(kJob, ends);
+  EXPECT_EQ(rank(0).Wait(from_first), ErrorCode::kPeerDied);
+  EXPECT_EQ(rank(0).Wait(from_last), ErrorCode::kNodeUnreachable);
+  EXPECT_EQ(dead(1), ErrorCode::kPeerDied);
+  EXPECT_EQ(dead(2), ErrorCode::kOk);
+  EXPECT_EQ(dead(3), ErrorCode::kNodeUnreachable);
+  EXPECT_EQ(Carry(2, 0), ErrorCode::kOk);
+}
+
 // So a rank that gives up because of it, and says so to others, is not asked for the reason.
 TEST_F(ProgressEagerTest, ADeathIsToldAheadOfWhatSurvivorsSay) {
   Start({1, 2});
