@@ -42,6 +42,9 @@ class HookRelay {
         Tell([&](ControlServer& to) { to.WantLink(job_id, rank, peer); });
       }
     };
+    hooks.on_way_wanted = [this](const std::string& job_id, uint32_t node) {
+      Tell([&](ControlServer& to) { to.WantWay(job_id, node); });
+    };
     hooks.on_reach = [this](const std::string& job_id, uint32_t rank) {
       Tell([&](ControlServer& to) { to.NoteReach(job_id, rank); });
     };

@@ -510,6 +510,10 @@ void ControlServer::WantLink(const std::string& job_id, uint32_t rank, uint32_t 
   parts_->wishes.Put(job_id, rank, peer);
 }
 
+void ControlServer::WantWay(const std::string& job_id, uint32_t node) {
+  parts_->loop.Post([this, job_id, node] { parts_->registry.nodes().WantWay(job_id, node); });
+}
+
 void ControlServer::LoseNode(uint64_t link, const Status& why) {
   parts_->loop.Post([this, link, why] { parts_->links.Lose(link, why); });
 }

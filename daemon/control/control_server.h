@@ -53,6 +53,8 @@ class ControlServer {
   void NoteImport(const std::string& job_id, uint32_t rank, uint32_t region, const Status& status);
   // A rank wants a direct link to a rank of another node.
   void WantLink(const std::string& job_id, uint32_t rank, uint32_t peer);
+  // A rank has a message for a node of its job to which there is no way yet.
+  void WantWay(const std::string& job_id, uint32_t node);
   // The data plane has lost its connection to a daemon (NodeContact::link).
   void LoseNode(uint64_t link, const Status& why);
 

@@ -52,6 +52,8 @@ std::string Whereabouts(const JobRecord& job, uint32_t rank) {
     text += ": " + node.trouble.message();
   } else if (node.state == NodeState::kConnecting) {
     text += ": not connected";
+  } else if (node.state == NodeState::kDormant) {
+    text += ": no news of it yet";
   }
   return text;
 }
@@ -100,6 +102,15 @@ bool JobRecord::IsLeaving() const {
 }
 
 bool JobRecord::NewsDelivered() const {
+  if (news != nullptr &&
+      std::any_of(news->neighbours.begin(), news->neighbours.end(), [this](const auto& entry) {
+        const auto& [node, neighbour] = entry;
+        const NodeState state = nodes[node].state;
+        return (state == NodeState::kUp || state == NodeState::kCut) && !neighbour.is_over &&
+               (neighbour.in_flight || neighbour.told < news->facts.size());
+      })) {
+    return false;
+  }
   return std::none_of(nodes.begin(), nodes.end(), [](const Node& node) {
     return (node.state == NodeState::kUp || node.state == NodeState::kCut) &&
            (node.in_flight || node.joined_pending || node.left_pending);
@@ -154,6 +165,7 @@ StatusOr<JobSpec> SpecFrom(const control::CreateJobRequest& request) {
   spec.id = request.job_id();
   spec.secret = request.secret();
   spec.owner = request.has_uid() ? request.uid() : geteuid();
+  spec.tree_radix = request.tree_radix();
   spec.node = request.node();
   spec.node_of_rank.assign(request.node_of_rank().begin(), request.node_of_rank().end());
   spec.node_addresses.assign(request.node_addresses().begin(), request.node_addresses().end());
@@ -242,6 +254,16 @@ std::unique_ptr<JobRecord> MakeJob(JobSpec spec) {
   for (uint32_t node = 0; node < job->nodes.size(); ++node) {
     job->nodes[node].address = spec.node_addresses[node];
     job->nodes[node].state = node == spec.node ? NodeState::kSelf : NodeState::kConnecting;
+  }
+  if (const JobTree tree(static_cast<uint32_t>(job->nodes.size()), spec.tree_radix, spec.node);
+      tree.exists()) {
+    job->news = std::make_unique<JobNews>();
+    job->news->tree = tree;
+    for (uint32_t rank = 0; rank < spec.node_of_rank.size(); ++rank) {
+      if (spec.node_of_rank[rank] == spec.node) {
+        job->news->own_ranks.push_back(rank);
+      }
+    }
   }
   job->spec = std::move(spec);
   return job;

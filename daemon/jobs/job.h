@@ -16,6 +16,7 @@
 
 #include "common/job_name.h"
 #include "common/status.h"
+#include "daemon/jobs/job_news.h"
 #include "daemon/jobs/news_queue.h"
 #include "daemon/jobs/pair_book.h"
 #include "daemon/links/link_book.h"
@@ -37,6 +38,7 @@ struct JobSpec {
   uint32_t node = 0;                        // our index
   std::vector<uint32_t> node_of_rank;       // by rank
   std::vector<std::string> node_addresses;  // by node: host:port of its Peer service
+  uint32_t tree_radix = 0;                  // 0: the nodes are no tree
 
   bool IsLocal(uint32_t rank) const { return node_of_rank[rank] == node; }
 };
@@ -78,6 +80,8 @@ struct Rank {
   RankState state = RankState::kAbsent;  // of a rank elsewhere: kAbsent, kJoined, kEnded
   bool has_joined = false;
   bool private_memory_reachable = false;
+  bool is_join_told = false;  // it stands among the facts of JobNews; the same of its end
+  bool is_end_told = false;
   Status end;  // once kEnded: ok if it left orderly, else what became of it
 
   // Only of ranks here.
@@ -92,17 +96,21 @@ struct Rank {
   std::unique_ptr<boost::asio::steady_timer> poll_timer;  // ends a long poll: join_done, on_left
 };
 
-enum class NodeState { kSelf, kConnecting, kUp, kCut, kFailed };
+// kDormant: of a job that is a tree; the node has not been needed yet, and is not greeted.
+enum class NodeState { kSelf, kDormant, kConnecting, kUp, kCut, kFailed };
 
 struct Node {
   NodeState state = NodeState::kConnecting;
   std::string address;
-  uint64_t incarnation = 0;
+  uint64_t incarnation = 0;              // of its daemon, once there was a way to it
+  uint64_t known_incarnation = 0;        // as others have told; 0: they have not
+  bool is_failure_known = false;         // kFailed: the data plane has heard it of the link
   uint64_t life = 0;                     // of the link to it, once kUp
   uint64_t their_life = 0;               // the latest on which it takes packets of this job
   std::optional<NodeContact> returning;  // kCut: up again, but ranks here have not settled yet
   Status trouble;                        // the last thing that went wrong
   uint64_t unreachable_since_ns = 0;  // it is not up, or in trouble, since then; 0: it is reached
+  uint64_t wanted_since_ns = 0;       // a dormant node's way is being opened since then
   // News that the node has not been told yet. Each message holds all that is known, so one
   // suffices.
   bool joined_pending = false;
@@ -148,6 +156,7 @@ struct JobRecord {
   QuotaHold quota;
   std::unique_ptr<PairBook> matches;  // once a rank here or its partner has offered one
   std::unique_ptr<JobLinks> links;    // once a rank here or its peer has asked for one
+  std::unique_ptr<JobNews> news;      // of a job that is a tree; null: each node tells each other
   uint32_t holds_ends = 0;            // Jobs::HoldEnds
   std::vector<DataPlane::RankEnd> held_ends;
   bool complete = false;  // all ranks of all nodes have joined

@@ -111,7 +111,11 @@ void JobMembers::EndPoll(JobRecord& job, uint32_t index) {
 
 void JobMembers::CheckComplete(JobRecord& job) {
   if (!job.complete) {
+    // A tree's news have come, so there is a way for them; of the others most stay dormant.
     for (const Node& node : job.nodes) {
+      if (job.news != nullptr) {
+        break;
+      }
       if (node.state != NodeState::kSelf && node.state != NodeState::kUp) {
         return;
       }

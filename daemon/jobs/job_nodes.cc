@@ -17,6 +17,10 @@ Status OtherIncarnation(const JobRecord& job, uint32_t node) {
                                            " has another incarnation: its daemon was restarted"};
 }
 
+Status Restarted() {
+  return {ErrorCode::kNodeUnreachable, "its daemon was restarted, the one of this job is gone"};
+}
+
 std::vector<std::byte> Bytes(const std::string& text) {
   const auto* first = reinterpret_cast<const std::byte*>(text.data());
   return {first, first + text.size()};
@@ -27,15 +31,28 @@ std::vector<std::byte> Bytes(const std::string& text) {
 // ---- Which there are ----
 
 Status JobNodes::Add(JobRecord& job) {
+  std::vector<bool> is_named(job.nodes.size(), job.news != nullptr);
+  if (job.news != nullptr) {
+    const auto none_is_out = [](uint32_t) { return false; };
+    for (const uint32_t node : job.news->tree.Downward(none_is_out)) {
+      is_named[node] = false;
+    }
+    if (const std::optional<uint32_t> above = job.news->tree.Upward(none_is_out)) {
+      is_named[*above] = false;
+    }
+  }
   for (uint32_t index = 0; index < job.nodes.size(); ++index) {
-    const Node& node = job.nodes[index];
+    Node& node = job.nodes[index];
     if (node.state == NodeState::kSelf) {
       continue;
     }
-    if (Status status = jobs_.links().Acquire(node.address, job.spec.owner); !status.ok()) {
+    const Status status = is_named[index] ? jobs_.links().Name(node.address, job.spec.owner)
+                                          : jobs_.links().Acquire(node.address, job.spec.owner);
+    if (!status.ok()) {
       Drop(job);
       return status;
     }
+    node.state = is_named[index] ? NodeState::kDormant : node.state;
     nodes_.emplace(node.address, NodeOfJob{&job, index});
   }
   return {};
@@ -69,6 +86,9 @@ std::vector<JobNodes::NodeOfJob> JobNodes::NodesAt(const std::string& address) c
 // ---- To other nodes ----
 
 void JobNodes::Tell(JobRecord& job, bool Node::*pending) {
+  if (job.news != nullptr) {
+    return relay_.TellOwn(job);
+  }
   for (uint32_t node = 0; node < job.nodes.size(); ++node) {
     if (job.nodes[node].state != NodeState::kSelf && job.nodes[node].state != NodeState::kFailed) {
       job.nodes[node].*pending = true;
@@ -132,7 +152,8 @@ control::JoinedRequest JobNodes::JoinedNews(const JobRecord& job, uint64_t life)
   request.set_job_proof(JobProof(job.spec.secret, job.spec.id, jobs_.links().Incarnation()));
   request.set_node(job.spec.node);
   request.set_life(life);
-  for (uint32_t rank = 0; rank < job.size(); ++rank) {
+  // Those of a tree are told along it: then only the life counts.
+  for (uint32_t rank = 0; rank < job.size() && job.news == nullptr; ++rank) {
     // Ranks that have ended since stay in: a node that hears late must know that they had joined.
     if (job.IsLocal(rank) && job.ranks[rank].has_joined) {
       control::JobRank* joined = request.add_ranks();
@@ -177,7 +198,10 @@ bool JobNodes::quiet() const {
 void JobNodes::GiveUpUnreachableNodes(JobRecord& job, uint64_t now_ns) {
   for (uint32_t index = 0; index < job.nodes.size(); ++index) {
     Node& node = job.nodes[index];
-    if (node.state == NodeState::kSelf || (node.state == NodeState::kUp && node.trouble.ok())) {
+    const bool is_elsewhere =  // in the tree: its neighbours there give it up
+        job.news != nullptr && !job.news->neighbours.contains(index);
+    if (node.state == NodeState::kSelf || is_elsewhere ||
+        (node.state == NodeState::kUp && node.trouble.ok())) {
       node.unreachable_since_ns = 0;
       continue;
     }
@@ -196,10 +220,45 @@ void JobNodes::GiveUpUnreachableNodes(JobRecord& job, uint64_t now_ns) {
   }
 }
 
+// A node to which no way opens is no more reached by ranks here. Others may reach it: they are not
+// told.
+void JobNodes::GiveUpWays(JobRecord& job, uint64_t now_ns) {
+  for (uint32_t index = 0; index < job.nodes.size(); ++index) {
+    const Node& node = job.nodes[index];
+    if (job.complete && node.state == NodeState::kConnecting && node.wanted_since_ns != 0 &&
+        now_ns - node.wanted_since_ns > peer_timeout_ms_ * kNsPerMs) {
+      LoseNode(
+          job, index,
+          {ErrorCode::kNodeUnreachable,
+           "no way to it has opened for " + std::to_string(peer_timeout_ms_) +
+               " ms (peer_timeout_ms)" + (node.trouble.ok() ? "" : ": " + node.trouble.message())});
+    }
+  }
+}
+
+void JobNodes::WantWay(JobRecord& job, uint32_t index) {
+  Node& node = job.nodes[index];
+  if (node.state == NodeState::kDormant) {
+    node.state = NodeState::kConnecting;
+    node.wanted_since_ns = MonotonicNs();
+    jobs_.links().Open(node.address, node.known_incarnation);
+  }
+}
+
+void JobNodes::WantWay(const std::string& job_id, uint32_t node) {
+  if (JobRecord* const job = jobs_.FindJob(job_id); job != nullptr && node < job->nodes.size()) {
+    WantWay(*job, node);
+  }
+}
+
 void JobNodes::OnTick() {
   const uint64_t now_ns = MonotonicNs();
   for (const auto& [id, job] : jobs_.jobs()) {
     GiveUpUnreachableNodes(*job, now_ns);
+    if (job->news != nullptr) {
+      GiveUpWays(*job, now_ns);
+      relay_.OnTick(*job);
+    }
     for (uint32_t node = 0; node < job->nodes.size(); ++node) {
       if (job->nodes[node].returning) {
         BringUp(*job, node, NodeContact(*job->nodes[node].returning));
@@ -289,7 +348,8 @@ Status JobNodes::OnLeft(const control::LeftRequest& request, const std::string& 
 void JobNodes::OnNodeUp(const NodeContact& contact) {
   for (const auto& [job, index] : NodesAt(contact.address)) {
     const NodeState state = job->nodes[index].state;
-    if (state == NodeState::kConnecting || state == NodeState::kCut) {
+    if (state == NodeState::kDormant || state == NodeState::kConnecting ||
+        state == NodeState::kCut) {
       BringUp(*job, index, contact);
     }
     parts_.members.CheckComplete(*job);
@@ -299,6 +359,10 @@ void JobNodes::OnNodeUp(const NodeContact& contact) {
 
 void JobNodes::BringUp(JobRecord& job, uint32_t index, const NodeContact& contact) {
   Node& node = job.nodes[index];
+  if (node.known_incarnation != 0 && node.known_incarnation != contact.incarnation) {
+    LoseNode(job, index, Restarted());
+    return relay_.TellLost(job, index);
+  }
   NodeRoute route;
   route.fabric_address = Bytes(contact.fabric_address);
   route.send_key = contact.send_key;
@@ -306,6 +370,7 @@ void JobNodes::BringUp(JobRecord& job, uint32_t index, const NodeContact& contac
   route.link = contact.link;
   route.life = contact.life;
   route.guest = contact.link;
+  route.awaits_answer = job.news != nullptr;
   const Status status = data_plane_.AddNode(job.spec.id, index, route);
   if (status.code() == ErrorCode::kWouldBlock) {
     node.returning = contact;  // until the next OnTick
@@ -318,8 +383,9 @@ void JobNodes::BringUp(JobRecord& job, uint32_t index, const NodeContact& contac
   }
   // The node may hear only now that ranks have joined here, because its packets have a route. After
   // a cut it is told everything again: the last messages may be lost.
-  if (node.state == NodeState::kCut) {
-    node.joined_pending = node.left_pending = true;
+  if (node.state == NodeState::kCut || job.news != nullptr) {
+    node.joined_pending = true;
+    node.left_pending = job.news == nullptr;
   }
   node.state = NodeState::kUp;
   node.incarnation = contact.incarnation;
@@ -327,6 +393,9 @@ void JobNodes::BringUp(JobRecord& job, uint32_t index, const NodeContact& contac
   node.direct_links = contact.direct_links;
   ResumeIfBothReady(job, index);
   Deliver(job, index);
+  if (job.news != nullptr) {
+    relay_.OnWayChanged(job);
+  }
 }
 
 // Lets messages flow again once both nodes take packets on the new life of the link.
@@ -346,23 +415,52 @@ void JobNodes::OnNodeDown(const std::string& address, uint64_t link, const Statu
     if (node.state == NodeState::kFailed) {
       continue;
     }
-    node.state = NodeState::kFailed;
-    node.trouble = why;
-    node.link_news.Clear();
-    const Status failure(why.code(),
-                         "node " + std::to_string(index) + " at " + address + ": " + why.message());
-    if (!job->complete) {
-      jobs_.FailJob(*job, failure);
-    }
-    const HeldEnds ends(jobs_, *job);
-    for (uint32_t rank = 0; rank < job->size(); ++rank) {
-      if (job->spec.node_of_rank[rank] == index) {
-        jobs_.EndRank(*job, rank, failure);
-      }
+    node.is_failure_known = job->news == nullptr || (link != 0 && node.life != 0);
+    EndRanksOf(*job, index, why);
+    if (job->news != nullptr) {
+      relay_.TellLost(*job, index);
     }
   }
   jobs_.SweepSoon();
   jobs_.Changed();
+}
+
+void JobNodes::EndRanksOf(JobRecord& job, uint32_t index, const Status& why) {
+  Node& node = job.nodes[index];
+  node.state = NodeState::kFailed;
+  node.trouble = why;
+  node.link_news.Clear();
+  const Status failure(
+      why.code(), "node " + std::to_string(index) + " at " + node.address + ": " + why.message());
+  if (!job.complete) {
+    jobs_.FailJob(job, failure);
+  }
+  const HeldEnds ends(jobs_, job);
+  for (uint32_t rank = 0; rank < job.size(); ++rank) {
+    if (job.spec.node_of_rank[rank] == index) {
+      jobs_.EndRank(job, rank, failure);
+    }
+  }
+}
+
+// For this job only. The link may go on for others.
+void JobNodes::LoseNode(JobRecord& job, uint32_t index, const Status& why) {
+  if (job.nodes[index].state != NodeState::kFailed) {
+    EndRanksOf(job, index, why);
+    jobs_.links().Release(job.nodes[index].address, job.spec.owner);
+    jobs_.SweepSoon();
+    jobs_.Changed();
+  }
+}
+
+void JobNodes::OnNodeRefused(const std::string& address, const Status& why) {
+  for (const auto& [job, index] : NodesAt(address)) {
+    if (job->nodes[index].state == NodeState::kConnecting &&
+        job->nodes[index].known_incarnation != 0) {
+      LoseNode(*job, index, why);
+      relay_.TellLost(*job, index);
+    }
+  }
 }
 
 void JobNodes::OnNodeCut(const std::string& address, uint64_t link, const Status& why) {
@@ -374,6 +472,9 @@ void JobNodes::OnNodeCut(const std::string& address, uint64_t link, const Status
       node.state = NodeState::kCut;
       node.trouble = why;
       JobLinkBooks::OnNodeCut(*job, index);
+      if (job->news != nullptr) {
+        relay_.OnWayChanged(*job);
+      }
     }
   }
   jobs_.Changed();

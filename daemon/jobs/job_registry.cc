@@ -99,6 +99,7 @@ StatusOr<JobRecord*> JobRegistry::BeginJob(std::unique_ptr<JobRecord> job) {
     return status;
   }
   JobRecord* const begun = jobs_.emplace(id, std::move(job)).first->second.get();
+  nodes_->Begin(*begun);
   Changed();
   return begun;
 }
@@ -392,8 +393,8 @@ void JobRegistry::AnnounceEnd(JobRecord& job, uint32_t index) {
   Rank& rank = job.ranks[index];
   rank.announced = true;
   const ErrorCode how = rank.end.ok() ? ErrorCode::kNotFound : PeerError(rank.end.code());
-  // If its node failed, NodeFailed has told the data plane already.
-  if (job.nodes[job.spec.node_of_rank[index]].state != NodeState::kFailed) {
+  // If its link failed, NodeFailed has told the data plane already.
+  if (!job.nodes[job.spec.node_of_rank[index]].is_failure_known) {
     HoldEnds(job);
     job.held_ends.push_back({index, how});
     TellEnds(job);
@@ -504,6 +505,8 @@ void JobRegistry::EndAll(const std::string& reason) {
 uint64_t JobRegistry::leaving() const { return leaving_ + regions_->leaving(); }
 
 void JobRegistry::TellNodes(JobRecord& job, bool Node::*pending) { nodes_->Tell(job, pending); }
+
+void JobRegistry::WantWay(JobRecord& job, uint32_t node) { nodes_->WantWay(job, node); }
 
 void JobRegistry::SweepSoon() {
   if (!std::exchange(sweep_posted_, true)) {

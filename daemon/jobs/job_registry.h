@@ -145,6 +145,7 @@ class JobRegistry final : private Jobs {
   void FailJob(JobRecord& job, const Status& why) override;
   void AbortJob(JobRecord& job, const Status& why) override;
   void TellNodes(JobRecord& job, bool Node::*pending) override;
+  void WantWay(JobRecord& job, uint32_t node) override;
   void SweepSoon() override;
   void Changed() const override;
 

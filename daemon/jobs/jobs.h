@@ -57,6 +57,8 @@ class Jobs {
   // Sends the news behind `pending` (Node::joined_pending or left_pending) to the job's other
   // nodes.
   virtual void TellNodes(JobRecord& job, bool Node::*pending) = 0;
+  // Opens the way to a node that has none yet, since it is needed.
+  virtual void WantWay(JobRecord& job, uint32_t node) = 0;
   // Removes jobs that are over, from the loop, so that no caller loses the job under its feet.
   virtual void SweepSoon() = 0;
   // Notes that something has changed that a status page would show.

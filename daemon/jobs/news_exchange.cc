@@ -76,6 +76,7 @@ void NewsExchange<News>::Tell(const std::string& job_id, uint32_t index, const N
     return;  // the ranks there are known to be gone
   }
   (job->nodes[index].*NewsRoute<News>::kQueue).Push(news);
+  jobs_.WantWay(*job, index);
   Deliver(*job, index);
 }
 

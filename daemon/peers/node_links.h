@@ -38,6 +38,16 @@ class NodeLinks {
   // kInvalidArgument (not a host:port), kPermissionDenied (not loopback, and no TLS; or not one of
   // node_addresses).
   virtual Status Acquire(const std::string& address, uid_t user) = 0;
+  // Counted as Acquire's, by Release, too; but the daemon there is not greeted before Open, before
+  // it greets this one, or before another job acquires it. Errors of Acquire.
+  virtual Status Name(const std::string& address, uid_t user) { return Acquire(address, user); }
+  // Greets the daemon at an address that was only named. `incarnation`: of the daemon that jobs
+  // have known there; not 0: OnNodeRefused comes if no process listens there any more.
+  virtual void Open(const std::string& /*address*/, uint64_t /*incarnation*/) {}
+  // Finds out soon if the daemon there has died: others say so.
+  virtual void Check(const std::string& /*address*/) {}
+  // Returns true if the daemon there has not answered for longer than a healthy one takes.
+  virtual bool IsSilent(const std::string& /*address*/) const { return false; }
   // Drops the link when no job wants it any more. Ignores unknown addresses.
   virtual void Release(const std::string& address, uid_t user) = 0;
 
@@ -48,6 +58,8 @@ class NodeLinks {
                           Done done) = 0;
   virtual void SendLeft(const std::string& address, const control::LeftRequest& request,
                         Done done) = 0;
+  virtual void SendRelay(const std::string& /*address*/, const control::RelayRequest& /*request*/,
+                         Done /*done*/) {}
   virtual void SendPairs(const std::string& address, const control::PairNewsRequest& request,
                          NewsDone done) = 0;
   virtual void SendLinkNews(const std::string& address, const control::LinkNewsRequest& request,
@@ -63,6 +75,9 @@ class NodeEvents {
   virtual void OnNodeDown(const std::string& address, uint64_t link, const Status& why) = 0;
   // The daemon cannot be reached, but need not be dead. It is greeted until OnNodeUp or OnNodeDown.
   virtual void OnNodeCut(const std::string& address, uint64_t link, const Status& why) = 0;
+  // No process listens at an address at which jobs have known a daemon, and which has never been up
+  // here (Open). It is greeted on, for jobs that know of none.
+  virtual void OnNodeRefused(const std::string& /*address*/, const Status& /*why*/) {}
   // Not up yet; it will be tried again.
   virtual void OnNodeTrouble(const std::string& address, const Status& why) = 0;
   // Every heartbeat interval while there are links: time to try again what failed.

@@ -27,6 +27,7 @@ constexpr Method<control::HeartbeatRequest, control::HeartbeatReply> kHeartbeat 
     &AsyncPeer::Heartbeat;
 constexpr Method<control::JoinedRequest, control::JoinedReply> kJoined = &AsyncPeer::Joined;
 constexpr Method<control::LeftRequest, control::LeftReply> kLeft = &AsyncPeer::Left;
+constexpr Method<control::RelayRequest, control::RelayReply> kRelay = &AsyncPeer::Relay;
 constexpr Method<control::PairNewsRequest, control::NewsReply> kMatches = &AsyncPeer::Matches;
 constexpr Method<control::LinkNewsRequest, control::NewsReply> kLinks = &AsyncPeer::Links;
 constexpr Method<control::PeerWhyRequest, control::WhyReply> kWhy = &AsyncPeer::Why;
@@ -167,6 +168,13 @@ void PeerCalls::SendLeft(const std::string& address, const control::LeftRequest&
                          NodeLinks::Done done) {
   Say<control::LeftReply>(
       address, kLeft, request,
+      [done = std::move(done)](const Status& status, const auto&) { done(status); });
+}
+
+void PeerCalls::SendRelay(const std::string& address, const control::RelayRequest& request,
+                          NodeLinks::Done done) {
+  Say<control::RelayReply>(
+      address, kRelay, request,
       [done = std::move(done)](const Status& status, const auto&) { done(status); });
 }
 

@@ -63,6 +63,8 @@ class PeerCalls {
                   NodeLinks::Done done);
   void SendLeft(const std::string& address, const control::LeftRequest& request,
                 NodeLinks::Done done);
+  void SendRelay(const std::string& address, const control::RelayRequest& request,
+                 NodeLinks::Done done);
   void SendPairs(const std::string& address, const control::PairNewsRequest& request,
                  NodeLinks::NewsDone done);
   void SendLinkNews(const std::string& address, const control::LinkNewsRequest& request,

@@ -21,6 +21,8 @@ struct PeerLink {
   std::shared_ptr<control::Peer::Stub> stub;  // null between greetings, if none was answered
   uint64_t tls_generation = 0;                // of the certificates that the stub uses
   bool up = false;
+  bool is_dormant = false;         // only named so far: not greeted
+  uint64_t known = 0;              // incarnation of the daemon that jobs have known there; 0: none
   bool asking = false;             // a Hello or heartbeat is under way
   bool in_line = false;            // waits to be greeted: it has never answered
   std::optional<uid_t> turn;       // whose turn the greeting under way takes
@@ -28,7 +30,8 @@ struct PeerLink {
   uint64_t next_greeting_ns = 0;   // not before, while it has never answered
   bool greet_again = false;        // once it is answered: the peer knows us since
   uint32_t early_greetings = 0;
-  std::string token_hash;  // of the peer's token for us, from its answer
+  std::string token_hash;                      // of the peer's token for us, from its answer
+  std::vector<std::function<void()>> when_up;  // questions for which a dormant link was opened
   std::vector<std::function<void(bool refused)>> probes;  // that wait for the one under way
   uint64_t life = 0;
   NodeContact contact;  // the daemon that answers there, once one has

@@ -32,6 +32,7 @@ constexpr uint64_t kNsPerMs = 1'000'000;
 constexpr size_t kMostDown = 4096;
 constexpr uint32_t kMostEarlyGreetings = 4;  // between two ticks
 constexpr size_t kStrangersAtOnce = 64;      // of one user's nodes
+constexpr size_t kMostQuestions = 64;        // that wait for one link to open
 
 // True if the callee has understood the question and will not answer another one of its kind.
 bool IsRefusal(const Status& status) {
@@ -72,7 +73,8 @@ void PeerLinks::Stop() {
     ticking_ = false;
     timer_.cancel();
     for (const auto& [address, link] : links_) {
-      link->probes.clear();  // they hold the link
+      link->probes.clear();  // they hold the link, and so do these
+      link->when_up.clear();
     }
   });
   calls_.Stop();
@@ -91,6 +93,68 @@ Status PeerLinks::CheckAddress(const std::string& host) const {
 }
 
 Status PeerLinks::Acquire(const std::string& address, uid_t user) {
+  const StatusOr<LinkPtr> link = Want(address, user, /*is_dormant=*/false);
+  FERRY_RETURN_IF_ERROR(link.status());
+  Awake(*link);
+  return {};
+}
+
+Status PeerLinks::Name(const std::string& address, uid_t user) {
+  return Want(address, user, /*is_dormant=*/true).status();
+}
+
+// Begins to greet a daemon that was only named so far.
+void PeerLinks::Awake(const LinkPtr& link) {
+  if (std::exchange(link->is_dormant, false)) {
+    link->stranger_since_ns = MonotonicNs();
+    GreetStranger(link);
+  }
+}
+
+void PeerLinks::Open(const std::string& address, uint64_t incarnation) {
+  if (const auto found = links_.find(address); found != links_.end()) {
+    const LinkPtr link = found->second;
+    link->known = incarnation;
+    Awake(link);
+  }
+}
+
+void PeerLinks::SendWhy(const std::string& address, const control::PeerWhyRequest& request,
+                        PeerCalls::ReplyDone<control::WhyReply> done) {
+  const auto found = links_.find(address);
+  const bool opens =
+      found != links_.end() && (found->second->is_dormant || !found->second->when_up.empty());
+  if (!opens) {
+    return calls_.SendWhy(address, request, std::move(done));
+  }
+  const LinkPtr link = found->second;
+  if (link->when_up.size() < kMostQuestions) {
+    link->when_up.push_back([this, address, request, done = std::move(done)] {
+      calls_.SendWhy(address, request, done);
+    });
+  }
+  Awake(link);
+}
+
+void PeerLinks::Check(const std::string& address) {
+  if (const auto found = links_.find(address); found != links_.end() && found->second->up) {
+    MarkDownIfDied(found->second);
+  }
+}
+
+bool PeerLinks::IsSilent(const std::string& address) const {
+  const auto found = links_.find(address);
+  return found != links_.end() && found->second->unanswered_since_ns != 0 &&
+         MonotonicNs() - found->second->unanswered_since_ns > timing_.CallTimeoutMs() * kNsPerMs;
+}
+
+size_t PeerLinks::OpenLinks() const {
+  return static_cast<size_t>(std::count_if(
+      links_.begin(), links_.end(), [](const auto& entry) { return !entry.second->is_dormant; }));
+}
+
+StatusOr<PeerLinks::LinkPtr> PeerLinks::Want(const std::string& address, uid_t user,
+                                             bool is_dormant) {
   if (const auto found = links_.find(address); found != links_.end()) {
     const LinkPtr link = found->second;
     if (++link->wanted[user] == 1 && link->in_line) {
@@ -100,7 +164,7 @@ Status PeerLinks::Acquire(const std::string& address, uid_t user) {
     if (link->up) {
       loop_.Post([this, link] { ReportUp(link); });
     }
-    return {};
+    return link;
   }
   const StatusOr<HostPort> parsed = ParseHostPort(address);
   FERRY_RETURN_IF_ERROR(parsed.status());
@@ -110,12 +174,15 @@ Status PeerLinks::Acquire(const std::string& address, uid_t user) {
   link->host = parsed->host;
   link->wanted[user] = 1;
   link->stranger_since_ns = MonotonicNs();
+  link->is_dormant = is_dormant;
   links_.emplace(address, link);
-  GreetStranger(link);
+  if (!is_dormant) {
+    GreetStranger(link);
+  }
   if (!std::exchange(ticking_, true)) {
     TickLater();
   }
-  return {};
+  return link;
 }
 
 void PeerLinks::Release(const std::string& address, uid_t user) {
@@ -205,6 +272,13 @@ void PeerLinks::OnHello(const LinkPtr& link, const Status& status,
     if (link->contact.incarnation != 0) {  // the peer was cut off, and may have died since
       MarkDownIfDied(link);
     } else {
+      if (link->known != 0) {
+        Probe(link, [this, link](bool refused) {
+          if (refused) {
+            events_.OnNodeRefused(link->address, Died());
+          }
+        });
+      }
       link->stub.reset();
       const uint64_t now_ns = MonotonicNs();
       const uint64_t unanswered_ms = (now_ns - link->stranger_since_ns) / kNsPerMs;
@@ -242,6 +316,9 @@ void PeerLinks::OnHello(const LinkPtr& link, const Status& status,
   link->unanswered_since_ns = 0;
   spdlog::info("peer {} at {} is up", link->contact.name, link->address);
   ReportUp(link);
+  for (const auto& ask : std::exchange(link->when_up, {})) {
+    ask();
+  }
   Beat(link);  // the peer may have greeted us too early: now it need not wait
 }
 
@@ -360,6 +437,7 @@ void PeerLinks::Probe(const LinkPtr& link, std::function<void(bool refused)> don
 }
 
 void PeerLinks::MarkDown(const LinkPtr& link, const Status& why) {
+  link->when_up.clear();  // they hold the link
   links_.erase(link->address);
   if (link->contact.incarnation != 0) {
     if (down_.size() >= kMostDown) {
@@ -382,7 +460,7 @@ void PeerLinks::MarkCut(const LinkPtr& link, uint64_t next_life, const Status& w
 
 // Allows for ticks that come a little early. A peer that has not answered is asked at each tick.
 bool PeerLinks::IsBeatDue(const PeerLink& link, uint64_t now_ns) const {
-  const uint64_t period_ms = timing_.BeatPeriodMs(links_.size());
+  const uint64_t period_ms = timing_.BeatPeriodMs(open_links_);
   const uint64_t since_ms = (now_ns - link.asked_ns) / kNsPerMs;
   return period_ms == timing_.heartbeat_interval_ms || link.unanswered_since_ns != 0 ||
          since_ms + timing_.heartbeat_interval_ms / 2 >= period_ms;
@@ -403,9 +481,10 @@ void PeerLinks::Tick() {
     return;  // an idle daemon without peers has no timer at all
   }
   const uint64_t now_ns = MonotonicNs();
+  open_links_ = OpenLinks();
   for (const auto& [address, link] : links_) {
     link->early_greetings = 0;
-    if (link->asking) {
+    if (link->asking || link->is_dormant) {
       continue;
     }
     if (!link->up && link->contact.incarnation == 0) {
@@ -465,6 +544,7 @@ StatusOr<control::HelloReply> PeerLinks::HandleHello(const control::HelloRequest
     return reply;
   }
   const LinkPtr link = found->second;
+  Awake(link);  // a rank there needs one here, or a node the other as its neighbour
   if (!IsFrom(*link, from.incarnation(), request.token())) {
     // The proof may be missing only because its answer to our own greeting is still on its way.
     link->greet_again = link->greet_again || link->asking;
@@ -533,7 +613,10 @@ std::vector<control::PeerStatus> PeerLinks::Report() const {
     const bool silent =
         link->unanswered_since_ns != 0 &&
         MonotonicNs() - link->unanswered_since_ns > 2 * timing_.heartbeat_interval_ms * kNsPerMs;
-    peer.set_state(link->up ? (silent ? "silent" : "up") : link->life == 0 ? "connecting" : "cut");
+    peer.set_state(link->up           ? (silent ? "silent" : "up")
+                   : link->is_dormant ? "dormant"
+                   : link->life == 0  ? "connecting"
+                                      : "cut");
     peer.set_incarnation(link->contact.incarnation);
     peer.set_trouble(link->trouble);
     if (link->up) {

@@ -30,6 +30,9 @@
 // With TLS (tls_credentials.h) a certificate vouches for both ends as well: it must be valid for
 // the host in the address that we call, or in the address that the greeting daemon gives.
 //
+// A link that is only named (Name) is dormant: it costs an entry. Open, a daemon that greets us
+// from there, or a job that acquires it, begins the greetings; from then on it is as any other.
+//
 // An address that never answers costs little. It has a gRPC channel only while it is greeted; only
 // so many of each user's such nodes are greeted at a time (greeting_turns.h), and each again after
 // half the time for which it has not answered, at most a minute. A daemon that comes late greets
@@ -85,6 +88,10 @@ class PeerLinks final : public NodeLinks {
 
   // ---- NodeLinks ----
   Status Acquire(const std::string& address, uid_t user) override;
+  Status Name(const std::string& address, uid_t user) override;
+  void Open(const std::string& address, uint64_t incarnation) override;
+  void Check(const std::string& address) override;
+  bool IsSilent(const std::string& address) const override;
   void Release(const std::string& address, uid_t user) override;
   uint64_t Incarnation() const override { return identity_.self().incarnation(); }
   void SendJoined(const std::string& address, const control::JoinedRequest& request,
@@ -95,6 +102,10 @@ class PeerLinks final : public NodeLinks {
                 Done done) override {
     calls_.SendLeft(address, request, std::move(done));
   }
+  void SendRelay(const std::string& address, const control::RelayRequest& request,
+                 Done done) override {
+    calls_.SendRelay(address, request, std::move(done));
+  }
   void SendPairs(const std::string& address, const control::PairNewsRequest& request,
                  NewsDone done) override {
     calls_.SendPairs(address, request, std::move(done));
@@ -104,12 +115,10 @@ class PeerLinks final : public NodeLinks {
     calls_.SendLinkNews(address, request, std::move(done));
   }
 
-  // Asks the daemon there what a rank of its node waits for. `done` comes later, or never if the
-  // links stop.
+  // Asks the daemon there what a rank of its node waits for; a dormant link is opened for that.
+  // `done` comes later; never, if the links stop, or the daemon there is not reached.
   void SendWhy(const std::string& address, const control::PeerWhyRequest& request,
-               PeerCalls::ReplyDone<control::WhyReply> done) {
-    calls_.SendWhy(address, request, std::move(done));
-  }
+               PeerCalls::ReplyDone<control::WhyReply> done);
 
   // ---- The callee's side, for the service Peer ----
   // `certificate` is the caller's, in PEM form; empty without TLS. kVersionMismatch (both versions
@@ -138,6 +147,9 @@ class PeerLinks final : public NodeLinks {
   using LinkPtr = PeerCalls::LinkPtr;
 
   Status CheckAddress(const std::string& host) const;
+  StatusOr<LinkPtr> Want(const std::string& address, uid_t user, bool is_dormant);
+  void Awake(const LinkPtr& link);
+  size_t OpenLinks() const;
   void GreetStranger(const LinkPtr& link);
   void SayHello(const LinkPtr& link);
   void GreetNow(const LinkPtr& link);
@@ -169,6 +181,7 @@ class PeerLinks final : public NodeLinks {
   GreetingTurns turns_;
   boost::asio::steady_timer timer_;
   bool ticking_ = false;
+  size_t open_links_ = 0;  // at the last tick: not dormant
   PeerCalls calls_;
 };
 

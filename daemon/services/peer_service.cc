@@ -67,6 +67,14 @@ class PeerService final : public control::Peer::CallbackService {
     });
   }
 
+  grpc::ServerUnaryReactor* Relay(grpc::CallbackServerContext* context,
+                                  const control::RelayRequest* request,
+                                  control::RelayReply*) override {
+    return AnswerInTurn(context, request, [this, request](const std::string& caller) {
+      return registry_.nodes().OnRelay(*request, caller);
+    });
+  }
+
   grpc::ServerUnaryReactor* Heartbeat(grpc::CallbackServerContext* context,
                                       const control::HeartbeatRequest* request,
                                       control::HeartbeatReply* reply) override {

@@ -211,7 +211,12 @@ Status CoreControl::AddNode(const std::string& job_id, uint32_t node, const Node
     --added.link->routes;
   }
   ++link->routes;
-  added = {link, route.send_key, route.receive_key, added.was_cut, added.was_cut};
+  added = {.link = link,
+           .send_key = route.send_key,
+           .receive_key = route.receive_key,
+           .was_cut = added.was_cut,
+           .is_returning = added.was_cut || route.awaits_answer,
+           .is_opening = !added.was_cut && route.awaits_answer};
   for (const uint32_t rank : job->rank_of_local) {
     if (job->left[rank]) {  // before there was a way to say so
       ends_.TellOfEnd(*job, rank, ErrorCode::kNotFound, node);

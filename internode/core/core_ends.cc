@@ -57,7 +57,8 @@ void CoreEnds::RankDied(Job& job, uint32_t rank, ErrorCode error) {
 // already, and other nodes are told over the link that its messages took.
 void CoreEnds::RankLeft(Job& job, uint32_t rank) {
   job.left[rank] = true;
-  if (!job.IsLocal(rank) && !job.RouteTo(rank).was_cut) {
+  const Route& route = job.RouteTo(rank);
+  if (!job.IsLocal(rank) && !route.was_cut && route.link != nullptr) {
     return;
   }
   MarkDead(job, rank, ErrorCode::kNotFound);
@@ -279,6 +280,13 @@ void CoreEnds::NodeReturned(const std::string& job_id, uint32_t node) {
 // after a cut can answer it.
 void CoreEnds::ReturnNode(Job& job, uint32_t node) {
   job.routes[node].is_returning = false;
+  if (std::exchange(job.routes[node].is_opening, false)) {
+    for (const uint32_t rank : job.rank_of_local) {
+      if (job.left[rank]) {  // while nothing could be sent there
+        TellOfEnd(job, rank, ErrorCode::kNotFound, node);
+      }
+    }
+  }
   for (uint32_t rank = 0; rank < job.plan.size(); ++rank) {
     if (job.plan.node_of_rank[rank] != node || job.ended[rank] != ErrorCode::kLinkDown) {
       continue;

@@ -27,7 +27,7 @@ CoreState::CoreState(const CoreOptions& core_options, CoreParts parts, CoreHooks
       home(parts.home),
       copies(std::move(parts.copies)),
       device_copies(std::move(parts.device_copies)),
-      outbound(*transport, directory),
+      outbound(*transport, directory, hooks),
       private_memory(*transport, registrar, registrations, parts.home),
       rndv_gets(*transport, outbound, depot, registrations, private_memory, options.pipeline,
                 options.operation_timeout_ns),

@@ -139,6 +139,10 @@ void RankCommands::LookAhead(ServedRank& rank, uint64_t now_ns, Outcome* outcome
     }
     const Descriptor command = *next;  // once: the rank can still write to it
     if (!IsApart(command)) {
+      // The ways that are missing open side by side.
+      if (rank.job->IsRank(command.destination) && !rank.job->IsLocal(command.destination)) {
+        outbound_.WantWay(*rank.job, command.destination);
+      }
       continue;
     }
     if (EndsRts(command)) {

@@ -32,6 +32,9 @@ struct CoreHooks {
   std::function<void(const std::string& job_id, uint32_t rank, uint32_t peer,
                      shm::LinkMatter matter)>
       on_link_wanted;
+  // A rank here has a message for a node of the job to which there is no way yet: it waits for
+  // CoreControl::AddNode. Told once for each node.
+  std::function<void(const std::string& job_id, uint32_t node)> on_way_wanted;
   // Set where the home, not the core, tells the ranks here which ranks are gone: rank `rank` is
   // unreachable for this core, which has failed its own work with it, but has not told the ranks
   // that it serves. Also called for ends that the home itself has reported. Without this hook the

@@ -67,6 +67,10 @@ struct Route {
   // The link takes packets again after a cut, but it is not known yet if the node does
   // (NodeReturned).
   bool is_returning = false;
+  bool is_opening = false;  // so is its first life, of NodeRoute::awaits_answer
+  bool is_wanted = false;   // the home was asked for a way (CoreHooks::on_way_wanted)
+
+  bool IsOpen() const { return link != nullptr && !is_opening; }
 };
 
 // A region of a rank. Its parts are registered with the NIC when transfers need them; of a region

@@ -29,7 +29,10 @@ struct NodeRoute {
   uint64_t receive_key = 0;  // must be in every packet from it
   uint64_t link = 0;         // names the daemon: the same for all jobs
   uint64_t life = 0;         // of the link to it: each cut begins another
-  uint64_t guest = 0;        // transport::Transport::AddressFor of the address that it was given
+  // Packets are taken from it at once, but none is sent to it before NodeReturned, or before one
+  // has come from there: until then it may not take any.
+  bool awaits_answer = false;
+  uint64_t guest = 0;  // transport::Transport::AddressFor of the address that it was given
 };
 
 }  // namespace ferry::progress

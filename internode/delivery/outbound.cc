@@ -33,11 +33,27 @@ ErrorCode Outbound::Send(Job& job, PacketHeader header, std::span<const std::byt
 ErrorCode Outbound::SendParts(Job& job, PacketHeader header, std::span<const std::byte> words,
                               std::span<const std::byte> data, uint64_t now_ns) {
   const Route& route = job.RouteTo(header.destination);
-  if (route.link == nullptr) {
-    return ErrorCode::kWouldBlock;
+  if (!route.IsOpen()) [[unlikely]] {
+    return WithoutWay(job, header.destination);
   }
   Seal(job, route, words.size() + data.size(), &header);
   return SendTo(route.link, header, words, data, now_ns);
+}
+
+// A rank that is gone needs no way any more.
+ErrorCode Outbound::WithoutWay(Job& job, uint32_t destination) {
+  if (const ErrorCode ended = job.ended[destination]; ended != ErrorCode::kOk) {
+    return ended;
+  }
+  WantWay(job, destination);
+  return ErrorCode::kWouldBlock;
+}
+
+void Outbound::WantWay(Job& job, uint32_t destination) {
+  Route& route = job.RouteTo(destination);
+  if (route.link == nullptr && hooks_.on_way_wanted && !std::exchange(route.is_wanted, true)) {
+    hooks_.on_way_wanted(job.plan.job_id, job.plan.node_of_rank[destination]);
+  }
 }
 
 ErrorCode Outbound::SendJoined(Job& job, const PacketHeader& header,
@@ -51,7 +67,7 @@ ErrorCode Outbound::SendJoined(Job& job, const PacketHeader& header,
 bool Outbound::TryJoin(const Job& job, const Route& route, const PacketHeader& header,
                        std::span<const std::byte> words, std::span<const std::byte> data) {
   Link* const link = route.link;
-  if (link == nullptr || link->failure != ErrorCode::kOk || link->broken || link->frame.empty() ||
+  if (!route.IsOpen() || link->failure != ErrorCode::kOk || link->broken || link->frame.empty() ||
       data.size() > kGatherBytes ||
       link->frame.size() + words.size() + data.size() + kPacketAlignment > kFrameBytes) {
     return false;
@@ -73,10 +89,10 @@ bool Outbound::TryJoin(const Job& job, const Route& route, const PacketHeader& h
 
 ErrorCode Outbound::SendWith(Job& job, PacketHeader header, std::span<const std::byte> body,
                              const transport::Attachment& data, uint64_t now_ns, uint64_t context) {
-  Link* const link = job.RouteTo(header.destination).link;
-  if (link == nullptr) {
-    return ErrorCode::kWouldBlock;
+  if (!job.RouteTo(header.destination).IsOpen()) [[unlikely]] {
+    return WithoutWay(job, header.destination);
   }
+  Link* const link = job.RouteTo(header.destination).link;
   if (data.bytes == 0 || link->failure != ErrorCode::kOk) {
     const ErrorCode code = Send(job, header, body, now_ns);
     if (code == ErrorCode::kOk) {  // at once: the transfer may begin while we look for more
@@ -166,7 +182,8 @@ ErrorCode Outbound::EndFrame(Link* link, ErrorCode code) {
 void Outbound::PostBytes(Job& job, PacketHeader header, std::span<const std::byte> words,
                          std::span<const std::byte> data, uint64_t now_ns) {
   const Route& route = job.RouteTo(header.destination);
-  if (route.link == nullptr || route.link->broken) {  // whose life ends with what was lost
+  // A broken one ends its life with what was lost; one that opens takes nothing yet.
+  if (!route.IsOpen() || route.link->broken) {
     return;
   }
   Link& link = *route.link;

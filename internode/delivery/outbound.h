@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 
+#include "internode/delivery/core_hooks.h"
 #include "internode/delivery/directory.h"
 #include "internode/wire/wire.h"
 #include "transports/api/transport.h"
@@ -20,14 +21,14 @@ namespace ferry::progress {
 
 class Outbound {
  public:
-  // Both outlive this.
-  Outbound(transport::Transport& transport, Directory& directory)
-      : transport_(transport), directory_(directory) {}
+  // All outlive this.
+  Outbound(transport::Transport& transport, Directory& directory, const CoreHooks& hooks)
+      : transport_(transport), directory_(directory), hooks_(hooks) {}
 
   // Fills in the header's magic, keys and sizes, and sends to the node of header.destination. kOk:
   // the packet has been copied. kWouldBlock: no room, the node is not known yet, or its
-  // link is broken and not judged yet; try again. Everything else is final: the node is not
-  // reachable.
+  // link is broken and not judged yet; try again (the home is asked for a way). Everything else is
+  // final: the node is not reachable.
   ErrorCode Send(Job& job, PacketHeader header, std::span<const std::byte> body, uint64_t now_ns);
 
   // Sends as Send does, with `data`, which is copied, behind the words.
@@ -61,6 +62,9 @@ class Outbound {
     PostBytes(job, header, BytesOf(body), data, now_ns);
   }
 
+  // Asks the home for a way to the node of that rank, unless there is one, or it was asked before.
+  void WantWay(Job& job, uint32_t destination);
+
   // Ends this life of the link: sends nothing more on it, and reports `why` to the home.
   static void Break(Link& link, std::string why);
   // Returns true if packets wait for room: packets that others can replace should come later.
@@ -89,8 +93,11 @@ class Outbound {
   ErrorCode EndFrame(Link* link, ErrorCode code);
   ErrorCode SendFrame(Link* link, std::span<const std::byte> body, uint64_t now_ns);
 
+  ErrorCode WithoutWay(Job& job, uint32_t destination);
+
   transport::Transport& transport_;
   Directory& directory_;
+  const CoreHooks& hooks_;
 };
 
 // Makes the header of the packet of that kind that passes on a rank's command.

@@ -91,7 +91,7 @@ class ControlFuzz {
   }
   void Step(FuzzInput& input) {
     const std::string id(1, static_cast<char>('a' + input.Below(2)));
-    switch (input.Below(12)) {
+    switch (input.Below(13)) {
       case 0:
         Create(input, id);
         break;
@@ -130,6 +130,9 @@ class ControlFuzz {
       case 10:
         LinkNews(input, id);
         break;
+      case 11:
+        Relay(input, id);
+        break;
       default:
         registry_.nodes().OnTick();
         break;
@@ -145,6 +148,12 @@ class ControlFuzz {
     }
     sensible.add_node_addresses("127.0.0.1:1");
     sensible.add_node_addresses("127.0.0.1:2");
+    if (id == "b") {  // whose nodes are a tree
+      sensible.set_tree_radix(1 + input.Below(2));
+      for (int node = 2; node < 6; ++node) {
+        sensible.add_node_addresses("127.0.0.1:" + std::to_string(node + 1));
+      }
+    }
     const auto request = Parse(input, sensible);
     JobSpec spec;
     spec.id = request.job_id();
@@ -152,6 +161,7 @@ class ControlFuzz {
     spec.owner = request.has_uid() ? request.uid() : geteuid();
     spec.node = request.node();
     spec.node_of_rank.assign(request.node_of_rank().begin(), request.node_of_rank().end());
+    spec.tree_radix = request.tree_radix();
     spec.node_addresses.assign(request.node_addresses().begin(), request.node_addresses().end());
     (void)registry_.CreateJob(std::move(spec));
   }
@@ -199,6 +209,31 @@ class ControlFuzz {
       request.set_job_proof(JobProof(kSecret, request.job_id(), request.incarnation()));
     }
     (void)registry_.nodes().OnLeft(request, Caller(input));
+  }
+  // A neighbour passes on news.
+  void Relay(FuzzInput& input, const std::string& id) {
+    control::RelayRequest sensible;
+    sensible.set_incarnation(kIncarnation);
+    sensible.set_job_id(id);
+    sensible.set_node(1);
+    for (uint32_t count = input.Below(4); count > 0; --count) {
+      control::RelayedNews* const news = sensible.add_news();
+      news->set_kind(static_cast<control::RelayedNews::Kind>(input.Below(7)));
+      news->set_rank(input.Below(4));
+      news->set_count(input.Below(8) == 0 ? input.Take<uint32_t>() : input.Below(3));
+      news->set_node(input.Below(7));
+      news->set_incarnation(input.Below(2) * kIncarnation);
+      news->set_error(input.Below(20));
+      news->set_text("it says");
+    }
+    auto request = Parse(input, sensible);
+    if (input.Below(4) != 0) {
+      request.set_job_proof(JobProof(kSecret, request.job_id(), request.incarnation()));
+    }
+    (void)registry_.nodes().OnRelay(request, Caller(input));
+    registry_.nodes().WantWay(id, input.Below(7));
+    registry_.nodes().OnNodeRefused("127.0.0.1:" + std::to_string(1 + input.Below(6)),
+                                    {ErrorCode::kNodeUnreachable, "refused"});
   }
   // A rank wants a direct link, or says something of one.
   void Link(FuzzInput& input, const std::string& id) {
@@ -250,7 +285,7 @@ class ControlFuzz {
     (void)registry_.FindPeer(*session, input.Take<uint32_t>());
   }
   void Nodes(FuzzInput& input) {
-    const std::string address = "127.0.0.1:" + std::to_string(1 + input.Below(3));
+    const std::string address = "127.0.0.1:" + std::to_string(1 + input.Below(6));
     if (input.Below(2) == 0) {
       NodeContact contact;
       contact.address = address;

@@ -349,6 +349,9 @@ class Parser {
       case Flag::kGrace:
         arguments_.grace_ms = *number;
         return {};
+      case Flag::kTreeRadix:
+        arguments_.tree_radix = *number;
+        return {};
       case Flag::kPerNode:
         return *number > 0 ? placement_.PerNode(typed_, *number)
                            : Refuse(name + " 0: a node gets at least one rank");

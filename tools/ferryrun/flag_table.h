@@ -39,6 +39,7 @@ enum class Flag {
   kKeepGoing,
   kTimeout,
   kGrace,
+  kTreeRadix,
   kFerryd,
   kAllocation,
   kLauncher,

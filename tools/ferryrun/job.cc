@@ -28,9 +28,10 @@ std::vector<uint8_t> RandomBytes(size_t size) {
 
 }  // namespace
 
-Job::Job(std::vector<JobNode> nodes, std::vector<uint32_t> node_of_rank)
+Job::Job(std::vector<JobNode> nodes, std::vector<uint32_t> node_of_rank, uint32_t tree_radix)
     : nodes_(std::move(nodes)),
       node_of_rank_(std::move(node_of_rank)),
+      tree_radix_(tree_radix),
       id_(HexText(RandomBytes(kIdBytes))),
       secret_(HexText(RandomBytes(kSecretBytes))) {}
 
@@ -44,6 +45,7 @@ control::CreateJobRequest Job::RequestFor(uint32_t node) const {
     request.add_node_addresses(one.control_address);
   }
   request.set_node(node);
+  request.set_tree_radix(tree_radix_);
   return request;
 }
 

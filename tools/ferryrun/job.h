@@ -22,8 +22,8 @@ struct JobNode {
 // The nodes and ranks of a job.
 class Job {
  public:
-  // Draws an id and a secret.
-  Job(std::vector<JobNode> nodes, std::vector<uint32_t> node_of_rank);
+  // Draws an id and a secret. `tree_radix`: CreateJobRequest.tree_radix.
+  Job(std::vector<JobNode> nodes, std::vector<uint32_t> node_of_rank, uint32_t tree_radix);
 
   const std::string& id() const { return id_; }
   uint32_t size() const { return static_cast<uint32_t>(node_of_rank_.size()); }
@@ -36,6 +36,7 @@ class Job {
  private:
   std::vector<JobNode> nodes_;
   std::vector<uint32_t> node_of_rank_;
+  uint32_t tree_radix_ = 0;
   std::string id_;
   std::string secret_;  // text, since it travels in the environment
 };

@@ -496,7 +496,8 @@ std::vector<std::string> Launch::ProgramsHere(const Job& job) const {
 }
 
 int Launch::RunRanks() {
-  const Job job(job_nodes_, layout_.node_of_rank);
+  const Job job(job_nodes_, layout_.node_of_rank,
+                static_cast<uint32_t>(std::min<uint64_t>(arguments_.tree_radix, UINT32_MAX)));
   Status created = CreateJob(job);
   if (created.ok()) {
     created = signals_.CheckInterrupt();  // that came while daemons were met

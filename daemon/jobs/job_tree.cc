@@ -1,0 +1,72 @@
+#include "daemon/jobs/job_tree.h"
+
+#include <algorithm>
+
+namespace ferry::daemon {
+
+JobTree::JobTree(uint32_t nodes, uint32_t radix, uint32_t self)
+    : nodes_(nodes), radix_(uint64_t{radix} + 1 < nodes ? radix : 0), self_(self) {}
+
+bool JobTree::IsBelow(uint32_t node, uint32_t top) const {
+  while (node > top) {
+    node = ParentOf(node, radix_);
+  }
+  return node == top;
+}
+
+std::vector<uint32_t> JobTree::ChildrenOf(uint32_t node) const {
+  std::vector<uint32_t> children;
+  const uint64_t first = uint64_t{node} * radix_ + 1;
+  for (uint64_t child = first; child < std::min<uint64_t>(first + radix_, nodes_); ++child) {
+    children.push_back(static_cast<uint32_t>(child));
+  }
+  return children;
+}
+
+std::optional<uint32_t> JobTree::FirstThatIsLeft(const IsOut& is_out) const {
+  for (uint32_t node = 0; node < nodes_; ++node) {
+    if (node == self_ || !is_out(node)) {
+      return node;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<uint32_t> JobTree::Upward(const IsOut& is_out) const {
+  for (uint32_t node = self_; node != 0;) {
+    node = ParentOf(node, radix_);
+    if (!is_out(node)) {
+      return node;
+    }
+  }
+  const std::optional<uint32_t> first = FirstThatIsLeft(is_out);
+  return first == self_ ? std::nullopt : first;
+}
+
+void JobTree::AddBelow(uint32_t node, const IsOut& is_out, std::vector<uint32_t>* found) const {
+  for (const uint32_t child : ChildrenOf(node)) {
+    if (child == self_) {
+      continue;  // its children are added by themselves
+    }
+    is_out(child) ? AddBelow(child, is_out, found) : found->push_back(child);
+  }
+}
+
+std::vector<uint32_t> JobTree::Downward(const IsOut& is_out) const {
+  std::vector<uint32_t> found;
+  AddBelow(self_, is_out, &found);
+  if (self_ != 0 && FirstThatIsLeft(is_out) == self_) {
+    AddBelow(0, is_out, &found);  // all above them are out: whoever is not would come before us
+  }
+  return found;
+}
+
+bool JobTree::IsTheWayOf(uint32_t node, uint32_t by) const {
+  if (node == self_) {
+    return false;
+  }
+  return node == by ||
+         (by != self_ && IsBelow(by, self_) ? IsBelow(node, by) : !IsBelow(node, self_));
+}
+
+}  // namespace ferry::daemon
