@@ -56,7 +56,7 @@ class Wires final : public NodeLinks {
 // A process in a slot, from its attach on.
 struct Process {
   std::shared_ptr<Session> session;
-  std::optional<Status> joined;
+  std::optional<Status> joined = {};
   bool has_left = false;
 };
 

@@ -26,7 +26,7 @@ void PassRound(int tag) {
     std::vector<uint8_t> in(size);
     const auto name = static_cast<uint64_t>(tag) * ferry_size() + ferry_rank();
     ferry::ranks::Fill(out.data(), size, name);
-    ferry_request send = nullptr;
+    ferry_request send = FERRY_REQUEST_NULL;
     CHECK_OK(ferry_isend(out.data(), size, Right(), tag, &send));
     ferry_status status{};
     CHECK_OK(ferry_recv(in.data(), size, FERRY_ANY_SOURCE, FERRY_ANY_TAG, &status));
