@@ -4,6 +4,7 @@
 
 #include "common/job_name.h"
 #include "daemon/jobs/peer_requests.h"
+#include "daemon/session/rank_view.h"
 
 namespace ferry::daemon {
 std::shared_ptr<JobSeries> JobPrograms::Find(const std::string& job_id) const {
@@ -68,7 +69,13 @@ void JobPrograms::EndGone(JobRecord& job, uint32_t rank, const std::string& how)
 StatusOr<JobRecord*> JobPrograms::JobFor(JobSeries& series, uint32_t rank) {
   const uint32_t last = series.attached[rank];
   if (const auto before = series.jobs.find(last); before != series.jobs.end()) {
-    if (const auto& session = before->second->ranks[rank].session; session != nullptr) {
+    const std::shared_ptr<Session> session = before->second->ranks[rank].session;
+    if (session != nullptr && ReadProcessState(session->pid) == ProcessState::kEnded) {
+      // Its hang-up has not been seen yet: that of a program which ended without leaving.
+      jobs_.EndRank(*before->second, rank,
+                    {ErrorCode::kPeerDied, RankText(rank, session->job_id) + " (pid " +
+                                               std::to_string(session->pid) + ") died"});
+    } else if (session != nullptr) {
       return Status(ErrorCode::kAlreadyExists, RankText(rank, before->second->spec.id) +
                                                    " is attached already, by pid " +
                                                    std::to_string(session->pid));
