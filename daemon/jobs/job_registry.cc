@@ -118,6 +118,7 @@ Status JobRegistry::DestroyJob(const std::string& job_id) {
     for (const auto& [program, one] : series->jobs) {
       Destroy(*one, why);
     }
+    Changed();  // also where none of its jobs was left: a drain may wait for it
   }
   SweepSoon();
   return {};
