@@ -49,8 +49,8 @@ constexpr FlagRow kTable[] = {
     {Flag::kGrace, "--grace-ms", "MS",
      "milliseconds between asking ranks to end and killing them (5000)"},
     {Flag::kTreeRadix, "--tree-radix", "N",
-     "how many daemons pass on news to each daemon of a job of many nodes; the others meet when "
-     "their ranks do (16; 0: all daemons meet at the start)"},
+     "to how many others each daemon of a job of many nodes passes on news; the others meet when "
+     "their ranks do (0, the default: all daemons meet at the start)"},
     {Flag::kErrorHandler, "-initial-errhandler,--initial-errhandler", "HANDLER",
      "what errors of MPI do at first: mpi_errors_are_fatal (the default), mpi_errors_abort, "
      "mpi_errors_return"},
