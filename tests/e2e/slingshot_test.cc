@@ -52,15 +52,15 @@ class SlingshotJobTest : public testing::Test {
 };
 
 const Words kTwoNodes = {"-n", "4", "--nodes", "2"};
-const Words kSwitching = {"tests/e2e/ranks/switching", "40", "1", "20"};
+const Words kProgram = {"tests/e2e/ranks/ends"};
 
 TEST_F(SlingshotJobTest, ItsDaemonsOpenTheirNicWithTheJobsKey) {
-  RunWell(PrivateJob(kTwoNodes, kSwitching), Variables("34,35", "5"), 120);
+  RunWell(PrivateJob(kTwoNodes, kProgram), Variables("34,35", "5"), 120);
   EXPECT_THAT(Log(), AllOf(SizeIs(2), Each("cxi0 service 5 vni 34 class 8")));
 }
 
 TEST_F(SlingshotJobTest, SoDoRanksForTheirDirectLinks) {
-  RunWell(PrivateJob(kTwoNodes, kSwitching),
+  RunWell(PrivateJob(kTwoNodes, {"tests/e2e/ranks/switching", "40", "1", "20"}),
           Joined(Variables("34", "5"), {"FERRY_DIRECT_LINKS=always"}), 120);
   EXPECT_THAT(Log(), AllOf(SizeIs(6), Each("cxi0 service 5 vni 34 class 8")));
 }
@@ -73,14 +73,13 @@ TEST_F(SlingshotJobTest, FerryctlShowsTheKey) {
 }
 
 TEST_F(SlingshotJobTest, ADaemonWithoutARightToTheKeySaysSo) {
-  const CommandResult result = RunCleanly(PrivateJob(kTwoNodes, kSwitching), Variables("36", "8"));
+  const CommandResult result = RunCleanly(PrivateJob(kTwoNodes, kProgram), Variables("36", "8"));
   EXPECT_NE(result.exit_code, 0);
   EXPECT_THAT(result.err, HasSubstr("the NIC cxi0 refuses the job's key (VNI 36, service 8"));
 }
 
 TEST_F(SlingshotJobTest, WordsThatMakeNoSenseEndItBeforeItBegins) {
-  const CommandResult result =
-      RunCleanly(PrivateJob(kTwoNodes, kSwitching), Variables("34", "5,6"));
+  const CommandResult result = RunCleanly(PrivateJob(kTwoNodes, kProgram), Variables("34", "5,6"));
   EXPECT_NE(result.exit_code, 0);
   EXPECT_THAT(result.err, HasSubstr("SLINGSHOT_SVC_IDS is '5,6', of the batch system: it names 2 "
                                     "services for the 1 NICs of SLINGSHOT_DEVICES (cxi0)"));
