@@ -330,7 +330,9 @@ TEST_F(JobRelayTest, AWayToADeadNodeNeverOpens) {
   world[100].is_dead = true;  // and no node notices
   world[7].registry().nodes().WantWay("job", 100);
   EXPECT_TRUE(world.RunUntil([&] { return world[7].Heard(100) == 1; }, kSecondMs));
-  ExpectKnownEverywhere(100);
+  // Those below it believe it; those above wait for the neighbours of that node.
+  EXPECT_TRUE(world.RunUntil([&] { return world[22].Heard(100) == 1; }, kSecondMs));
+  EXPECT_EQ(world[2].Heard(100), 0U);
 }
 
 // ---- What a node may say ----

@@ -47,9 +47,8 @@ class WorldNode final : public NodeLinks {
   void Die(uint32_t rank, const std::string& id = "job") {
     registry_->EndSession(id, rank, {ErrorCode::kPeerDied, "was killed"});
   }
-  size_t Heard(uint32_t rank, const std::string& id = "job") const {
-    return plane.Count("RankEnded " + id + " " + std::to_string(rank) + " ");
-  }
+  // So often its data plane was told of the rank's end, or of that of the link to its node.
+  size_t Heard(uint32_t rank, const std::string& id = "job");
 
   // ---- NodeLinks ----
   Status Acquire(const std::string& address, uid_t user) override;
@@ -332,6 +331,13 @@ inline WorldNode::WorldNode(World& world, uint32_t its_number)
       registry_(std::make_unique<JobRegistry>(world.context(), plane,
                                               RegistryLimits{.peer_timeout_ms = kPeerTimeoutMs})) {
   registry_->set_links(this);
+}
+
+inline size_t WorldNode::Heard(uint32_t rank, const std::string& id) {
+  const Node& node = job(id)->nodes[job(id)->spec.node_of_rank[rank]];
+  return node.is_failure_known
+             ? plane.Count("NodeFailed " + std::to_string(1000 + world_.At(node.address)->number))
+             : plane.Count("RankEnded " + id + " " + std::to_string(rank) + " ");
 }
 
 inline void WorldNode::Enter(uint32_t rank, const std::string& id) {
