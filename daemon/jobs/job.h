@@ -107,6 +107,7 @@ struct Node {
   bool is_failure_known = false;         // kFailed: the data plane has heard it of the link
   uint64_t life = 0;                     // of the link to it, once kUp
   uint64_t their_life = 0;               // the latest on which it takes packets of this job
+  bool has_told_life = false;            // it has told `their_life`
   std::optional<NodeContact> returning;  // kCut: up again, but ranks here have not settled yet
   Status trouble;                        // the last thing that went wrong
   uint64_t unreachable_since_ns = 0;  // it is not up, or in trouble, since then; 0: it is reached

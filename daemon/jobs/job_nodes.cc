@@ -293,6 +293,7 @@ Status JobNodes::OnJoined(const control::JoinedRequest& request, const std::stri
     return OtherIncarnation(job, request.node());
   }
   node.their_life = std::max(node.their_life, request.life());
+  node.has_told_life = true;
   ResumeIfBothReady(job, request.node());
   for (const control::JobRank& joined : request.ranks()) {
     if (joined.rank() >= job.size() || job.spec.node_of_rank[joined.rank()] != request.node()) {
@@ -401,7 +402,10 @@ void JobNodes::BringUp(JobRecord& job, uint32_t index, const NodeContact& contac
 // Lets messages flow again once both nodes take packets on the new life of the link.
 void JobNodes::ResumeIfBothReady(JobRecord& job, uint32_t index) {
   const Node& node = job.nodes[index];
-  if (node.state == NodeState::kUp && node.life != 0 && node.their_life == node.life) {
+  // The first life needs no answer in a job whose nodes all meet before it begins.
+  const bool awaits_answer = node.life != 0 || job.news != nullptr;
+  if (node.state == NodeState::kUp && awaits_answer && node.has_told_life &&
+      node.their_life == node.life) {
     data_plane_.NodeReturned(job.spec.id, index);
   }
 }
@@ -415,7 +419,7 @@ void JobNodes::OnNodeDown(const std::string& address, uint64_t link, const Statu
     if (node.state == NodeState::kFailed) {
       continue;
     }
-    node.is_failure_known = job->news == nullptr || (link != 0 && node.life != 0);
+    node.is_failure_known = job->news == nullptr || (link != 0 && node.incarnation != 0);
     EndRanksOf(*job, index, why);
     if (job->news != nullptr) {
       relay_.TellLost(*job, index);

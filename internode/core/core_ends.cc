@@ -287,10 +287,12 @@ void CoreEnds::ReturnNode(Job& job, uint32_t node) {
       }
     }
   }
+  bool has_any_returned = false;
   for (uint32_t rank = 0; rank < job.plan.size(); ++rank) {
     if (job.plan.node_of_rank[rank] != node || job.ended[rank] != ErrorCode::kLinkDown) {
       continue;
     }
+    has_any_returned = true;
     if (job.left[rank]) {  // its node does not say so again
       MarkDead(job, rank, ErrorCode::kNotFound);
       continue;
@@ -303,7 +305,9 @@ void CoreEnds::ReturnNode(Job& job, uint32_t node) {
       }
     });
   }
-  AnnounceDeaths(job);
+  if (has_any_returned) {
+    AnnounceDeaths(job);
+  }
 }
 
 // ----------------------------------------------------------------------- two ranks that begin anew

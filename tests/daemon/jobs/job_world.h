@@ -223,7 +223,7 @@ class World {
       contact.address = there.address();
       contact.incarnation = there.incarnation;
       contact.link = 1000 + there.number;
-      contact.life = 1;
+      contact.life = 0;  // the first one
       here.registry().nodes().OnNodeUp(contact);
     };
     here.is_stopped ? here.while_stopped.push_back(act) : act();
