@@ -9,6 +9,7 @@
 
 #include "daemon/triggered/pairs.h"
 #include "engine/session_view.h"
+#include "internode/delivery/core_hooks.h"
 #include "internode/registration/registrar.h"
 #include "shm/segment.h"
 #include "tests/internode/core/fake_transport.h"
@@ -64,7 +65,8 @@ void BM_TurnWithIdlePairs(benchmark::State& state) {
   const auto pairs = static_cast<uint64_t>(state.range(0));
   FakeTransport transport;
   progress::Directory directory;
-  progress::Outbound outbound(transport, directory);
+  const progress::CoreHooks hooks;
+  progress::Outbound outbound(transport, directory, hooks);
   progress::Registrar registrar(transport, [] {});
   progress::Registrations registrations(registrar, {});
   Pairs known(transport, outbound, registrar, registrations, /*timeout_ns=*/1'000'000'000);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <numeric>
 
+#include "internode/delivery/core_hooks.h"
 #include "internode/delivery/directory.h"
 #include "internode/delivery/outbound.h"
 #include "internode/registration/registrar.h"
@@ -51,7 +52,8 @@ class ProgressPartsTest : public PlaneTest {
   progress::StagingDepot depot_{registrar_};
   FakeTransport transport_;
   progress::Registrar registrar_{transport_, [] {}};
-  progress::Outbound outbound_{transport_, directory_};
+  progress::CoreHooks hooks_;  // none is called
+  progress::Outbound outbound_{transport_, directory_, hooks_};
   progress::PrivateMemory private_memory_{transport_, registrar_, registrations_, nullptr};
   progress::RndvGets rndv_gets_{transport_,     outbound_,       depot_,
                                 registrations_, private_memory_, progress::PipelineRules{},
