@@ -414,6 +414,7 @@ void JobNodes::OnNodeDown(const std::string& address, uint64_t link, const Statu
   if (link != 0) {
     data_plane_.NodeFailed(link, ErrorCode::kNodeUnreachable);
   }
+  parts_.programs.OnNodeDown(address, why);
   for (const auto& [job, index] : NodesAt(address)) {
     Node& node = job->nodes[index];
     if (node.state == NodeState::kFailed) {

@@ -67,7 +67,7 @@ class JobNodes final : public NodeEvents, private RelayOwner {
   // (PeerLinks::CheckCaller). kNotFound, kPermissionDenied (proof).
   Status CheckPeer(const std::string& job_id, const std::string& proof,
                    uint64_t incarnation) const {
-    return FindJobOfPeer(jobs_, job_id, proof, incarnation).status();
+    return parts_.programs.CheckPeer(job_id, proof, incarnation);
   }
   // `caller` is the address of the daemon that has made the request, as it has proved. kNotFound,
   // kPermissionDenied (proof; or it speaks for a node that it is not), kInvalidArgument,

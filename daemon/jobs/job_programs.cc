@@ -26,7 +26,19 @@ Status JobPrograms::Begin(JobSpec spec, QuotaHold quota) {
   series->spec = std::move(spec);
   series->quota = std::move(quota);
   series_.emplace(series->spec.id, series);
-  const Status begun = BeginProgram(*series, 1).status();
+  Status begun;
+  for (uint32_t node = 0; begun.ok() && node < series->spec.node_addresses.size(); ++node) {
+    const std::string& address = series->spec.node_addresses[node];
+    if (node != series->spec.node) {
+      begun = jobs_.links().Name(address, series->spec.owner);
+    }
+    if (node != series->spec.node && begun.ok()) {
+      named_[series->spec.id].insert(address);
+    }
+  }
+  if (begun.ok()) {
+    begun = BeginProgram(*series, 1).status();
+  }
   if (!begun.ok()) {
     Close(*series, begun);
   }
@@ -37,6 +49,10 @@ void JobPrograms::Close(JobSeries& series, const Status& why) {
   if (series.failure.ok()) {
     series.failure = why;
   }
+  for (const std::string& address : named_[series.spec.id]) {
+    jobs_.links().Release(address, series.spec.owner);
+  }
+  named_.erase(series.spec.id);
   series_.erase(series.spec.id);
 }
 
@@ -127,6 +143,22 @@ void JobPrograms::NoteFailure(const JobRecord& job, const Status& why) {
 }
 
 // ---- Other nodes ----
+
+void JobPrograms::OnNodeDown(const std::string& address, const Status& why) {
+  for (auto& [id, addresses] : named_) {
+    JobSeries& series = *series_.at(id);
+    if (addresses.erase(address) != 0 && series.failure.ok()) {
+      series.failure = {why.code(), "the node at " + address + ": " + why.message()};
+    }
+  }
+}
+
+Status JobPrograms::CheckPeer(const std::string& job_id, const std::string& proof,
+                              uint64_t incarnation) const {
+  const std::shared_ptr<JobSeries> series = FindLaunch(job_id);
+  return series == nullptr ? FindJobOfPeer(jobs_, job_id, proof, incarnation).status()
+                           : CheckProof(series->spec.secret, job_id, proof, incarnation);
+}
 
 // Another node may be one program ahead of this one, not more: its ranks leave a program only with
 // the ranks here, and these only once they know that all have joined.

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "common/status.h"
@@ -31,7 +32,8 @@ class JobPrograms {
   std::shared_ptr<JobSeries> Find(const std::string& job_id) const;
   // Likewise; the job may be one that has not begun here, or has ended.
   std::shared_ptr<JobSeries> FindLaunch(const std::string& job_id) const;
-  // Begins a series with its first program. `quota` is for all of them. Errors as Jobs::BeginJob.
+  // Begins a series with its first program. `quota` is for all of them. From now on the daemons of
+  // its nodes may greet this one, also between two programs. Errors as Jobs::BeginJob.
   Status Begin(JobSpec spec, QuotaHold quota);
   // Forgets the series: no further program follows, because of `why`. Its jobs go on.
   void Close(JobSeries& series, const Status& why);
@@ -49,6 +51,12 @@ class JobPrograms {
   // and one that has begun to gather fails.
   void NoteFailure(const JobRecord& job, const Status& why);
 
+  // The link to the daemon there is gone, as NodeEvents::OnNodeDown: no program follows in series
+  // that have ranks there.
+  void OnNodeDown(const std::string& address, const Status& why);
+  // Ok if `proof` is of the secret of that job, which may be one of a series that has not begun
+  // here, or has ended. kNotFound, kPermissionDenied.
+  Status CheckPeer(const std::string& job_id, const std::string& proof, uint64_t incarnation) const;
   // The job that another daemon's news are about; it begins here if it is the next one. kNotFound:
   // it may be later. kPermissionDenied: `proof` is none of the job's secret. The failure of the
   // series.
@@ -61,6 +69,8 @@ class JobPrograms {
 
   Jobs& jobs_;
   Table series_;
+  // By series: the addresses that it has named to NodeLinks.
+  std::map<std::string, std::set<std::string>> named_;
 };
 
 }  // namespace ferry::daemon

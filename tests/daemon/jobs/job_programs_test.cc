@@ -15,6 +15,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "common/hex_text.h"
@@ -200,12 +201,24 @@ Status Wires::Acquire(const std::string& address, uid_t) {
   return {};
 }
 
+// As PeerService does.
+template <typename Request>
+Status Take(JobNodes& nodes, const Request& request, const std::string& caller) {
+  FERRY_RETURN_IF_ERROR(
+      nodes.CheckPeer(request.job_id(), request.job_proof(), request.incarnation()));
+  if constexpr (std::is_same_v<Request, control::JoinedRequest>) {
+    return nodes.OnJoined(request, caller);
+  } else {
+    return nodes.OnLeft(request, caller);
+  }
+}
+
 void Wires::SendJoined(const std::string& to, const control::JoinedRequest& request, Done done) {
   world_.Post([this, to, request, done] {
     const bool is_lost = world_.losses > 0 && world_.losses-- > 0;
     const Status status =
         is_lost ? Status(ErrorCode::kTimeout, "lost")
-                : world_.At(NodeAt(to)).nodes().OnJoined(request, World::AddressOf(node_));
+                : Take(world_.At(NodeAt(to)).nodes(), request, World::AddressOf(node_));
     world_.Post([done, status] { done(status); });
   });
 }
@@ -215,7 +228,7 @@ void Wires::SendLeft(const std::string& to, const control::LeftRequest& request,
     const bool is_lost = world_.losses > 0 && world_.losses-- > 0;
     const Status status =
         is_lost ? Status(ErrorCode::kTimeout, "lost")
-                : world_.At(NodeAt(to)).nodes().OnLeft(request, World::AddressOf(node_));
+                : Take(world_.At(NodeAt(to)).nodes(), request, World::AddressOf(node_));
     world_.Post([done, status] { done(status); });
   });
 }
@@ -246,7 +259,7 @@ TEST(JobProgramsTest, TheRanksOfASlotMeetAgainAndAgain) {
     for (uint32_t node = 0; node < 2; ++node) {
       EXPECT_THAT(world.JobsAt(node), IsEmpty()) << id;
       EXPECT_EQ(world.nodes[node]->plane.Count("RemoveJob " + id), 1U);
-      EXPECT_EQ(world.nodes[node]->wires.acquired, 0);
+      EXPECT_EQ(world.nodes[node]->wires.acquired, 1) << "by the launch";
     }
   }
   EXPECT_EQ(world.At(0).programs().series().size(), 1U) << "until the launcher destroys it";
@@ -464,6 +477,23 @@ TEST(JobProgramsTest, ASlotThatEndsAfterTheProgramThatOthersWaitInIsNoLoss) {
   EXPECT_EQ(world.At(0).RankProcessEnded("x", 5, "exited").status().code(), ErrorCode::kNotFound);
 }
 
+TEST(JobProgramsTest, NoProgramFollowsTheEndOfANode) {
+  World world({0, 1});
+  world.Launch();
+  ASSERT_TRUE(world.Attach(0).ok());
+  ASSERT_TRUE(world.Attach(1).ok());
+  world.Settle();
+  world.Leave(0);
+  world.Leave(1);
+  world.Settle();
+  world.At(0).nodes().OnNodeDown(World::AddressOf(1), 2, {ErrorCode::kNodeUnreachable, "it died"});
+  ExpectRefused(world.Attach(0), ErrorCode::kNodeUnreachable,
+                "job x takes no further program: the node at node1:1: it died");
+  const int acquired = world.nodes[0]->wires.acquired;
+  ASSERT_TRUE(world.At(0).DestroyJob("x").ok());
+  EXPECT_EQ(world.nodes[0]->wires.acquired, acquired) << "the link went with the node";
+}
+
 // ---- Limits ----
 
 TEST(JobProgramsTest, AllProgramsTogetherTakeTheQuotaOfOneJob) {
@@ -563,6 +593,8 @@ class StrangeNewsTest : public testing::Test {
     request.set_job_proof(JobProof(secret, job_id, 101));
     request.set_node(1);
     request.add_ranks()->set_rank(1);
+    // As the service asks before it passes the news on.
+    FERRY_RETURN_IF_ERROR(world_.At(0).nodes().CheckPeer(job_id, request.job_proof(), 101));
     return world_.At(0).nodes().OnJoined(request, World::AddressOf(1));
   }
 
@@ -692,6 +724,8 @@ TEST_P(AnyOrderTest, AllRunAllPrograms) {
     EXPECT_THAT(world.JobsAt(node), IsEmpty());
     EXPECT_EQ(world.nodes[node]->plane.Count("AddJob"), kPrograms);
     EXPECT_EQ(world.nodes[node]->plane.Count("RemoveJob"), kPrograms);
+    EXPECT_EQ(world.nodes[node]->wires.acquired, static_cast<int>(world.nodes.size()) - 1);
+    ASSERT_TRUE(world.At(node).DestroyJob("x").ok());
     EXPECT_EQ(world.nodes[node]->wires.acquired, 0);
     EXPECT_EQ(world.At(node).leaving(), 0U);
   }
