@@ -254,6 +254,7 @@ ErrorCode Client::SendByRequest(const Message& message, Completion* completion) 
 
 ErrorCode Client::StartReceive(const Message& message, RequestHandle* handle) {
   uint32_t request = 0;
+  sender_->EndWindow();
   const ErrorCode error = receiver_->Start(message, &request);
   if (error == ErrorCode::kOk) {
     *handle = pool_->HandleOf(request);
@@ -264,6 +265,7 @@ ErrorCode Client::StartReceive(const Message& message, RequestHandle* handle) {
 
 ErrorCode Client::ReceiveUntil(const Message& message, uint64_t end_ns, Completion* completion,
                                RequestHandle* handle) {
+  sender_->EndWindow();
   receiver_->PostHeld();
   const ErrorCode error = requests_->CheckReceive(message);
   return error != ErrorCode::kOk || receiver_->AwaitAtOnce(message, completion)
@@ -373,6 +375,9 @@ ErrorCode Client::Start(RequestHandle handle) {
   }
   if (!pool_->Renew(request)) {
     return ErrorCode::kInvalidRequest;
+  }
+  if (!is_send) {
+    sender_->EndWindow();
   }
   receiver_->PostHeld();
   const ErrorCode error = is_send ? sender_->Restart(request) : requests_->Start(request);
