@@ -287,24 +287,6 @@ bool DirectHome::WantsOf(uint32_t peer) const {
   return commands_.Peek() != nullptr || core_->control().WantsOf(job_id_, peer);
 }
 
-// Data of a put goes from the socket straight into the region. That end of the link is the only way
-// to keep it out at once. A get of a peer is no danger to the memory: the kernel finds what is not
-// there. Nor is a message of this rank's own: the program may not let go of its buffer.
-void DirectHome::ForgetRegion(const HostRegion& region) {
-  const auto begin = reinterpret_cast<uintptr_t>(region.base);
-  for (uint32_t peer = 0; links_open_ != 0 && peer < links_.size(); ++peer) {
-    if (links_[peer] != 0 &&
-        core_->control().FetchesPutInto(job_id_, peer, {begin, begin + region.size_bytes})) {
-      links_down_.push_back({links_[peer],
-                             "a put of the peer was under way into memory that this "
-                             "rank's program has freed"});
-    }
-  }
-  if (FailLinksDown(MonotonicNs()) != 0) {
-    Count();
-  }
-}
-
 // ---- Turns -------------------------------------------------------------------------------------
 
 uint32_t DirectHome::Turn(uint64_t now_ns) {

@@ -187,24 +187,14 @@ void LinkKeeper::GiveUpLinks() {
 
 void LinkKeeper::ForgetRegion(uint32_t region) {
   (void)progress_.UnderLease([&](engine::Effects&) {
-    HostRegion memory;
-    const bool is_known = FindRegion(region, &memory);
     // It is in the table until it has gone.
     std::erase_if(forgotten_, [this](uint32_t id) { return !parts_.regions->ById(id); });
     forgotten_.push_back(region);
-    if (is_known) {
-      ForgetByCore(memory);
+    if (links_ != nullptr) {
+      links_->ForgetRegion(region);
     }
     return ErrorCode::kOk;
   });
-}
-
-// The next turn takes the links down that this has cost.
-void LinkKeeper::ForgetByCore(const HostRegion& memory) {
-  if (links_ != nullptr) {
-    links_->ForgetRegion(memory);
-    SetWork(links_->HasWork() || awaited_ != 0 || !links_down_.empty());
-  }
 }
 
 // ---- What the program exposes -------------------------------------------------------------------
@@ -224,11 +214,7 @@ uint32_t LinkKeeper::Expose(std::byte* base, uint64_t size_bytes, shm::ElementLo
 
 void LinkKeeper::Unexpose(uint32_t segment) {
   (void)progress_.UnderLease([&](engine::Effects&) {
-    if (const auto exposed = exposed_.find(segment); exposed != exposed_.end()) {
-      const HostRegion memory = exposed->second;
-      exposed_.erase(exposed);
-      ForgetByCore(memory);
-    }
+    exposed_.erase(segment);
     return ErrorCode::kOk;
   });
 }

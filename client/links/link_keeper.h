@@ -183,7 +183,6 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
   void Disconnect(uint32_t peer, End* end, ErrorCode error);
   void Settle(engine::Effects& effects);
   void CheckDeaths();
-  void ForgetByCore(const HostRegion& memory);
   void CheckConnections();
   void TakeLinksDown(engine::Effects& effects);
   bool TellGivenUp(uint32_t peer, End* end);

@@ -1,7 +1,5 @@
 // Operations in the memory of the rank at the other end of a direct link: the cores of the two
 // carry them out by themselves.
-#include <gmock/gmock.h>
-
 #include <algorithm>
 #include <cstring>
 #include <mutex>
@@ -119,37 +117,6 @@ TEST_F(LinkOneSidedTest, PutsOfAllSmallSizesAndASignal) {
   }
   ASSERT_TRUE(Comes(4));
   EXPECT_TRUE(Failures().empty());
-  ExpectIdle(0, 1);
-}
-
-// Its peer would write there later, however slowly it goes on.
-TEST_F(LinkOneSidedTest, MemoryThatHasGoneIsWrittenByNoPutThatWasUnderWay) {
-  constexpr uint64_t kBytes = 4 << 20;
-  const std::vector<std::byte> data = Pattern(kBytes, 3);
-  const shm::Location here = Private(data.data());
-  Say(About(OneSidedOperation::kLongPut, 64, kBytes), &here, sizeof(here));
-  ASSERT_TRUE(Eventually([&] {
-    rank(0).ProgressLinks();
-    rank(1).ProgressLinks();
-    return !rank(1).links().IsIdle(0);
-  }));
-  rank(1).UnderLease([&] { rank(1).links().ForgetRegion({rank(1).heap(), kHeapBytes}); });
-  ASSERT_EQ(rank(1).losses().size(), 1U);
-  EXPECT_THAT(rank(1).losses()[0].text, testing::HasSubstr("freed"));
-  EXPECT_TRUE(rank(1).links().IsIdle(0));
-  std::memset(rank(1).heap(), 0x5a, kHeapBytes);
-  ASSERT_TRUE(Meanwhile([&] { return !rank(0).losses().empty(); }));
-  const std::vector<std::byte> left(kHeapBytes, std::byte{0x5a});
-  EXPECT_EQ(std::memcmp(rank(1).heap(), left.data(), left.size()), 0);
-}
-
-TEST_F(LinkOneSidedTest, MemoryThatGoesCostsNoLinkWithoutSuchAPut) {
-  const std::vector<std::byte> data = Pattern(1 << 20, 3);
-  EXPECT_EQ(AskLong(OneSidedOperation::kLongPut, 64, Private(data.data()), data.size()),
-            ErrorCode::kOk);
-  rank(1).UnderLease([&] { rank(1).links().ForgetRegion({rank(1).heap(), kHeapBytes}); });
-  EXPECT_TRUE(rank(1).losses().empty());
-  Carry(0, 1);
   ExpectIdle(0, 1);
 }
 
