@@ -111,7 +111,7 @@ class DeviceReduction : private Offers {
     return Note(task_.self(), error) ? Verdict::kDone : Verdict::kOutOfReach;
   }
 
-  // Those that have offered memory learn of it from this member's first slice: that of an allreduce
+  // Members that have offered memory see it in this member's first slice: that of an allreduce
   // holds data then, and that of a reduction's root would hold nothing.
   ByDevices WithoutSome() {
     if (in_slices_ && !HasOneResult()) {

@@ -152,7 +152,7 @@ control::JoinedRequest JobNodes::JoinedNews(const JobRecord& job, uint64_t life)
   request.set_job_proof(JobProof(job.spec.secret, job.spec.id, jobs_.links().Incarnation()));
   request.set_node(job.spec.node);
   request.set_life(life);
-  // Those of a tree are told along it: then only the life counts.
+  // Nodes of a tree hear it from neighbours: then only the life counts.
   for (uint32_t rank = 0; rank < job.size() && job.news == nullptr; ++rank) {
     // Ranks that have ended since stay in: a node that hears late must know that they had joined.
     if (job.IsLocal(rank) && job.ranks[rank].has_joined) {

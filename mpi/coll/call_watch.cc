@@ -149,7 +149,7 @@ client::Message CallWatch::MessageTo(int peer, void* buffer) const {
           .context = comm_.context(Traffic::kAgreement)};
 }
 
-// Those that an earlier round has not come to are first.
+// Ranks that an earlier round has not come to are first.
 void CallWatch::StartAsking(const Call& call) {
   std::deque<int> order;
   const std::vector<int> peers = PeersToAsk(self_, static_cast<int>(world_ranks_.size()));

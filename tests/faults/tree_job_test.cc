@@ -65,7 +65,7 @@ TEST(TreeJobTest, ADaemonThatDiesAmongTheOthersIsKnownToAllRanks) {
   ExpectErrors(result.out, kNodes, {kDaemonDied, kNodeUnreachable, kPeerDied, kLinkDown});
 }
 
-// Those below it hear by another way, while it stands still; its own rank, once it goes on.
+// Ranks below it hear by another way while it stands still; its own rank, once it goes on.
 TEST(TreeJobTest, ADaemonThatStandsStillHoldsUpNoNews) {
   Command job(TreeJob(kNodes, {"--keep-going", "--peer_timeout_ms=40000"}, {kTraffic, "wait"}), {},
               "", 240);

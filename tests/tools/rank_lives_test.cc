@@ -27,7 +27,7 @@ class RankLivesTest : public testing::Test {
   void Notice(Kind kind, uint32_t rank, ErrorCode cause = ErrorCode::kOk) {
     Send({.kind = kind, .rank = rank, .cause = static_cast<int32_t>(cause)});
   }
-  // Of a program that has met the others, as the rank's so many-th.
+  // The notice of the rank's program with this number, which has met the others.
   void Meets(uint32_t rank, uint32_t program) {
     const uint32_t process = 100 + program;
     Send({.kind = Kind::kEnters, .rank = rank, .process = process});

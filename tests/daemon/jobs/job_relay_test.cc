@@ -222,7 +222,7 @@ TEST_F(JobRelayTest, AnInnerNodeDiesWhileRanksJoin) {
     return world.AllLiving(
         [](WorldNode& node) { return node.joined["job"].contains(node.number); });
   }));
-  // Those that have begun before hear of the death; the others were told that the job failed.
+  // Ranks that had begun before hear of the death; the others were told that the job failed.
   ASSERT_TRUE(world.RunUntil(
       [&] {
         return world.AllLiving([](WorldNode& node) {
@@ -330,7 +330,7 @@ TEST_F(JobRelayTest, AWayToADeadNodeNeverOpens) {
   world[100].is_dead = true;  // and no node notices
   world[7].registry().nodes().WantWay("job", 100);
   EXPECT_TRUE(world.RunUntil([&] { return world[7].Heard(100) == 1; }, kSecondMs));
-  // Those below it believe it; those above wait for the neighbours of that node.
+  // Nodes below it believe it; nodes above wait for the neighbours of that node.
   EXPECT_TRUE(world.RunUntil([&] { return world[22].Heard(100) == 1; }, kSecondMs));
   EXPECT_EQ(world[2].Heard(100), 0U);
 }

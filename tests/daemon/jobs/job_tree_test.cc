@@ -91,7 +91,7 @@ TEST(JobTreeTest, WhoIsLeftHangsTogether) {
   }
 }
 
-// Of a tree of radix 2: 0; 1, 2; 3, 4, 5, 6; 7 to 14.
+// The levels of a tree of radix 2 are 0; 1, 2; 3 to 6; 7 to 14.
 TEST(JobTreeTest, NewsComeFromTheirDirectionOnly) {
   const JobTree tree(15, 2, 1);
   EXPECT_TRUE(tree.IsTheWayOf(3, 3));
