@@ -4,10 +4,13 @@
 #include <malloc.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -37,15 +40,40 @@ namespace {
 
 // ---- The service manager that started ferryd: the protocol of sd_notify(3) ----
 // Which one that is stands in the environment (NOTIFY_SOCKET); without one nothing happens. A call
-// is one small datagram; it blocks only while the manager's queue is full. Any thread.
+// is one small datagram. Any thread.
 
 constexpr int kKeepEnvironment = 0;
 constexpr uint64_t kNsPerUs = 1'000;
 
-// Sends `state`, and `status` as a line for `systemctl status`. A failure is not reported; a
-// manager that missed READY=1 says so itself.
+// `state`, and `status` as a line for `systemctl status`.
+std::string Words(const std::string& state, const std::string& status) {
+  return state + "\nSTATUS=" + status;
+}
+
+// Tells that ferryd serves. Blocks while the manager's queue is full: it may not miss this. A
+// failure is not reported; a manager that missed it says so itself.
+void TellReady(const std::string& status) {
+  (void)sd_notify(kKeepEnvironment, Words("READY=1", status).c_str());
+}
+
+// Tells the rest, which a manager with a full queue misses. sd_notify would wait for it, and the
+// control thread with it, so that one manager that reads nothing would stop all jobs.
 void Tell(const std::string& state, const std::string& status) {
-  (void)sd_notify(kKeepEnvironment, (state + "\nSTATUS=" + status).c_str());
+  const auto path = config::FindVariable(config::ProcessEnvironment(), "NOTIFY_SOCKET");
+  sockaddr_un manager{};
+  manager.sun_family = AF_UNIX;
+  if (!path || path->empty() || path->size() >= sizeof(manager.sun_path)) {
+    return;
+  }
+  path->copy(manager.sun_path, path->size());
+  if (path->starts_with('@')) {
+    manager.sun_path[0] = '\0';  // a name of Linux, which is no file
+  }
+  const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path->size());
+  const UniqueFd fd(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const std::string words = Words(state, status);
+  (void)sendto(fd.get(), words.data(), words.size(), MSG_NOSIGNAL,
+               reinterpret_cast<const sockaddr*>(&manager), bytes);
 }
 
 void TellAlive(const std::string& status) { Tell("WATCHDOG=1", status); }
@@ -240,7 +268,7 @@ Status Serve(const config::Options& options, Arguments& arguments, const MakePar
       told ? Status() : StatusFromErrno(errno, "writing to the descriptor of --ready-fd");
   ready.Reset();
   if (status.ok()) {
-    Tell("READY=1", "serves " + (*server)->run_directory());
+    TellReady("serves " + (*server)->run_directory());
     if (const uint64_t watchdog_ns = WatchdogNs(); watchdog_ns > 0) {
       (*server)->StartWatchdog(watchdog_ns / 2, TellAlive);
     }

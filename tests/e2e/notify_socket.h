@@ -3,12 +3,14 @@
 // One thread; what waits says so.
 #pragma once
 
+#include <errno.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <optional>
 #include <string>
 
@@ -19,17 +21,25 @@ namespace ferry::e2e {
 
 class NotifySocket {
  public:
-  NotifySocket() : fd_(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
+  enum Kind { kFile, kAbstract };
+  explicit NotifySocket(Kind kind = kFile)
+      : kind_(kind), fd_(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
-    Path().copy(address.sun_path, sizeof(address.sun_path) - 1);
-    EXPECT_EQ(bind(fd_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    const std::string path = Path();
+    path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+    if (kind == kAbstract) {
+      address.sun_path[0] = '\0';
+    }
+    const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size());
+    EXPECT_EQ(bind(fd_, reinterpret_cast<sockaddr*>(&address), bytes), 0);
   }
   ~NotifySocket() { close(fd_); }
   NotifySocket(const NotifySocket&) = delete;
   NotifySocket& operator=(const NotifySocket&) = delete;
 
-  std::string Path() const { return directory_ / "notify"; }
+  // As in NOTIFY_SOCKET, where an abstract name begins with "@".
+  std::string Path() const { return (kind_ == kAbstract ? "@" : "") + (directory_ / "notify"); }
   std::string RunDirectory() const { return directory_ / "run"; }
   // The next message; nothing if none comes within `wait_ms`.
   std::optional<std::string> Next(int wait_ms) const {
@@ -50,6 +60,17 @@ class NotifySocket {
     }
     return "";
   }
+  // Fills the queue: the next message would have to wait until one was read.
+  void Fill() const {
+    sockaddr_un address{};
+    socklen_t bytes = sizeof(address);
+    ASSERT_EQ(getsockname(fd_, reinterpret_cast<sockaddr*>(&address), &bytes), 0);
+    const int sender = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    while (sendto(sender, "x", 1, 0, reinterpret_cast<sockaddr*>(&address), bytes) == 1) {
+    }
+    EXPECT_EQ(errno, EAGAIN);
+    close(sender);
+  }
   void Forget() const {
     while (Next(0).has_value()) {
     }
@@ -57,6 +78,7 @@ class NotifySocket {
 
  private:
   const TempDirectory directory_;
+  const Kind kind_;
   int fd_;
 };
 

@@ -78,6 +78,31 @@ TEST_F(ServiceTest, ShowsSignsOfLifeWhileItSleeps) {
   }
 }
 
+TEST_F(ServiceTest, AManagerThatReadsNothingHoldsNobodyUp) {
+  Command ferryd({kFerryd}, Environment({kWatchdog}));
+  ASSERT_NE(manager_.WaitFor("WATCHDOG=1"), "");
+  manager_.Fill();
+  // A job of several signs' time.
+  const CommandResult job =
+      RunCommand({"tools/ferryrun/ferryrun", "-n", "2", "examples/hello/hello"},
+                 {"FERRY_RUN_DIRECTORY=" + manager_.RunDirectory()});
+  EXPECT_EQ(job.exit_code, 0) << job.err;
+  manager_.Forget();
+  EXPECT_NE(manager_.WaitFor("WATCHDOG=1"), "") << "no sign once it reads again";
+  manager_.Fill();
+  ferryd.Signal(SIGTERM);
+  EXPECT_EQ(ferryd.WaitCleanly().exit_code, 0);
+}
+
+// systemd's own socket may be a name of Linux in place of a file.
+TEST_F(ServiceTest, TellsAManagerWithoutAFile) {
+  const NotifySocket manager(NotifySocket::kAbstract);
+  Command ferryd({kFerryd}, {kWatchdog, "NOTIFY_SOCKET=" + manager.Path(),
+                             "FERRY_RUN_DIRECTORY=" + manager.RunDirectory()});
+  EXPECT_NE(manager.WaitFor("READY=1"), "");
+  EXPECT_NE(manager.WaitFor("WATCHDOG=1"), "");
+}
+
 TEST_F(ServiceTest, AWatchdogOfAnotherProcessIsNotFed) {
   Command ferryd({kFerryd}, Environment({kWatchdog, "WATCHDOG_PID=1"}));
   ASSERT_NE(manager_.WaitFor("READY=1"), "");
