@@ -130,6 +130,57 @@ TEST_P(TransportConformance, SendsAttachmentsFromWhereTheyAre) {
   EXPECT_TRUE(a_->transport->DeregisterMemory(a_->region.handle).ok());
 }
 
+// Long messages may take another way in the network than short ones, which must not pass them.
+TEST_P(TransportConformance, ShortMessagesDoNotPassLongOnes) {
+  constexpr uint64_t kMessages = 500;
+  constexpr size_t kMemory = size_t{64} << 10;
+  Connect(Options(), kMemory);
+  std::ranges::copy(Pattern(kMemory, 3), a_->memory.begin());
+  std::ranges::copy(Pattern(kMemory, 3), b_->memory.begin());
+  const Capabilities capabilities = a_->transport->capabilities();
+  const uint64_t most_attached = std::min<uint64_t>(capabilities.max_attachment_bytes, kMemory);
+  const std::vector<std::byte> payload(capabilities.max_message_bytes - sizeof(uint64_t));
+  // By turns none, the longest attachment, a short one, and the longest message without one.
+  const auto attached = [&](uint64_t number) {
+    return number % 4 == 1 ? most_attached : number % 4 == 2 ? most_attached / 8 : 0;
+  };
+  const auto copied = [&](uint64_t number) { return number % 4 == 3 ? payload.size() : 0; };
+  const auto send_some = [&](Node* node, PeerId peer, uint64_t* sent) {
+    while (*sent < kMessages) {
+      const auto header = std::as_bytes(std::span(sent, 1));
+      const Attachment attachment{node->memory.data(), attached(*sent), node->region.handle};
+      const ErrorCode code =
+          attachment.bytes != 0
+              ? node->transport->SendMessageFrom(peer, header, attachment, *sent, MonotonicNs())
+              : node->transport->SendMessage(peer, header, std::span(payload).first(copied(*sent)),
+                                             *sent, MonotonicNs());
+      if (code != ErrorCode::kOk) {
+        EXPECT_EQ(code, ErrorCode::kWouldBlock);
+        break;
+      }
+      ++*sent;
+    }
+  };
+  uint64_t sent_by_a = 0;
+  uint64_t sent_by_b = 0;
+  PollUntil([&] {
+    send_some(a_.get(), b_of_a_, &sent_by_a);
+    send_some(b_.get(), a_of_b_, &sent_by_b);
+    return a_->recorder.messages.size() == kMessages && b_->recorder.messages.size() == kMessages &&
+           a_->recorder.results.size() == kMessages && b_->recorder.results.size() == kMessages;
+  });
+  for (const Node* node : {a_.get(), b_.get()}) {
+    ASSERT_EQ(node->recorder.messages.size(), kMessages);
+    for (uint64_t i = 0; i < kMessages; i++) {
+      const std::vector<std::byte>& message = node->recorder.messages[i];
+      uint64_t number = 0;
+      std::memcpy(&number, message.data(), sizeof(number));
+      ASSERT_EQ(number, i);
+      ASSERT_EQ(message.size(), sizeof(number) + attached(i) + copied(i));
+    }
+  }
+}
+
 TEST_P(TransportConformance, RefusesWrongAttachments) {
   Connect(Options());
   const std::vector<std::byte> header(8);

@@ -1,4 +1,5 @@
-// Programs on two nodes whose ranks have direct links over libfabric.
+// Programs on two nodes whose ranks have direct links over libfabric, or whose daemons alone use
+// it.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -58,6 +59,15 @@ TEST_P(DirectLinksLibfabricTest, OneSidedOperationsTakeThem) {
 TEST_P(DirectLinksLibfabricTest, OtherProgramsDoNotNotice) {
   (void)Run("2", kAlways, {"tests/e2e/ranks/windows", "10"});
   (void)Run("2", kAlways, {"tests/e2e/ranks/one_sided"});
+}
+
+// Without links, too: ofi_rxm completes long messages behind shorter ones.
+TEST(DaemonsOverLibfabricTest, MessagesKeepTheirOrder) {
+  for (const char* const program : {"switching", "one_sided_switching"}) {
+    (void)RunWell(PrivateJob({"-n", "4", "--nodes", "2"},
+                             {std::string("tests/e2e/ranks/") + program, "40", "1", "20"}),
+                  {"FERRY_PROVIDER=tcp;ofi_rxm", "FERRY_DIRECT_LINKS=off"}, 120);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Over, DirectLinksLibfabricTest,

@@ -19,7 +19,7 @@ inline constexpr std::array<EnvironmentVariable, 5> kRequiredEnvironment = {{
      "handlers of SIGSEGV, SIGBUS, SIGILL, SIGABRT, SIGINT and SIGTERM"},
     {"FI_OFI_RXM_BUFFER_SIZE", "20480",
      "keeps a message of 16 KiB and its header below ofi_rxm's rendezvous, which would double its "
-     "latency"},
+     "latency, and let shorter messages behind it pass it"},
     {"FI_SOCKETS_PE_WAITTIME", "0", "the sockets provider's thread sleeps when idle, not spins"},
     {"FI_SOCKETS_CONN_TIMEOUT", "300", "a post to a dead link blocks 300 ms, not 15 s"},
     {"FI_SOCKETS_MAX_CONN_RETRY", "1", "the same"},

@@ -21,6 +21,16 @@ namespace {
 constexpr uint64_t kRetryIntervalNs = 1'000'000;  // for posts put off, while asleep
 constexpr int kCompletionBatch = 16;
 
+// Returns the longest attachment that may follow a message. Messages are passed on as the provider
+// completes them. FI_ORDER_SAS says in which order they take receive buffers, and nothing of the
+// order in which these are full: where the provider promises no order of completions, a long
+// message that it sends by a rendezvous or in parts (ofi_rxm: whatever exceeds its buffer size,
+// environment.h) is overtaken by the short ones behind it. So messages remain short there.
+uint64_t MostAttached(const fi_info& info, const TransportOptions& options) {
+  const bool in_order = (info.rx_attr->comp_order & FI_ORDER_STRICT) == FI_ORDER_STRICT;
+  return in_order && info.tx_attr->iov_limit >= 2 ? options.attachment_bytes : 0;
+}
+
 }  // namespace
 
 // ------------------------------------------------------------------------------------------ set-up
@@ -48,8 +58,7 @@ OfiTransport::OfiTransport(const TransportOptions& options, std::unique_ptr<Endp
       .receive_names_peer = (endpoint_->info->caps & FI_SOURCE) != 0,
       .pins = PinsMemory(*endpoint_->info),
       .max_message_bytes = options.receive_buffer_bytes,
-      .max_attachment_bytes =
-          endpoint_->info->tx_attr->iov_limit >= 2 ? options.attachment_bytes : 0,
+      .max_attachment_bytes = MostAttached(*endpoint_->info, options),
       .reaches_devices = endpoint_->ReachesDevices(),
       .takes_dmabufs = endpoint_->TakesDmabufs(),
   };
