@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <new>
 #include <utility>
 
 #include "common/clock.h"
@@ -19,10 +18,6 @@ using shm::RequestState;
 
 namespace {
 
-// Up to this size the rank's own copies, into its heap and out of it, beat the pipeline of staging
-// blocks between nodes: they need no other thread, and the rank is awake anyway.
-constexpr uint64_t kBounceBufferMaxBytes = uint64_t{8} << 20;
-
 // So many messages, and bytes, are copied in one go, so that their senders hear of some before all
 // are there.
 constexpr size_t kMostTogether = kMostProcessCopies;
@@ -31,8 +26,6 @@ constexpr uint32_t kPatientLooks = 64;
 constexpr uint64_t kMostBytesTogether = uint64_t{256} << 10;
 
 ErrorCode Told(const Status& status) { return FailureWords::Tell(status.code(), status.message()); }
-
-void* UserOf(const RequestLayout& slot) { return reinterpret_cast<void*>(slot.user_address); }
 
 uint32_t FlagOf(Service service) {
   switch (service) {
@@ -125,140 +118,11 @@ ErrorCode Requests::Fill(uint32_t request, const Message& message, RequestKind k
     slot.flags |= shm::kRequestSynchronous;
   }
   slot.flags |= FlagOf(message.service);
-  const ErrorCode error = UseBounceBuffer(slot, message, kind);
+  const ErrorCode error = bounce_buffers_.UseFor(slot, message, kind);
   if (error == ErrorCode::kOk) {
     SetState(slot, RequestState::kInactive);
   }
   return error;
-}
-
-// Puts a bounce buffer in place of the request's buffer, if it needs one or is better off with one.
-inline ErrorCode Requests::UseBounceBuffer(RequestLayout& slot, const Message& message,
-                                           RequestKind kind) {
-  const bool is_private = slot.buffer.region == 0;
-  bool must = false;
-  void* bounce_buffer = nullptr;
-  if (is_private && message.size_bytes > LocalMax(message, kind) &&
-      IsOutOfOthersReach(message.buffer, message.size_bytes)) {
-    must = true;
-    bounce_buffer = parts_.offloads->TakeBounceBuffer(message.size_bytes, must);
-  } else if (is_private) {
-    const uint64_t unseen_max =
-        parts_.private_reachable ? parts_.eager_max_bytes : DirectMax(message, kind);
-    if (message.size_bytes <= unseen_max || !WantsPrivateBounceBuffer(message, kind)) {
-      return ErrorCode::kOk;
-    }
-    must = !parts_.private_reachable;
-    bounce_buffer = parts_.memory->AllocateBounceBuffer(message.size_bytes, must);
-  } else {
-    must = NeedsDeviceBounceBuffer(slot.buffer, message, kind);
-    if (!must && !WantsDeviceBounceBuffer(slot.buffer, message, kind)) {
-      return ErrorCode::kOk;
-    }
-    bounce_buffer = parts_.offloads->TakeBounceBuffer(message.size_bytes, must);
-    if (bounce_buffer == nullptr && must) {  // the daemon may be able to do without
-      progress_.GiveUpLinks();
-      must = NeedsDeviceBounceBuffer(slot.buffer, message, kind);
-    }
-  }
-  if (bounce_buffer == nullptr) {
-    return must ? FailureWords::Tell(ErrorCode::kOutOfMemory) : ErrorCode::kOk;
-  }
-  slot.flags |= shm::kRequestBounceBuffer;
-  slot.buffer = parts_.memory->regions().Find(bounce_buffer, message.size_bytes);
-  return ErrorCode::kOk;
-}
-
-// The size up to which neither another rank nor the daemon needs to reach a message's buffer. They
-// have to fetch an eager send that finds no cell, and a synchronous one of any size.
-uint64_t Requests::DirectMax(const Message& message, RequestKind kind) const {
-  if (kind != RequestKind::kSend) {
-    return parts_.eager_max_bytes;
-  }
-  return message.synchronous ? 0 : std::min<uint64_t>(parts_.eager_max_bytes, shm::kInlineBytes);
-}
-
-// The size up to which a buffer needs no bounce buffer although other ranks reach no byte of it:
-// the sender may announce a small message, too.
-uint64_t Requests::LocalMax(const Message& message, RequestKind kind) {
-  return kind == RequestKind::kSend && !message.synchronous ? shm::kInlineBytes : 0;
-}
-
-// Returns true for private memory that other ranks do not reach although they reach other memory of
-// this process.
-bool Requests::IsOutOfOthersReach(const void* buffer, uint64_t size_bytes) const {
-  return parts_.memory->IsByStream(buffer) ||
-         parts_.memory->IsOutOfKernelsReach(buffer, size_bytes);
-}
-
-// Private memory gets a bounce buffer where other processes cannot reach it: for sends, whose data
-// they fetch, and for receives that the daemon may have to fill. Messages between nodes get one,
-// too, if a copy here is sooner done than staging by both daemons.
-bool Requests::WantsPrivateBounceBuffer(const Message& message, RequestKind kind) const {
-  if (!parts_.private_reachable &&
-      (kind == RequestKind::kSend || progress_.MayBeRemote(shm::kAnySource))) {
-    return true;
-  }
-  const bool is_by_link = kind == RequestKind::kSend ? progress_.SendsByLink(message.peer)
-                                                     : progress_.ReceivesByLink(message.peer);
-  return message.peer >= 0 && progress_.MayBeRemote(message.peer) && !is_by_link &&
-         message.size_bytes <= kBounceBufferMaxBytes;
-}
-
-// Device memory that only streams reach needs a bounce buffer for a message to or from another
-// node, if the daemon has no pipeline for it; and for a message that leaves by a direct link, as
-// short ones do. A message that comes by a link gets its memory when it is matched (TakeLanding).
-bool Requests::NeedsDeviceBounceBuffer(const shm::Location& buffer, const Message& message,
-                                       RequestKind kind) const {
-  if ((buffer.flags & shm::kLocationByStream) == 0 || !progress_.MayBeRemote(message.peer)) {
-    return false;
-  }
-  if (message.size_bytes <= DirectMax(message, kind)) {
-    return false;
-  }
-  const bool is_send = kind == RequestKind::kSend;
-  const bool is_long =
-      is_send ? message.size_bytes > parts_.one_block_bytes : has_landed_long_.load();
-  // The daemon's pipeline copies long messages while the network moves other blocks and this rank
-  // computes; or its NIC reaches the memory.
-  if (is_long || !parts_.offloads->copies() || !progress_.LinksCarryDeviceMemory()) {
-    progress_.GiveUpLinks();
-  }
-  const bool may_take_link =
-      is_send && (progress_.LinksCarryDeviceMemory() || progress_.WillSendByLink(message.peer));
-  return may_take_link || !parts_.memory->regions().ById(buffer.region).staged;
-}
-
-// Returns true if such device memory is better sent from a bounce buffer, although the daemon has a
-// pipeline for it.
-bool Requests::WantsDeviceBounceBuffer(const shm::Location& buffer, const Message& message,
-                                       RequestKind kind) const {
-  return kind == RequestKind::kSend && (buffer.flags & shm::kLocationByStream) != 0 &&
-         progress_.MayBeRemote(message.peer) && message.size_bytes > shm::kInlineBytes &&
-         parts_.offloads->IsWorthBounceBuffer(message.size_bytes, parts_.one_block_bytes);
-}
-
-std::byte* Requests::BounceBufferOf(const RequestLayout& slot) const {
-  if (slot.buffer.region == 0) {
-    return reinterpret_cast<std::byte*>(slot.buffer.address);  // landings_
-  }
-  return parts_.memory->regions().ById(slot.buffer.region).base + slot.buffer.address;
-}
-
-// Copies the data that the engine, or other processes, read in place of the buffer of a send.
-inline ErrorCode Requests::CopyOut(RequestLayout& slot) {
-  const void* const user = UserOf(slot);
-  if (slot.size_bytes <= shm::kInlineBytes &&
-      (slot.flags & (shm::kRequestSynchronous | kRequestInPlace)) == 0) {
-    slot.descriptor_kind = static_cast<uint8_t>(shm::DescriptorKind::kEager);
-    return parts_.memory->CopyFrom(slot.payload, user, slot.size_bytes);
-  }
-  if ((slot.flags & shm::kRequestBounceBuffer) == 0) {
-    return ErrorCode::kOk;
-  }
-  return parts_.memory->IsByStream(user)
-             ? parts_.offloads->CopyIn(BounceBufferOf(slot), user, slot.size_bytes)
-             : parts_.memory->CopyFrom(BounceBufferOf(slot), user, slot.size_bytes);
 }
 
 ErrorCode Requests::Start(uint32_t request, engine::LaneSet* later, bool to_push) {
@@ -268,7 +132,8 @@ ErrorCode Requests::Start(uint32_t request, engine::LaneSet* later, bool to_push
   // Eager sends and receives that are matched while polling never come here: they pay nothing.
   shm::StoreRelaxed(slot.start_ns, CoarseMonotonicNs());
   if (is_send) {
-    if (const ErrorCode error = CopyOut(slot); error != ErrorCode::kOk) [[unlikely]] {
+    if (const ErrorCode error = bounce_buffers_.CopyOut(slot); error != ErrorCode::kOk)
+        [[unlikely]] {
       return FailureWords::Tell(error);
     }
     if (!engine.sends().LaneIsOpen(static_cast<uint32_t>(slot.peer))) [[unlikely]] {
@@ -316,34 +181,17 @@ void Requests::OpenLaneFor(uint32_t request) {
   }
 }
 
-// A landing takes only room that the heap has to spare, since any number of receives may need one.
 ErrorCode Requests::TakeLanding(uint32_t request, uint64_t size_bytes, shm::Location* where) {
   RequestLayout& slot = Slot(request);
   if (IsSend(slot) || !HasState(slot, RequestState::kRemoteWait) || size_bytes > slot.size_bytes ||
       (slot.flags & shm::kRequestBounceBuffer) != 0) {
     return ErrorCode::kInvalidBuffer;
   }
-  if (void* const block = parts_.offloads->TakeBounceBuffer(size_bytes, false); block != nullptr) {
-    *where = parts_.memory->regions().Find(block, size_bytes);
-  } else {
-    std::unique_ptr<std::byte[]> own(new (std::nothrow) std::byte[size_bytes]);
-    if (own == nullptr) {
-      return ErrorCode::kOutOfMemory;
-    }
-    *where = {0, 0, reinterpret_cast<uint64_t>(own.get())};
-    const std::lock_guard lock(landings_mutex_);
-    landings_[where->address] = std::move(own);
-  }
-  slot.buffer = *where;
-  shm::FetchOr(slot.flags, shm::kRequestBounceBuffer | kRequestLanding, std::memory_order_relaxed);
-  if (size_bytes > parts_.one_block_bytes) {
-    has_landed_long_ = true;
-  }
-  return ErrorCode::kOk;
+  return bounce_buffers_.TakeLanding(slot, size_bytes, where);
 }
 
 void Requests::GiveUp(uint32_t request) {
-  (void)EndBounceBuffer(Slot(request), false);
+  (void)bounce_buffers_.End(Slot(request), false);
   pool().GiveBack(request);
 }
 
@@ -647,47 +495,6 @@ void Requests::Forget(uint32_t request) {
 
 // ---- Ending -------------------------------------------------------------------------------------
 
-// Ends the use of a bounce buffer: moves received data to where the application wants it, and frees
-// the block unless a persistent request will need it again.
-ErrorCode Requests::EndBounceBuffer(RequestLayout& slot, bool deliver) {
-  ErrorCode error = ErrorCode::kOk;
-  // A matched request's pair has delivered.
-  if ((slot.flags & shm::kRequestBounceBuffer) == 0 ||
-      (deliver && (slot.flags & shm::kRequestPaired) != 0)) {
-    return error;
-  }
-  std::byte* const bounce_buffer = BounceBufferOf(slot);
-  const bool fetched =
-      !IsSend(slot) && slot.descriptor_kind != static_cast<uint8_t>(shm::DescriptorKind::kEager);
-  if (deliver && fetched) {
-    error = parts_.memory->CopyTo(UserOf(slot), bounce_buffer,
-                                  std::min(slot.message_bytes, slot.size_bytes));
-  }
-  if ((slot.flags & kRequestLanding) != 0) {
-    FreeLanding(slot);
-    LeaveLanding(slot);
-  } else if ((slot.flags & shm::kRequestPersistent) == 0) {
-    parts_.memory->FreeBounceBuffer(bounce_buffer);
-  }
-  return error;
-}
-
-void Requests::FreeLanding(const RequestLayout& slot) {
-  if (slot.buffer.region == 0) {
-    const std::lock_guard lock(landings_mutex_);
-    landings_.erase(slot.buffer.address);
-  } else {
-    parts_.memory->FreeBounceBuffer(BounceBufferOf(slot));
-  }
-}
-
-// A persistent receive uses its own memory again: the next message may be longer than this one, or
-// come by the daemons.
-void Requests::LeaveLanding(RequestLayout& slot) {
-  slot.flags &= ~(shm::kRequestBounceBuffer | kRequestLanding);
-  slot.buffer = parts_.memory->regions().Find(UserOf(slot), slot.size_bytes);
-}
-
 void Requests::Collect(uint32_t request, Completion* completion) {
   RequestLayout& slot = Slot(request);
   const auto state = static_cast<RequestState>(shm::LoadAcquire(slot.state));
@@ -718,13 +525,13 @@ void Requests::Collect(uint32_t request, Completion* completion) {
   // After any other error another process, or the rank's own core, may still write to the bounce
   // buffer: it stays taken.
   if (usable || completion->error == ErrorCode::kCancelled) {
-    if (const ErrorCode error = EndBounceBuffer(slot, usable); error != ErrorCode::kOk)
+    if (const ErrorCode error = bounce_buffers_.End(slot, usable); error != ErrorCode::kOk)
         [[unlikely]] {
       completion->error = error;
       completion->size_bytes = 0;
     }
   } else if ((slot.flags & kRequestLanding) != 0) {
-    LeaveLanding(slot);
+    bounce_buffers_.LeaveLanding(slot);
   }
   if (completion->error != ErrorCode::kOk && completion->error != ErrorCode::kCancelled &&
       (slot.flags & engine::kRequestUnwatched) == 0) [[unlikely]] {

@@ -2,8 +2,8 @@
 // ranks and the daemon read or write for it, the rank's own part in moving large messages, and what
 // its end means.
 //
-// Where they cannot reach a request's buffer, or reach it slowly, they get a *bounce buffer* of it:
-// a heap block that the rank itself copies from or to.
+// Where they cannot reach a request's buffer, or reach it slowly, they get a bounce buffer of it
+// (bounce_buffers.h).
 //
 // Calling thread: any that the thread level allows. Start blocks while it copies into a bounce
 // buffer, and the first call that needs a peer's inbox, or the heap, blocks on the daemon.
@@ -12,7 +12,6 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -22,6 +21,7 @@
 #include "client/memory/failure_words.h"
 #include "client/memory/memory.h"
 #include "client/memory/peer_memory.h"
+#include "client/p2p/bounce_buffers.h"
 #include "client/p2p/offloads.h"
 #include "client/p2p/progress.h"
 #include "client/p2p/request_pool.h"
@@ -48,11 +48,17 @@ class Requests {
   explicit Requests(Parts parts)
       : parts_(std::move(parts)),
         progress_(*parts_.progress),
+        bounce_buffers_({.progress = parts_.progress,
+                         .memory = parts_.memory,
+                         .offloads = parts_.offloads,
+                         .private_reachable = parts_.private_reachable,
+                         .eager_max_bytes = parts_.eager_max_bytes,
+                         .one_block_bytes = parts_.one_block_bytes}),
         out_of_reach_(std::make_unique<std::atomic<uint8_t>[]>(progress_.view().job_size)) {}
   Requests(const Requests&) = delete;
   Requests& operator=(const Requests&) = delete;
 
-  bool is_private_reachable() const { return parts_.private_reachable; }
+  bool is_private_reachable() const { return bounce_buffers_.is_private_reachable(); }
   RequestPool& pool() const { return *parts_.pool; }
   shm::RequestLayout& Slot(uint32_t request) const { return parts_.pool->Slot(request); }
 
@@ -166,31 +172,11 @@ class Requests {
   static bool IsUnwatched(const shm::RequestLayout& slot) {
     return (shm::LoadAcquire(slot.flags) & engine::kRequestUnwatched) != 0;
   }
-  static bool IsSend(const shm::RequestLayout& slot) {
-    return slot.kind == static_cast<uint32_t>(shm::RequestKind::kSend);
-  }
 
  private:
   static constexpr uint32_t kRequestMoved = uint32_t{1} << 29;  // RequestLayout::flags
-  static constexpr uint32_t kRequestInPlace = uint32_t{1} << 28;
-  static constexpr uint32_t kRequestLanding = uint32_t{1} << 27;
 
   ErrorCode CheckBuffer(const Message& message) const;
-  uint64_t DirectMax(const Message& message, shm::RequestKind kind) const;
-  bool IsOutOfOthersReach(const void* buffer, uint64_t size_bytes) const;
-  static uint64_t LocalMax(const Message& message, shm::RequestKind kind);
-  bool WantsPrivateBounceBuffer(const Message& message, shm::RequestKind kind) const;
-  bool NeedsDeviceBounceBuffer(const shm::Location& buffer, const Message& message,
-                               shm::RequestKind kind) const;
-  bool WantsDeviceBounceBuffer(const shm::Location& buffer, const Message& message,
-                               shm::RequestKind kind) const;
-  ErrorCode UseBounceBuffer(shm::RequestLayout& slot, const Message& message,
-                            shm::RequestKind kind);
-  std::byte* BounceBufferOf(const shm::RequestLayout& slot) const;
-  ErrorCode CopyOut(shm::RequestLayout& slot);
-  ErrorCode EndBounceBuffer(shm::RequestLayout& slot, bool deliver);
-  void FreeLanding(const shm::RequestLayout& slot);
-  void LeaveLanding(shm::RequestLayout& slot);
   void OpenLaneFor(uint32_t request);
   bool NameChunk(uint32_t request, PeerMemory::Chunk* chunk);
   bool CopyChunks(std::span<PeerMemory::Chunk> chunks);
@@ -211,15 +197,13 @@ class Requests {
 
   Parts parts_;
   Progress& progress_;
+  BounceBuffers bounce_buffers_;
   FailureWords failure_words_;
   std::atomic<uint64_t> ended_{0};
   // Looks that a sender took at a receiver that is out of the library, and the looks that it leaves
   // to a receiver that is inside before the sender helps it.
   std::atomic<uint32_t> looks_at_absent_{0};
   std::atomic<uint32_t> patient_looks_{0};
-  std::atomic<bool> has_landed_long_{false};  // a long message has come by a link
-  std::mutex landings_mutex_;
-  std::map<uint64_t, std::unique_ptr<std::byte[]>> landings_;  // outside the heap, by address
   std::mutex mutex_;
   std::vector<uint32_t> background_;  // receives that became transfers in another request's call
   std::vector<uint32_t> announced_;   // sends of device memory that receivers may not reach

@@ -362,7 +362,7 @@ ErrorCode Client::Start(RequestHandle handle) {
     return ErrorCode::kInvalidRequest;
   }
   RequestLayout& slot = requests_->Slot(request);
-  const bool is_send = Requests::IsSend(slot);
+  const bool is_send = IsSend(slot);
   if (const ErrorCode error = requests_->CheckAgain(request); error != ErrorCode::kOk)
       [[unlikely]] {
     return error;
