@@ -8,11 +8,20 @@
 
 #include "common/clock.h"
 #include "common/library_words.h"
-#include "shm/counters.h"
+#include "common/open_files.h"
 
 namespace ferry::client {
 namespace {
 
+using attach::LinkOp;
+using attach::LinkOrder;
+using attach::LinkReply;
+
+constexpr uint64_t kNsPerMs = 1'000'000;
+// So long the watcher waits for the lease: it also has the daemon's life to look after. Then it
+// pauses, ever longer, since the lease's holder may have been stopped.
+constexpr uint64_t kLeasePatienceNs = 5 * kNsPerMs;
+constexpr int kLongestLeasePauseMs = 50;
 // The worker may drain the answer that lets sends go by a link, and wakes no thread for it.
 constexpr uint64_t kAwaitLinkNs = 1'000'000;
 
@@ -23,6 +32,11 @@ LinkKeeper::LinkKeeper(Parts parts)
       parts_(std::move(parts)),
       progress_(*parts_.progress),
       lease_(&progress_.view().layout->lease),
+      ends_({.progress = parts_.progress,
+             .turns = this,
+             .regions = parts_.regions,
+             .rules = parts_.rules,
+             .connect_timeout_ns = parts_.connect_timeout_ns}),
       call_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       thread_(this) {
   // Where links go over a NIC, the daemons may have it read the device memory itself.
@@ -31,25 +45,132 @@ LinkKeeper::LinkKeeper(Parts parts)
 
 LinkKeeper::~LinkKeeper() { thread_.Stop(); }
 
+// ---- Looks -----------------------------------------------------------------------------------
+
+int LinkKeeper::Look() {
+  TakeOrders();
+  if (orders_.empty() && ends_.is_empty()) {
+    return -1;
+  }
+  OpenEndpoint();
+  // This thread is none of the program's: it knows nothing of a lease that is biased to it.
+  const uint32_t self = Progress::ThreadId();
+  if (!lease_.Acquire(self, &progress_.wake().layout()->poison, kLeasePatienceNs)) {
+    if (progress_.poison() != ErrorCode::kOk) {
+      return -1;
+    }
+    lease_pause_ms_ = std::clamp(2 * lease_pause_ms_, 1, kLongestLeasePauseMs);
+    return lease_pause_ms_;
+  }
+  lease_pause_ms_ = 0;
+  if (opened_ != nullptr) {
+    ends_.Adopt(std::move(opened_));
+  }
+  engine::Effects effects;
+  const uint64_t now_ns = MonotonicNs();
+  const Status opening = opening_.value_or(Status());
+  for (const LinkOrder& order : std::exchange(orders_, {})) {
+    ends_.Obey(order, &room_, opening, now_ns, effects);
+  }
+  const uint64_t next_ns = ends_.LookAfterAll(now_ns, effects);
+  Publish();
+  if (effects.to_link) {
+    (void)Turn(effects);
+  }
+  const std::vector<LinkReply> replies = ends_.TakeReplies();
+  lease_.Release(self);
+  progress_.PerformElsewhere(effects);
+  if (HasWork()) {
+    Arm();
+  }
+  for (const LinkReply& reply : replies) {
+    (void)parts_.attach->SendLinkReply(reply).ok();  // else the daemon is gone
+  }
+  if (next_ns == UINT64_MAX) {
+    return -1;
+  }
+  const uint64_t left_ns = next_ns - std::min(next_ns, now_ns);
+  return static_cast<int>(std::min<uint64_t>(left_ns / kNsPerMs + 1, 60'000));
+}
+
+// Those that a correct daemon may give.
+void LinkKeeper::TakeOrders() {
+  const engine::PeerTable& peers = progress_.peers();
+  while (const std::optional<LinkOrder> order = parts_.attach->TakeOrder()) {
+    if (order->peer < peers.by_rank.size() && !peers.by_rank[order->peer].local) {
+      orders_.push_back(*order);
+    }
+  }
+}
+
+// For how many links there are descriptors. Those that are not used yet may have no connection yet,
+// and take one soon.
+uint64_t LinkKeeper::CountRoom() const {
+  const OpenFiles files = CountOpenFiles();
+  const uint64_t most = files.limit - files.limit / kPartLeft;
+  return most - std::min(most, files.open + ends_.CountUnused());
+}
+
+// If there is an order to have one, once: what fails fails for all links. Not under the lease,
+// since it takes long.
+void LinkKeeper::OpenEndpoint() {
+  const auto opens = [](const LinkOrder& order) {
+    return order.op == static_cast<uint32_t>(LinkOp::kOpen);
+  };
+  if (std::none_of(orders_.begin(), orders_.end(), opens)) {
+    return;
+  }
+  room_ = CountRoom();
+  if (opening_.has_value() || room_ == 0) {
+    return;
+  }
+  const auto open = [this]() -> Status {
+    const StatusOr<const DirectApi*> api = parts_.open_library();
+    FERRY_RETURN_IF_ERROR(api.status());
+    DirectSetup setup;
+    setup.view = progress_.view();
+    setup.job_id = parts_.job_id.c_str();
+    setup.provider = parts_.rules.provider;
+    setup.domain = parts_.rules.domain;
+    setup.source_address = parts_.rules.source_address;
+    setup.operation_timeout_ns = parts_.rules.operation_timeout_ms * kNsPerMs;
+    setup.peer_timeout_ns = parts_.rules.peer_timeout_ms * kNsPerMs;
+    auto links = (*api)->open(setup, this);
+    FERRY_RETURN_IF_ERROR(links.status());
+    opened_ = std::move(*links);
+    return thread_.Start(opened_->WaitFd());
+  };
+  opening_ = open();
+  if (opening_->ok()) {
+    return;
+  }
+  opened_.reset();
+  // Links that come and go by themselves were not asked for, so only `ferryctl links` says why
+  // there are none.
+  if (parts_.rules.idle_ms == 0) {
+    SayToUser(
+        static_cast<int>(progress_.view().rank),
+        "no direct links, all messages to other nodes pass the daemons: " + opening_->message());
+  }
+}
+
 // ---- Turns --------------------------------------------------------------------------------------
 
 uint32_t LinkKeeper::Turn(engine::Effects& effects) {
   effects.to_link = false;
-  if (links_ == nullptr) {
+  if (ends_.core() == nullptr) {
     return 0;
   }
   const bool is_of_burst = BeginTurn();
-  CheckDeaths();
+  ends_.EndDead();
   effects_ = &effects;
-  const uint32_t done = links_->Turn(MonotonicNs());
+  const uint32_t done = ends_.core()->Turn(MonotonicNs());
   effects_ = nullptr;
-  if (!links_down_.empty()) [[unlikely]] {
-    TakeLinksDown(effects);
+  const bool has_lost = ends_.TakeLinksDown(effects);
+  if (ends_.HaveConnected() || has_lost) [[unlikely]] {
+    CallWatcher();
   }
-  if (connecting_ != 0) [[unlikely]] {
-    CheckConnections();
-  }
-  SetWork(links_->HasWork() || awaited_ != 0);
+  Publish();
   if (is_of_burst) {
     EndTurnOfBurst(MonotonicNs());
   }
@@ -62,7 +183,7 @@ void LinkKeeper::LetMatch() {
 }
 
 void LinkKeeper::OnLinkDown(uint32_t peer, ErrorCode /*error*/, const char* text) {
-  links_down_.push_back({peer, text});
+  ends_.OnLinkDown(peer, text);
 }
 
 void LinkKeeper::OnViolation(const char* text) {
@@ -87,88 +208,24 @@ bool LinkKeeper::FindRegion(uint32_t region, HostRegion* found) const {
   return true;
 }
 
-// Ends the core's operations with a rank that is gone, or cut off, before the engine ends its
-// requests.
-void LinkKeeper::CheckDeaths() {
-  // Pairs with the daemon that bumps it behind the words of the peers.
-  const uint32_t deaths = shm::LoadAcquire(progress_.wake().layout()->death_epoch);
-  if (deaths == deaths_seen_) [[likely]] {
-    return;
-  }
-  deaths_seen_ = deaths;
-  for (auto& [peer, end] : ends_) {
-    const uint32_t dead = shm::LoadAcquire(progress_.view().by_rank.peers[peer].dead);
-    if (dead != 0 && end.is_connected) {
-      Disconnect(peer, &end, static_cast<ErrorCode>(dead));
-    }
-  }
-}
-
-// Has the watcher look at ends that are connected now, or cannot be.
-void LinkKeeper::CheckConnections() {
-  for (auto& [peer, end] : ends_) {
-    if (end.order.has_value() && end.had_route &&
-        ConnectionTo(peer, end, nullptr) != ErrorCode::kWouldBlock) {
-      connecting_ = 0;  // until it has looked
-      end.due_ns = 0;
-      eventfd_write(call_.get(), 1);
-    }
-  }
-}
-
-// Lets the engine take all that links have brought.
-void LinkKeeper::Settle(engine::Effects& effects) {
-  engine::RankEngine& engine = progress_.engine();
-  const uint32_t lane = shm::LinkLane(progress_.view().inbox.local_size);
-  while (engine.Progress(effects) != 0 && engine.HasMessage(lane)) {
-  }
-}
-
-void LinkKeeper::TakeLinksDown(engine::Effects& effects) {
-  Settle(effects);
-  for (const auto& [peer, text] : std::exchange(links_down_, {})) {
-    const auto found = ends_.find(peer);
-    if (found == ends_.end() || !found->second.is_connected) {
-      continue;
-    }
-    End& end = found->second;
-    end.is_connected = false;
-    end.trouble = text;
-    SetLinks(links() - 1);
-    // Of the two ranks one hears first that the link is over, and closes it. Not before this one
-    // has said that its direction is back.
-    end.is_closed = !end.is_used && progress_.paths().IsLinkFree(peer);
-    // Operations that took it, and that the engine does not know, have ended already: they wait for
-    // what the daemon says. It parts the two in any case if the direction is not back.
-    progress_.paths().FailLink(peer, effects, end.is_used && !WasCut(peer, end));
-    if (progress_.paths().PathTo(peer) == shm::PeerPath::kBroken) {
-      shm::Statistics(progress_.view().layout->counters).Add(shm::Statistic::kLinkErrors);
-    }
-    if (!end.is_ending && !end.is_closed) {
-      SayLinkDown(peer, end.link, text);
-    }
-    end.due_ns = 0;
-    eventfd_write(call_.get(), 1);
-  }
-}
-
-void LinkKeeper::Disconnect(uint32_t peer, End* end, ErrorCode error) {
-  if (std::exchange(end->is_connected, false)) {
-    links_->End(peer, error);
-    SetLinks(links() - 1);
-    SetWork(links_->HasWork() || awaited_ != 0);
-  }
-}
-
 void LinkKeeper::LeaveAll(engine::Effects& effects) {
-  is_leaving_ = true;
-  for (auto& [peer, end] : ends_) {
-    Leave(peer, &end, effects);
-  }
-  eventfd_write(call_.get(), 1);
+  ends_.LeaveAll(effects);
+  CallWatcher();
 }
 
-// Links that are being made are refused when they are looked at next.
+void LinkKeeper::CallWatcher() { eventfd_write(call_.get(), 1); }
+
+// Tells other threads what the ends are now.
+void LinkKeeper::Publish() {
+  if (const uint32_t before = links(); ends_.connected() != before) [[unlikely]] {
+    SetLinks(ends_.connected());
+    if (ends_.connected() > before && shm::LoadRelaxed(serves_) != 0) {
+      thread_.Arm();
+    }
+  }
+  SetWork(ends_.HasWork());
+}
+
 void LinkKeeper::GiveUpLinks() {
   if (shm::LoadRelaxed(gives_up_) != 0) [[likely]] {
     return;
@@ -176,13 +233,10 @@ void LinkKeeper::GiveUpLinks() {
   (void)progress_.UnderLease([this](engine::Effects& effects) {
     shm::StoreRelaxed(gives_up_, 1U);
     SetCarryDeviceMemory(false);
-    for (auto& [peer, end] : ends_) {
-      Leave(peer, &end, effects);
-      end.due_ns = 0;
-    }
+    ends_.GiveUp(effects);
     return ErrorCode::kOk;
   });
-  eventfd_write(call_.get(), 1);
+  CallWatcher();
 }
 
 void LinkKeeper::ForgetRegion(uint32_t region) {
@@ -190,8 +244,8 @@ void LinkKeeper::ForgetRegion(uint32_t region) {
     // It is in the table until it has gone.
     std::erase_if(forgotten_, [this](uint32_t id) { return !parts_.regions->ById(id); });
     forgotten_.push_back(region);
-    if (links_ != nullptr) {
-      links_->ForgetRegion(region);
+    if (ends_.core() != nullptr) {
+      ends_.core()->ForgetRegion(region);
     }
     return ErrorCode::kOk;
   });
@@ -240,7 +294,7 @@ bool LinkKeeper::PrepareToSleep() {
   if (!lease_.TryAcquire(self)) {
     return false;
   }
-  const bool may_sleep = links_->PrepareToSleep() && !progress_.engine().HasArrivals();
+  const bool may_sleep = ends_.core()->PrepareToSleep() && !progress_.engine().HasArrivals();
   lease_.Release(self);
   return may_sleep;
 }
@@ -264,7 +318,7 @@ bool LinkKeeper::MustStay() const {
 }
 
 uint64_t LinkKeeper::NextTurnNs(uint64_t now_ns) const {
-  const uint64_t next_ns = links_->NextTurnNs(now_ns);
+  const uint64_t next_ns = ends_.core()->NextTurnNs(now_ns);
   return progress_.paths().AwaitsLink() ? std::min(next_ns, now_ns + kAwaitLinkNs) : next_ns;
 }
 

@@ -50,6 +50,9 @@ class LinkTurns {
   void LetGo(uint32_t peer) {
     shm::FetchAdd(holds_[peer], ~0U, std::memory_order_release);  // Pairs with IsHeld.
   }
+  bool IsHeld(uint32_t peer) const {
+    return shm::Load(holds_[peer], std::memory_order_seq_cst) != 0;
+  }
   // From now on the link thread turns the links while this rank does not: for a thread that leaves
   // the library with work under way. It may be half a millisecond late. Any thread; cheap.
   virtual void Arm() = 0;
@@ -70,9 +73,6 @@ class LinkTurns {
  protected:
   explicit LinkTurns(uint32_t job_size) : holds_(job_size) {}
   ~LinkTurns() = default;
-  bool IsHeld(uint32_t peer) const {
-    return shm::Load(holds_[peer], std::memory_order_seq_cst) != 0;
-  }
   // Under the lease.
   uint32_t links() const { return connected_; }
   // Begins a turn. True: it is for a message that Gathers did not take.

@@ -1,13 +1,12 @@
-// LinkKeeper: what the daemon orders, and what is due (Look). See link_keeper.h.
+#include "client/links/link_ends.h"
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
-#include "client/links/link_keeper.h"
 #include "common/clock.h"
-#include "common/library_words.h"
-#include "common/open_files.h"
+#include "engine/rank_engine.h"
+#include "shm/counters.h"
 
 namespace ferry::client {
 namespace {
@@ -23,10 +22,6 @@ constexpr uint64_t kNsPerMs = 1'000'000;
 constexpr uint64_t kFirstPauseNs = 1 * kNsPerMs;
 constexpr uint64_t kLongestPauseNs = 500 * kNsPerMs;
 constexpr uint64_t kLooksForIdle = 4;  // within the time after which a direction is idle
-// So long the watcher waits for the lease: it also has the daemon's life to look after. Then it
-// pauses, ever longer, since the lease's holder may have been stopped.
-constexpr uint64_t kLeasePatienceNs = 5 * kNsPerMs;
-constexpr int kLongestLeasePauseMs = 50;
 
 uint32_t CheckedBytes(uint32_t bytes) { return std::min(bytes, attach::kLinkAddressBytes); }
 
@@ -38,117 +33,20 @@ bool Is(const LinkOrder& order, LinkOp op) { return order.op == static_cast<uint
 
 }  // namespace
 
-int LinkKeeper::Look() {
-  TakeOrders();
-  if (orders_.empty() && ends_.empty()) {
-    return -1;
-  }
-  OpenEndpoint();
-  // This thread is none of the program's: it knows nothing of a lease that is biased to it.
-  const uint32_t self = Progress::ThreadId();
-  if (!lease_.Acquire(self, &progress_.wake().layout()->poison, kLeasePatienceNs)) {
-    if (progress_.poison() != ErrorCode::kOk) {
-      return -1;
-    }
-    lease_pause_ms_ = std::clamp(2 * lease_pause_ms_, 1, kLongestLeasePauseMs);
-    return lease_pause_ms_;
-  }
-  lease_pause_ms_ = 0;
-  if (opened_ != nullptr) {
-    links_ = std::move(opened_);
-  }
-  engine::Effects effects;
-  const uint64_t now_ns = MonotonicNs();
-  for (const LinkOrder& order : std::exchange(orders_, {})) {
-    Obey(order, now_ns, effects);
-  }
-  const uint64_t next_ns = LookAfterAll(now_ns, effects);
-  if (effects.to_link) {
-    (void)Turn(effects);
-  }
-  const std::vector<LinkReply> replies = std::exchange(replies_, {});
-  lease_.Release(self);
-  progress_.PerformElsewhere(effects);
-  if (HasWork()) {
-    Arm();
-  }
-  for (const LinkReply& reply : replies) {
-    (void)parts_.attach->SendLinkReply(reply).ok();  // else the daemon is gone
-  }
-  if (next_ns == UINT64_MAX) {
-    return -1;
-  }
-  const uint64_t left_ns = next_ns - std::min(next_ns, now_ns);
-  return static_cast<int>(std::min<uint64_t>(left_ns / kNsPerMs + 1, 60'000));
+LinkEnds::LinkEnds(Parts parts) : parts_(std::move(parts)), progress_(*parts_.progress) {}
+
+uint64_t LinkEnds::CountUnused() const {
+  return static_cast<uint64_t>(
+      std::ranges::count_if(ends_, [](const auto& entry) { return !entry.second.was_used; }));
 }
 
 // ---- Orders -------------------------------------------------------------------------------------
 
-// Those that a correct daemon may give.
-void LinkKeeper::TakeOrders() {
-  const engine::PeerTable& peers = progress_.peers();
-  while (const std::optional<LinkOrder> order = parts_.attach->TakeOrder()) {
-    if (order->peer < peers.by_rank.size() && !peers.by_rank[order->peer].local) {
-      orders_.push_back(*order);
-    }
-  }
-}
-
-// For how many links there are descriptors. Those that are not used yet may have no connection yet,
-// and take one soon.
-uint64_t LinkKeeper::CountRoom() const {
-  const OpenFiles files = CountOpenFiles();
-  const auto to_come = static_cast<uint64_t>(
-      std::ranges::count_if(ends_, [](const auto& entry) { return !entry.second.was_used; }));
-  const uint64_t most = files.limit - files.limit / kPartLeft;
-  return most - std::min(most, files.open + to_come);
-}
-
-// If there is an order to have one, once: what fails fails for all links. Not under the lease,
-// since it takes long.
-void LinkKeeper::OpenEndpoint() {
-  const auto opens = [](const LinkOrder& order) { return Is(order, LinkOp::kOpen); };
-  if (std::none_of(orders_.begin(), orders_.end(), opens)) {
-    return;
-  }
-  room_ = CountRoom();
-  if (opening_.has_value() || room_ == 0) {
-    return;
-  }
-  const auto open = [this]() -> Status {
-    const StatusOr<const DirectApi*> api = parts_.open_library();
-    FERRY_RETURN_IF_ERROR(api.status());
-    DirectSetup setup;
-    setup.view = progress_.view();
-    setup.job_id = parts_.job_id.c_str();
-    setup.provider = parts_.rules.provider;
-    setup.domain = parts_.rules.domain;
-    setup.source_address = parts_.rules.source_address;
-    setup.operation_timeout_ns = parts_.rules.operation_timeout_ms * kNsPerMs;
-    setup.peer_timeout_ns = parts_.rules.peer_timeout_ms * kNsPerMs;
-    auto links = (*api)->open(setup, this);
-    FERRY_RETURN_IF_ERROR(links.status());
-    opened_ = std::move(*links);
-    return thread_.Start(opened_->WaitFd());
-  };
-  opening_ = open();
-  if (opening_->ok()) {
-    return;
-  }
-  opened_.reset();
-  // Links that come and go by themselves were not asked for, so only `ferryctl links` says why
-  // there are none.
-  if (parts_.rules.idle_ms == 0) {
-    SayToUser(
-        static_cast<int>(progress_.view().rank),
-        "no direct links, all messages to other nodes pass the daemons: " + opening_->message());
-  }
-}
-
-void LinkKeeper::Obey(const LinkOrder& order, uint64_t now_ns, engine::Effects& effects) {
+void LinkEnds::Obey(const LinkOrder& order, uint64_t* room, const Status& opening, uint64_t now_ns,
+                    engine::Effects& effects) {
   switch (static_cast<LinkOp>(order.op)) {
     case LinkOp::kOpen:
-      return Open(order, now_ns);
+      return Open(order, room, opening, now_ns);
     case LinkOp::kUse:
       return Use(order, now_ns);
     case LinkOp::kReturn:
@@ -163,13 +61,14 @@ void LinkKeeper::Obey(const LinkOrder& order, uint64_t now_ns, engine::Effects& 
   }
 }
 
-void LinkKeeper::Open(const LinkOrder& order, uint64_t now_ns) {
-  if (room_ == 0) {
+void LinkEnds::Open(const LinkOrder& order, uint64_t* room, const Status& opening,
+                    uint64_t now_ns) {
+  if (*room == 0) {
     return SayRefused(order, {ErrorCode::kLimitExceeded,
                               "the process has three of four files open that `ulimit -n` allows"});
   }
-  if (!opening_->ok()) {
-    return SayRefused(order, *opening_);
+  if (!opening.ok()) {
+    return SayRefused(order, opening);
   }
   if (const Status status = MayHaveLinks(); !status.ok()) {
     return SayRefused(order, status);
@@ -179,7 +78,7 @@ void LinkKeeper::Open(const LinkOrder& order, uint64_t now_ns) {
     return SayRefused(order, {ErrorCode::kLinkDown,
                               "it could not be connected a moment ago: " + failure->second.text});
   }
-  --room_;
+  --*room;
   End& end = ends_[order.peer];
   Disconnect(order.peer, &end, ErrorCode::kLinkDown);  // the daemon knows nothing of that any more
   end = {};
@@ -188,7 +87,7 @@ void LinkKeeper::Open(const LinkOrder& order, uint64_t now_ns) {
   end.deadline_ns = now_ns + parts_.connect_timeout_ns;
 }
 
-void LinkKeeper::Use(const LinkOrder& order, uint64_t now_ns) {
+void LinkEnds::Use(const LinkOrder& order, uint64_t now_ns) {
   const auto found = ends_.find(order.peer);
   if (found == ends_.end() || found->second.link != order.link) {
     return SayRefused(order, {ErrorCode::kNotFound, "there is no such link"});
@@ -199,7 +98,7 @@ void LinkKeeper::Use(const LinkOrder& order, uint64_t now_ns) {
   end.due_ns = end.pause_ns = 0;
 }
 
-void LinkKeeper::Leave(uint32_t peer, End* end, engine::Effects& effects) {
+void LinkEnds::Leave(uint32_t peer, End* end, engine::Effects& effects) {
   if (end->is_used && !std::exchange(end->is_returning, true)) {
     end->due_ns = 0;
     end->pause_ns = kFirstPauseNs;
@@ -208,7 +107,7 @@ void LinkKeeper::Leave(uint32_t peer, End* end, engine::Effects& effects) {
 }
 
 // In good order the link goes once nothing takes it any more (LookAfter); else at once.
-void LinkKeeper::EndLink(const LinkOrder& order, engine::Effects& effects) {
+void LinkEnds::EndLink(const LinkOrder& order, engine::Effects& effects) {
   const auto found = ends_.find(order.peer);
   if (found == ends_.end() || found->second.link != order.link) {
     return Say(LinkEvent::kEnded, order.peer, order.link);
@@ -233,7 +132,7 @@ void LinkKeeper::EndLink(const LinkOrder& order, engine::Effects& effects) {
 }
 
 // The daemon grants no link to that peer.
-void LinkKeeper::Forget(const LinkOrder& order) {
+void LinkEnds::Forget(const LinkOrder& order) {
   progress_.paths().RefuseLink(order.peer);
   if (const auto found = ends_.find(order.peer);
       found != ends_.end() && found->second.link == order.link) {
@@ -246,7 +145,7 @@ void LinkKeeper::Forget(const LinkOrder& order) {
 // ---- Connecting ---------------------------------------------------------------------------------
 
 // Goes on with the order that was not answered yet; it stays while it has to be tried again.
-void LinkKeeper::CarryOn(uint32_t peer, End* end, uint64_t now_ns, engine::Effects& effects) {
+void LinkEnds::CarryOn(uint32_t peer, End* end, uint64_t now_ns, engine::Effects& effects) {
   const LinkOrder order = *end->order;
   const bool uses = Is(order, LinkOp::kUse);
   Status status = uses ? MayUse() : MayHaveLinks();
@@ -274,25 +173,25 @@ void LinkKeeper::CarryOn(uint32_t peer, End* end, uint64_t now_ns, engine::Effec
 }
 
 // Returns ok if messages of this rank, in either direction, can take a link at all.
-Status LinkKeeper::MayHaveLinks() const {
-  if (gives_up_ != 0) {
+Status LinkEnds::MayHaveLinks() const {
+  if (gives_up_) {
     return {ErrorCode::kUnsupported,
             "the rank has device memory that only streams reach, and messages, or operations in "
             "the memory of others, that the daemons carry better"};
   }
-  if (!CarryDeviceMemory() && !parts_.regions->addresses().by_stream().is_empty()) {
+  if (!parts_.turns->CarryDeviceMemory() && !parts_.regions->addresses().by_stream().is_empty()) {
     return {ErrorCode::kUnsupported, "the rank has device memory that only streams reach"};
   }
   return {};
 }
 
-Status LinkKeeper::MayUse() const {
+Status LinkEnds::MayUse() const {
   FERRY_RETURN_IF_ERROR(MayHaveLinks());
   return is_leaving_ ? Status(ErrorCode::kCancelled, "the rank leaves its job") : Status();
 }
 
 // Tells the core of the peer; for kUse the two have to be connected. kWouldBlock: try again.
-Status LinkKeeper::Reach(const LinkOrder& order, End* end, uint64_t now_ns) {
+Status LinkEnds::Reach(const LinkOrder& order, End* end, uint64_t now_ns) {
   Status status = Connect(order, end);
   const bool uses = Is(order, LinkOp::kUse);
   if (status.ok() && uses) {
@@ -320,7 +219,7 @@ Status LinkKeeper::Reach(const LinkOrder& order, End* end, uint64_t now_ns) {
 }
 
 // Once.
-Status LinkKeeper::Connect(const LinkOrder& order, End* end) {
+Status LinkEnds::Connect(const LinkOrder& order, End* end) {
   if (end->had_route || order.address_bytes == 0) {
     return {};
   }
@@ -330,20 +229,17 @@ Status LinkKeeper::Connect(const LinkOrder& order, End* end) {
   std::copy(std::begin(order.send_key), std::end(order.send_key), route.send_key.words);
   std::copy(std::begin(order.receive_key), std::end(order.receive_key), route.receive_key.words);
   route.serial = order.link;
-  FERRY_RETURN_IF_ERROR(links_->Connect(order.peer, route));
+  FERRY_RETURN_IF_ERROR(core_->Connect(order.peer, route));
   end->had_route = end->is_connected = true;
   end->calls = Is(order, LinkOp::kUse);
-  SetLinks(links() + 1);
-  if (shm::LoadRelaxed(serves_) != 0) {
-    thread_.Arm();
-  }
+  ++connected_;
   return {};
 }
 
 // As DirectLinks says. `why` may be null.
-ErrorCode LinkKeeper::ConnectionTo(uint32_t peer, const End& end, std::string* why) {
+ErrorCode LinkEnds::ConnectionTo(uint32_t peer, const End& end, std::string* why) {
   if (end.is_connected) {
-    return links_->ConnectionTo(peer, end.calls, why);
+    return core_->ConnectionTo(peer, end.calls, why);
   }
   if (why != nullptr) {
     *why = "its connection is gone" + (end.trouble.empty() ? "" : ": " + end.trouble);
@@ -352,7 +248,7 @@ ErrorCode LinkKeeper::ConnectionTo(uint32_t peer, const End& end, std::string* w
 }
 
 // Messages to the peer take the link from now on.
-Status LinkKeeper::TakePath(uint32_t peer, End* end, uint64_t now_ns, engine::Effects& effects) {
+Status LinkEnds::TakePath(uint32_t peer, End* end, uint64_t now_ns, engine::Effects& effects) {
   if (const ErrorCode error = progress_.paths().UseLink(peer, effects); error != ErrorCode::kOk) {
     return {error, "nothing passes between the two ranks"};
   }
@@ -364,7 +260,7 @@ Status LinkKeeper::TakePath(uint32_t peer, End* end, uint64_t now_ns, engine::Ef
   return {};
 }
 
-void LinkKeeper::NoteFailure(uint32_t peer, const std::string& text, uint64_t now_ns) {
+void LinkEnds::NoteFailure(uint32_t peer, const std::string& text, uint64_t now_ns) {
   Failure& failure = failures_[peer];
   failure.pause_ns = std::clamp(2 * failure.pause_ns, kFirstCallPauseNs, kLongestCallPauseNs);
   failure.until_ns = now_ns + failure.pause_ns;
@@ -374,7 +270,7 @@ void LinkKeeper::NoteFailure(uint32_t peer, const std::string& text, uint64_t no
 // ---- What is due --------------------------------------------------------------------------------
 
 // Returns when to look again.
-uint64_t LinkKeeper::LookAfterAll(uint64_t now_ns, engine::Effects& effects) {
+uint64_t LinkEnds::LookAfterAll(uint64_t now_ns, engine::Effects& effects) {
   uint64_t next_ns = UINT64_MAX;
   awaited_ = connecting_ = 0;
   for (auto next = ends_.begin(); next != ends_.end();) {
@@ -387,18 +283,17 @@ uint64_t LinkKeeper::LookAfterAll(uint64_t now_ns, engine::Effects& effects) {
       ends_.erase(current);
     }
   }
-  SetWork(awaited_ != 0 || (links_ != nullptr && links_->HasWork()));
   return next_ns;
 }
 
-uint64_t LinkKeeper::Later(End* end, uint64_t now_ns) {
+uint64_t LinkEnds::Later(End* end, uint64_t now_ns) {
   end->pause_ns = std::min(std::max(2 * end->pause_ns, kFirstPauseNs), kLongestPauseNs);
   end->due_ns = now_ns + end->pause_ns;
   return end->due_ns;
 }
 
 // Looks after one end, which is over if it has no number afterwards.
-uint64_t LinkKeeper::LookAfter(uint32_t peer, End* end, uint64_t now_ns, engine::Effects& effects) {
+uint64_t LinkEnds::LookAfter(uint32_t peer, End* end, uint64_t now_ns, engine::Effects& effects) {
   engine::PeerPaths& paths = progress_.paths();
   if (end->due_ns > now_ns && (end->order.has_value() || end->is_ending || end->is_returning)) {
     return end->due_ns;
@@ -411,7 +306,7 @@ uint64_t LinkKeeper::LookAfter(uint32_t peer, End* end, uint64_t now_ns, engine:
   }
   if (end->is_ending) {
     if (MayWant(peer, *end) ||
-        (end->is_connected && !(paths.IsLinkFree(peer) && links_->IsIdle(peer)))) {
+        (end->is_connected && !(paths.IsLinkFree(peer) && core_->IsIdle(peer)))) {
       return Later(end, now_ns);
     }
     Disconnect(peer, end, ErrorCode::kOk);
@@ -441,7 +336,7 @@ uint64_t LinkKeeper::LookAfter(uint32_t peer, End* end, uint64_t now_ns, engine:
     return UINT64_MAX;
   }
   // A long message is counted as it begins.
-  const bool is_busy = MayWant(peer, *end) || (end->is_connected && !links_->IsIdle(peer));
+  const bool is_busy = MayWant(peer, *end) || (end->is_connected && !core_->IsIdle(peer));
   if (const uint64_t traffic = TrafficTo(peer); traffic != end->traffic || is_busy) {
     end->traffic = traffic;
     end->active_ns = now_ns;
@@ -461,8 +356,8 @@ uint64_t LinkKeeper::LookAfter(uint32_t peer, End* end, uint64_t now_ns, engine:
 
 // If the rank gives its links up: tells the daemon once that this one cannot be used any more,
 // which has the other direction returned, too.
-bool LinkKeeper::TellGivenUp(uint32_t peer, End* end) {
-  if (gives_up_ == 0 || std::exchange(end->is_given_up, true)) {
+bool LinkEnds::TellGivenUp(uint32_t peer, End* end) {
+  if (!gives_up_ || std::exchange(end->is_given_up, true)) {
     return false;
   }
   SayRefused(peer, end->link, MayHaveLinks());
@@ -470,19 +365,108 @@ bool LinkKeeper::TellGivenUp(uint32_t peer, End* end) {
 }
 
 // Returns true if one-sided operations take the link, or may be about to.
-bool LinkKeeper::MayWant(uint32_t peer, const End& end) const {
-  return IsHeld(peer) || (end.is_connected && links_->WantsOf(peer));
+bool LinkEnds::MayWant(uint32_t peer, const End& end) const {
+  return parts_.turns->IsHeld(peer) || (end.is_connected && core_->WantsOf(peer));
 }
 
 // It grows with what goes to the peer.
-uint64_t LinkKeeper::TrafficTo(uint32_t peer) const {
+uint64_t LinkEnds::TrafficTo(uint32_t peer) const {
   const shm::SessionByRank& words = progress_.view().by_rank;
   return words.peers[peer].sent + shm::LoadRelaxed(words.one_sided[peer].done);
 }
 
+void LinkEnds::LeaveAll(engine::Effects& effects) {
+  is_leaving_ = true;
+  for (auto& [peer, end] : ends_) {
+    Leave(peer, &end, effects);
+  }
+}
+
+void LinkEnds::GiveUp(engine::Effects& effects) {
+  gives_up_ = true;
+  for (auto& [peer, end] : ends_) {
+    Leave(peer, &end, effects);
+    end.due_ns = 0;
+  }
+}
+
+// ---- Breaks
+// --------------------------------------------------------------------------------------
+
+void LinkEnds::EndDead() {
+  // Pairs with the daemon that bumps it behind the words of the peers.
+  const uint32_t deaths = shm::LoadAcquire(progress_.wake().layout()->death_epoch);
+  if (deaths == deaths_seen_) [[likely]] {
+    return;
+  }
+  deaths_seen_ = deaths;
+  for (auto& [peer, end] : ends_) {
+    const uint32_t dead = shm::LoadAcquire(progress_.view().by_rank.peers[peer].dead);
+    if (dead != 0 && end.is_connected) {
+      Disconnect(peer, &end, static_cast<ErrorCode>(dead));
+    }
+  }
+}
+
+bool LinkEnds::FindConnected() {
+  bool is_due = false;
+  for (auto& [peer, end] : ends_) {
+    if (end.order.has_value() && end.had_route &&
+        ConnectionTo(peer, end, nullptr) != ErrorCode::kWouldBlock) {
+      connecting_ = 0;  // until the watcher has looked
+      end.due_ns = 0;
+      is_due = true;
+    }
+  }
+  return is_due;
+}
+
+// Lets the engine take all that links have brought.
+void LinkEnds::Settle(engine::Effects& effects) {
+  engine::RankEngine& engine = progress_.engine();
+  const uint32_t lane = shm::LinkLane(progress_.view().inbox.local_size);
+  while (engine.Progress(effects) != 0 && engine.HasMessage(lane)) {
+  }
+}
+
+bool LinkEnds::TellLinksDown(engine::Effects& effects) {
+  Settle(effects);
+  for (const auto& [peer, text] : std::exchange(links_down_, {})) {
+    const auto found = ends_.find(peer);
+    if (found == ends_.end() || !found->second.is_connected) {
+      continue;
+    }
+    End& end = found->second;
+    end.is_connected = false;
+    end.trouble = text;
+    --connected_;
+    // Of the two ranks one hears first that the link is over, and closes it. Not before this one
+    // has said that its direction is back.
+    end.is_closed = !end.is_used && progress_.paths().IsLinkFree(peer);
+    // Operations that took it, and that the engine does not know, have ended already: they wait for
+    // what the daemon says. It parts the two in any case if the direction is not back.
+    progress_.paths().FailLink(peer, effects, end.is_used && !WasCut(peer, end));
+    if (progress_.paths().PathTo(peer) == shm::PeerPath::kBroken) {
+      shm::Statistics(progress_.view().layout->counters).Add(shm::Statistic::kLinkErrors);
+    }
+    if (!end.is_ending && !end.is_closed) {
+      SayLinkDown(peer, end.link, text);
+    }
+    end.due_ns = 0;
+  }
+  return true;
+}
+
+void LinkEnds::Disconnect(uint32_t peer, End* end, ErrorCode error) {
+  if (std::exchange(end->is_connected, false)) {
+    core_->End(peer, error);
+    --connected_;
+  }
+}
+
 // ---- Answers ------------------------------------------------------------------------------------
 
-LinkReply LinkKeeper::ReplyOf(LinkEvent event, uint32_t peer, uint64_t link) {
+LinkReply LinkEnds::ReplyOf(LinkEvent event, uint32_t peer, uint64_t link) {
   LinkReply reply{};
   reply.event = static_cast<uint32_t>(event);
   reply.peer = peer;
@@ -490,28 +474,28 @@ LinkReply LinkKeeper::ReplyOf(LinkEvent event, uint32_t peer, uint64_t link) {
   return reply;
 }
 
-void LinkKeeper::Say(LinkEvent event, uint32_t peer, uint64_t link, uint32_t flags) {
+void LinkEnds::Say(LinkEvent event, uint32_t peer, uint64_t link, uint32_t flags) {
   LinkReply& reply = replies_.emplace_back(ReplyOf(event, peer, link));
   reply.flags = flags;
 }
 
 // Where the peer's packets are to go.
-void LinkKeeper::SayOpened(uint32_t peer, uint64_t link) {
+void LinkEnds::SayOpened(uint32_t peer, uint64_t link) {
   LinkReply& reply = replies_.emplace_back(ReplyOf(LinkEvent::kOpened, peer, link));
-  const LinkAddress address = links_->AddressFor(peer);
+  const LinkAddress address = core_->AddressFor(peer);
   reply.address_bytes = CheckedBytes(address.size_bytes);
   std::memcpy(reply.address, address.bytes, reply.address_bytes);
 }
 
-void LinkKeeper::SayLinkDown(uint32_t peer, uint64_t link, const std::string& text) {
+void LinkEnds::SayLinkDown(uint32_t peer, uint64_t link, const std::string& text) {
   SetText(text, &replies_.emplace_back(ReplyOf(LinkEvent::kLost, peer, link)));
 }
 
-void LinkKeeper::SayRefused(const LinkOrder& order, const Status& why) {
+void LinkEnds::SayRefused(const LinkOrder& order, const Status& why) {
   SayRefused(order.peer, order.link, why);
 }
 
-void LinkKeeper::SayRefused(uint32_t peer, uint64_t link, const Status& why) {
+void LinkEnds::SayRefused(uint32_t peer, uint64_t link, const Status& why) {
   progress_.paths().RefuseLink(peer);
   LinkReply& reply = replies_.emplace_back(ReplyOf(LinkEvent::kRefused, peer, link));
   reply.code = static_cast<int32_t>(why.code());
