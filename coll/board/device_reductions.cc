@@ -21,8 +21,12 @@ namespace {
 // No member posts this line: whoever has failed waits until all others have ended.
 constexpr uint32_t kNoLine = 1;
 
-// The most that one kernel moves, in and out: beyond, members had better share the work.
-constexpr size_t kMostMoved = size_t{1} << 20;
+// The longest vectors of all members together that one kernel reduces: beyond, members had better
+// share the work. Without the kernel an allreduce also has to bring each member the result, and
+// pays for that beyond the size at which a reduce is as fast without it. Measured with eight
+// members (docs/results/mpi_device.md); faster devices might go further.
+constexpr size_t kMostOfReduce = size_t{64} << 10;
+constexpr size_t kMostOfAllreduce = size_t{512} << 10;
 
 class DeviceReduction : private Offers {
  public:
@@ -46,12 +50,13 @@ class DeviceReduction : private Offers {
   // The member that reduces for all.
   int Reducing() const { return HasOneResult() ? task_.problem.root : 0; }
   bool GetsResult() const { return !HasOneResult() || task_.is_root(); }
+  size_t Most() const { return HasOneResult() ? kMostOfReduce : kMostOfAllreduce; }
 
   // Returns true if others may import this member's memory, as far as is known.
   bool CanOffer() {
     const size_t bytes = task_.problem.block_bytes;
     const auto size = static_cast<size_t>(task_.size());
-    if (task_.size() > kMostMembersOfKernel || bytes == 0 || bytes > kMostMoved / size ||
+    if (task_.size() > kMostMembersOfKernel || bytes == 0 || bytes > Most() / size ||
         board_.IsApart(task_.problem.collective)) {
       return false;
     }

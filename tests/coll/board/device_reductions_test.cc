@@ -20,7 +20,7 @@ constexpr int kMembers = 4;
 constexpr uint32_t kAll = (1U << kMembers) - 1;
 
 // Elements: a line, a cell, several.
-constexpr size_t kCounts[] = {1, 100, 5000};
+constexpr size_t kCounts[] = {1, 100, 2000};
 
 struct Kind {
   Collective collective = Collective::kAllreduce;
@@ -180,6 +180,21 @@ TEST_F(DeviceReductionsTest, AShortOneIsOneKernelOfOneMember) {
           }
         }
       }
+    }
+  }
+}
+
+// The members share the work of longer ones.
+TEST_F(DeviceReductionsTest, ALongOneIsNot) {
+  constexpr size_t kMostOfReduce = (size_t{64} << 10) / sizeof(uint64_t) / kMembers;
+  for (const Kind& kind : kKinds) {
+    const size_t most = kind.collective == Collective::kReduce ? kMostOfReduce : 8 * kMostOfReduce;
+    for (const size_t more : {0U, 1U}) {
+      Make(kind, most + more, kAll);
+      Run(kSlicesOnly);
+      ExpectRight();
+      EXPECT_EQ(reductions(), 1U - more);
+      EXPECT_EQ(fetched(), more == 0 ? 0 : kMembers);
     }
   }
 }
