@@ -4,7 +4,7 @@
  * reach; the rank that learns of it computes meanwhile or waits in MPI. Both ranks do so at the
  * same time.
  *
- * rma_order ROUNDS. Two ranks.
+ * rma_order ROUNDS. Two ranks. Rank 0 says how far it is.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <sched.h>
@@ -244,6 +244,10 @@ static void run_rounds(long rounds) {
     struct round round = round_of(i * 101 % all_rounds);
     round.number = i + 1;
     run_round(&round);
+    if (rank == 0 && round.number % 100000 == 0) {
+      printf("%s memory: %ld rounds\n", memory_names[memory], i + 1);
+      fflush(stdout);
+    }
   }
   barrier();
   OK(MPI_Win_unlock_all(lasting.win));
