@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/version.h"
+#include "tools/ferryrun/hosts.h"
 
 namespace ferry::tools {
 namespace {
@@ -278,6 +279,34 @@ StatusOr<AgentRank> ReadRank(const std::string& text) {
                      .directory = TextFrom(json.at("directory")),
                      .must = json.at("must")};
   });
+}
+
+std::string ToText(const RelayTree& message) {
+  return Dump({{"first_channel", message.first_channel},
+               {"hosts", FromTexts(message.hosts)},
+               {"launcher", message.launcher},
+               {"rsh", FromText(message.rsh)},
+               {"program", FromText(message.program)},
+               {"radix", message.radix},
+               {"grace_ms", message.grace_ms}});
+}
+
+StatusOr<RelayTree> ReadTree(const std::string& text) {
+  StatusOr<RelayTree> tree = Parse<RelayTree>(text, [](const Json& json) {
+    return RelayTree{.first_channel = json.at("first_channel"),
+                     .hosts = TextsFrom(json.at("hosts")),
+                     .launcher = json.at("launcher"),
+                     .rsh = TextFrom(json.at("rsh")),
+                     .program = TextFrom(json.at("program")),
+                     .radix = json.at("radix"),
+                     .grace_ms = json.at("grace_ms")};
+  });
+  if (tree.ok() && (tree->hosts.empty() || tree->radix == 0 ||
+                    tree->hosts.size() > UINT32_MAX - tree->first_channel ||
+                    !std::all_of(tree->hosts.begin(), tree->hosts.end(), IsHostName))) {
+    return Status(ErrorCode::kCorrupt, "a tree of hosts that cannot be");
+  }
+  return tree;
 }
 
 std::string ToText(const ExchangeMessage& message) {

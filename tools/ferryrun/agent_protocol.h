@@ -22,8 +22,9 @@
 
 namespace ferry::tools {
 
-// The flag that makes a ferryrun an agent.
+// The flags that make a ferryrun an agent, and a relay (relay.h).
 inline constexpr char kAgentFlag[] = "--agent";
+inline constexpr char kRelayFlag[] = "--relay";
 
 enum class FrameKind : uint32_t {
   // To the agent.
@@ -51,7 +52,20 @@ enum class FrameKind : uint32_t {
   kAbsent = 27,       // a rank that has ended never attached to the program
   // Either way.
   kExchange = 64,  // CBOR: ExchangeMessage
+  // To a relay, and from it: bytes on their way to agents, and from them. `rank` is the channel.
+  kTree = 128,           // CBOR: RelayTree; the first frame, and the only one of its kind
+  kChannelInput = 129,   // bytes for the agent
+  kChannelClose = 130,   // there will be no more
+  kChannelOutput = 144,  // bytes of the agent
+  kChannelErrors = 145,  // bytes that its launcher has written to standard error
+  kChannelEnd = 146,     // a sentence: how its launcher ended; the channel's last frame
+  kChannelRoom = 160,    // uint32, either way: so many bytes that came by the channel have gone on
 };
+
+// The most bytes that may be under way in one direction of a channel. The sender waits for
+// kChannelRoom then, so that an agent that takes nothing, or whose output is not taken, does not
+// hold up the others of its connection.
+inline constexpr size_t kChannelWindowBytes = 256 << 10;
 
 struct FrameHeader {
   uint32_t size;  // of the payload, in bytes
@@ -82,6 +96,8 @@ class FrameReader {
   StatusOr<std::optional<Frame>> Next();
   // Returns the text before the greeting, for people.
   const std::string& preamble() const { return preamble_; }
+  // Returns true if the greeting has come, or the stream has none.
+  bool has_greeting() const { return !greeting_; }
 
  private:
   Status TakeGreeting();
@@ -157,6 +173,22 @@ struct AgentRank {
 };
 std::string ToText(const AgentRank& message);
 StatusOr<AgentRank> ReadRank(const std::string& text);
+
+// kTree: the hosts that a relay reaches.
+struct RelayTree {
+  // Consecutive numbers: the relay's own host first, then those that it reaches by agents of its
+  // own, or by relays on them.
+  uint32_t first_channel = 0;
+  std::vector<std::string> hosts;  // as the user wrote them
+  std::string launcher;            // options `launcher` and `rsh`
+  std::string rsh;
+  std::string program;  // ferryrun's path on other hosts
+  uint64_t radix = 0;   // how many hosts it reaches itself, at most; not 0
+  uint64_t grace_ms = 0;
+};
+std::string ToText(const RelayTree& message);
+// kCorrupt also for a tree without hosts or without a radix, or with a host that is no host's name.
+StatusOr<RelayTree> ReadTree(const std::string& text);
 
 // kExchange: a step of the exchange of ranks that do not use Ferry (exchange_hub.h).
 struct ExchangeMessage {

@@ -349,6 +349,9 @@ class Parser {
       case Flag::kGrace:
         arguments_.grace_ms = *number;
         return {};
+      case Flag::kLaunchRadix:
+        arguments_.launch_radix = *number;
+        return {};
       case Flag::kTreeRadix:
         arguments_.tree_radix = *number;
         return {};

@@ -48,6 +48,10 @@ constexpr FlagRow kTable[] = {
      "end the job after so long, with exit code 124"},
     {Flag::kGrace, "--grace-ms", "MS",
      "milliseconds between asking ranks to end and killing them (5000)"},
+    {Flag::kLaunchRadix, "--launch-radix", "N",
+     "to how many hosts one host logs in: ferryrun to all of a job of so many, else to some of "
+     "them, "
+     "and these to others (64; 0: ferryrun logs in to all)"},
     {Flag::kTreeRadix, "--tree-radix", "N",
      "to how many others each daemon of a job of many nodes passes on news; the others meet when "
      "their ranks do (0, the default: all daemons meet at the start)"},

@@ -39,6 +39,7 @@ enum class Flag {
   kKeepGoing,
   kTimeout,
   kGrace,
+  kLaunchRadix,
   kTreeRadix,
   kFerryd,
   kAllocation,

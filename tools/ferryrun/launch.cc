@@ -12,9 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "common/own_program.h"
+#include "common/clock.h"
 #include "config/environment.h"
 #include "tools/ferryrun/agent_protocol.h"
+#include "tools/ferryrun/agent_tree.h"
 #include "tools/ferryrun/binding.h"
 #include "tools/ferryrun/daemons.h"
 #include "tools/ferryrun/host_source.h"
@@ -23,6 +24,7 @@
 #include "tools/ferryrun/node_plan.h"
 #include "tools/ferryrun/placement.h"
 #include "tools/ferryrun/process.h"
+#include "tools/ferryrun/rank_commands.h"
 #include "tools/ferryrun/rank_process.h"
 #include "tools/ferryrun/rank_servers.h"
 #include "tools/ferryrun/remote_host.h"
@@ -50,30 +52,9 @@ int ExitCodeOf(const Status& cannot_run) {
   return cannot_run.code() == ErrorCode::kNotFound ? kNotFound : kNotExecutable;
 }
 
-// Variables that say something of this host or login only, and so do not travel to others.
-bool StaysHere(std::string_view entry) {
-  constexpr std::string_view kNames[] = {"HOSTNAME", "DISPLAY", "XAUTHORITY",
-                                         "PWD",      "OLDPWD",  "SHLVL",
-                                         "_",        "TMPDIR",  "SLURMD_NODENAME"};
-  // The batch system makes the NICs' services (SLINGSHOT_SVC_IDS) on each node.
-  constexpr std::string_view kPrefixes[] = {"XDG_", "SSH_", "DBUS_", "SLINGSHOT_"};
-  const std::string_view name = entry.substr(0, entry.find('='));
-  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames) ||
-         std::any_of(std::begin(kPrefixes), std::end(kPrefixes),
-                     [name](std::string_view prefix) { return name.starts_with(prefix); });
-}
-
 bool IsLoopback(const std::string& control_address) {
   return control_address.starts_with("127.") || control_address.starts_with("[::1]") ||
          control_address.starts_with("localhost:");
-}
-
-// This ferryrun's environment, with the variables that flags give to the program's ranks.
-std::vector<std::string> EnvironmentOf(const Arguments& arguments, const Part& part) {
-  std::vector<std::string> environment = config::ForeignEnvironment(config::ProcessEnvironment());
-  SetVariables(arguments.variables, &environment);
-  SetVariables(part.variables, &environment);
-  return environment;
 }
 
 // One run; members in the order of their lives.
@@ -117,15 +98,11 @@ class Launch {
     return Fail(signals_.interrupt() ? 128 + *signals_.interrupt() : kCannotStart, status);
   }
   Status CreateJob(const Job& job);
-  Status StartRanks(const Job& job, Supervisor* supervisor);
-  RankCommand CommandHere(const Job& job, uint32_t rank) const;
-  AgentRank CommandThere(const Job& job, uint32_t rank) const;
+  Status StartRanks(const Job& job, const RankCommands& commands, Supervisor* supervisor);
   std::vector<uint32_t> NodesHere() const;
   std::vector<uint32_t> MachineOfRank() const;
   bool WasAbsent(const Job& job, uint32_t rank, const std::string& how, uint32_t program) const;
   void TellPlaces(const Job& job) const;
-  std::vector<std::string> ProgramsHere(const Job& job) const;
-  std::vector<std::string> VariablesOf(const Job& job, uint32_t rank) const;
   AgentSetUp SetUpOf(size_t node) const;
   void StopAll();
 
@@ -216,24 +193,27 @@ AgentSetUp Launch::SetUpOf(size_t node) const {
           .grace_ms = arguments_.grace_ms};
 }
 
-// Starts an agent on every other host; they log in side by side.
+// Starts an agent on every other host.
 Status Launch::ReachHosts() {
-  config::Options options = options_;
+  AgentPlan plan{.hosts = {},
+                 .options = options_,
+                 .radix = arguments_.launch_radix,
+                 .grace_ms = arguments_.grace_ms};
   if (!launcher_.empty()) {
-    options.launcher = launcher_;
+    plan.options.launcher = launcher_;
   }
+  std::vector<size_t> nodes;
   for (size_t node = 0; node < layout_.nodes.size(); ++node) {
-    if (!IsRemote(node)) {
-      continue;
+    if (IsRemote(node)) {
+      nodes.push_back(node);
+      plan.hosts.push_back(layout_.nodes[node].host);
     }
-    const StatusOr<std::vector<std::string>> command =
-        LauncherCommand(options, layout_.nodes[node].host, OwnProgram(), {kAgentFlag});
-    FERRY_RETURN_IF_ERROR(command.status());
-    StatusOr<std::unique_ptr<RemoteHost>> host =
-        RemoteHost::Start(layout_.nodes[node].host, *command);
-    FERRY_RETURN_IF_ERROR(host.status());
-    (*host)->Send(FrameKind::kSetUp, 0, ToText(SetUpOf(node)));
-    hosts_[node] = std::move(*host);
+  }
+  StatusOr<std::vector<std::unique_ptr<RemoteHost>>> hosts = StartAgents(plan);
+  FERRY_RETURN_IF_ERROR(hosts.status());
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    hosts_[nodes[i]] = std::move((*hosts)[i]);
+    hosts_[nodes[i]]->Send(FrameKind::kSetUp, 0, ToText(SetUpOf(nodes[i])));
   }
   if (SpansHosts() && LocalNodes() > 0) {
     const auto here = std::find_if(layout_.nodes.begin(), layout_.nodes.end(),
@@ -371,52 +351,20 @@ Status Launch::CreateJob(const Job& job) {
   return {};
 }
 
-std::vector<std::string> Launch::VariablesOf(const Job& job, uint32_t rank) const {
-  config::Options options = options_;
-  options.app = layout_.part_of_rank[rank];
-  options.app_size = static_cast<uint64_t>(
-      std::count(layout_.part_of_rank.begin(), layout_.part_of_rank.end(), options.app));
-  options.universe_size = layout_.slots == 0 ? 0 : std::max<uint64_t>(layout_.slots, job.size());
-  std::vector<std::string> variables = job.Environment(rank, std::move(options));
-  SetVariables(arguments_.variables, &variables);
-  SetVariables(arguments_.parts[layout_.part_of_rank[rank]].variables, &variables);
-  return variables;
-}
-
-RankCommand Launch::CommandHere(const Job& job, uint32_t rank) const {
-  const Part& part = arguments_.parts[layout_.part_of_rank[rank]];
-  RankCommand command{.rank = rank,
-                      .program = part.program,
-                      .environment = EnvironmentForRanks(),
-                      .directory = part.directory};
-  SetVariables(VariablesOf(job, rank), &command.environment);
-  command.cpus = bound_.CpusOf(IndexOf(rank));
-  return command;
-}
-
-AgentRank Launch::CommandThere(const Job& job, uint32_t rank) const {
-  const Part& part = arguments_.parts[layout_.part_of_rank[rank]];
-  std::vector<std::string> variables = EnvironmentForRanks();
-  std::erase_if(variables, StaysHere);
-  SetVariables(VariablesOf(job, rank), &variables);
-  std::error_code ignored;
-  return {.program = part.program,
-          .variables = std::move(variables),
-          .directory = part.directory.empty() ? std::filesystem::current_path(ignored).string()
-                                              : part.directory,
-          .must = !part.directory.empty()};
-}
-
-Status Launch::StartRanks(const Job& job, Supervisor* supervisor) {
+Status Launch::StartRanks(const Job& job, const RankCommands& commands, Supervisor* supervisor) {
   for (const std::unique_ptr<RemoteHost>& host : hosts_) {
     if (host != nullptr) {
       supervisor->AddHost(host.get());
     }
   }
   for (uint32_t rank = 0; rank < job.size(); ++rank) {
-    RemoteHost* host = hosts_[job.NodeOf(rank)].get();
-    FERRY_RETURN_IF_ERROR(host == nullptr ? supervisor->StartHere(CommandHere(job, rank))
-                                          : supervisor->StartThere(host, CommandThere(job, rank)));
+    if (RemoteHost* host = hosts_[job.NodeOf(rank)].get(); host != nullptr) {
+      FERRY_RETURN_IF_ERROR(supervisor->StartThere(host, commands.There(rank)));
+      continue;
+    }
+    RankCommand command = commands.Here(rank);
+    command.cpus = bound_.CpusOf(IndexOf(rank));
+    FERRY_RETURN_IF_ERROR(supervisor->StartHere(std::move(command)));
   }
   return {};
 }
@@ -479,22 +427,6 @@ void Launch::TellPlaces(const Job& job) const {
   }
 }
 
-// One path for each part of the command line; those that are not there fail later, and say why.
-std::vector<std::string> Launch::ProgramsHere(const Job& job) const {
-  std::vector<std::string> programs;
-  for (uint32_t rank = 0; rank < job.size(); ++rank) {
-    const bool first_of_part =
-        rank == 0 || layout_.part_of_rank[rank] != layout_.part_of_rank[rank - 1];
-    if (first_of_part) {
-      const RankCommand command = CommandHere(job, rank);
-      const StatusOr<std::string> path =
-          FindProgram(command.program[0], ValueOf("PATH", command.environment), command.directory);
-      programs.push_back(path.ok() ? *path : "");
-    }
-  }
-  return programs;
-}
-
 int Launch::RunRanks() {
   const Job job(job_nodes_, layout_.node_of_rank,
                 static_cast<uint32_t>(std::min<uint64_t>(arguments_.tree_radix, UINT32_MAX)));
@@ -512,10 +444,11 @@ int Launch::RunRanks() {
   if (LocalNodes() > 0) {
     servers.emplace(ServedJobOf(job.RequestFor(NodesHere().front()), name_space_, NodesHere()));
   }
+  const RankCommands commands(arguments_, layout_, options_, job);
   Supervisor supervisor(
       {.ranks = job.size(),
        .job_id = job.id(),
-       .programs = ProgramsHere(job),
+       .programs = commands.ProgramsHere(),
        .label = arguments_.label,
        .keep_going = arguments_.keep_going,
        .grace_ms = arguments_.grace_ms,
@@ -524,7 +457,7 @@ int Launch::RunRanks() {
                                   uint32_t program) { return WasAbsent(job, rank, how, program); }},
       &signals_, slots_ ? &*slots_ : nullptr, &daemons_.processes());
   supervisor.Serve(servers ? &*servers : nullptr, MachineOfRank());
-  if (const Status started = StartRanks(job, &supervisor); !started.ok()) {
+  if (const Status started = StartRanks(job, commands, &supervisor); !started.ok()) {
     return Fail(ExitCodeOf(started), started);
   }
   const int exit_code = supervisor.Run();
@@ -552,9 +485,11 @@ void Launch::StopAll() {
   for (const std::string& complaint : daemons_.Stop(arguments_.grace_ms)) {
     std::fprintf(stderr, "ferryrun: %s\n", complaint.c_str());
   }
+  const uint64_t end_ns = MonotonicNs() + arguments_.grace_ms * 1'000'000;  // for all together
   for (std::unique_ptr<RemoteHost>& host : hosts_) {
     if (host != nullptr) {
-      host->AwaitEnd(arguments_.grace_ms);
+      const uint64_t now_ns = MonotonicNs();
+      host->AwaitEnd(now_ns < end_ns ? (end_ns - now_ns) / 1'000'000 : 0);
     }
     host.reset();
   }

@@ -11,6 +11,7 @@
 #include "tools/ferryrun/daemons.h"
 #include "tools/ferryrun/launch.h"
 #include "tools/ferryrun/pmix_server.h"
+#include "tools/ferryrun/relay.h"
 
 int main(int argc, char** argv) {
   ferry::RaiseOpenFiles();
@@ -22,6 +23,9 @@ int main(int argc, char** argv) {
   (void)ferry::config::EnsureEnvironment(kLibraries);
   if (argc == 2 && std::string_view(argv[1]) == ferry::tools::kAgentFlag) {
     return ferry::tools::RunAgent();
+  }
+  if (argc == 2 && std::string_view(argv[1]) == ferry::tools::kRelayFlag) {
+    return ferry::tools::RunRelay();
   }
   if (argc == 2 && std::string_view(argv[1]) == ferry::tools::kHelperFlag) {
     return ferry::tools::RunDaemonHelper();

@@ -1,44 +1,19 @@
 #include "tools/ferryrun/remote_host.h"
 
-#include <fcntl.h>
-#include <signal.h>
-#include <string.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <sstream>
 #include <utility>
 
 #include "common/clock.h"
-#include "config/environment.h"
-#include "tools/ferryrun/process.h"
+#include "tools/ferryrun/launcher_process.h"
 
 namespace ferry::tools {
 namespace {
 
 constexpr size_t kBlockBytes = 1 << 16;
-constexpr int kEndPatienceMs = 2000;
 constexpr int kLookMs = 50;  // between looks at what cannot be polled for
-
-std::string Trimmed(std::string text) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) {
-    text.pop_back();
-  }
-  return text;
-}
-
-// Variables that srun takes as options, and that the job's batch script may have: they would keep
-// an agent, which is one task and needs all of its node, to the cores of one rank.
-bool IsOptionOfSrun(std::string_view entry) {
-  constexpr std::string_view kNames[] = {
-      "SLURM_CPUS_PER_TASK", "SRUN_CPUS_PER_TASK",    "SLURM_NTASKS_PER_NODE",
-      "SLURM_EXACT",         "SLURM_EXCLUSIVE",       "SLURM_CPU_BIND",
-      "SLURM_MEM_BIND",      "SLURM_NTASKS_PER_CORE", "SLURM_NTASKS_PER_SOCKET",
-      "SLURM_DISTRIBUTION",  "SLURM_THREADS_PER_CORE"};
-  const std::string_view name = entry.substr(0, entry.find('='));
-  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
-}
 
 std::string Quoted(const std::string& word) {
   const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](char c) {
@@ -59,86 +34,21 @@ std::string Quoted(const std::string& word) {
 
 StatusOr<std::unique_ptr<RemoteHost>> RemoteHost::Start(const std::string& name,
                                                         const std::vector<std::string>& command) {
-  const char* const* environment = config::ProcessEnvironment();
-  const StatusOr<std::string> path =
-      FindProgram(command[0], config::FindVariable(environment, "PATH").value_or(""));
-  if (!path.ok()) {
-    return Status(path.status().code(), "host " + name + ": " + path.status().message());
+  StatusOr<std::unique_ptr<LauncherProcess>> launcher = LauncherProcess::Start(command);
+  if (!launcher.ok()) {
+    return Status(launcher.status().code(), "host " + name + ": " + launcher.status().message());
   }
-  StatusOr<Pipe> in = MakePipe();
-  FERRY_RETURN_IF_ERROR(in.status());
-  StatusOr<Pipe> out = MakePipe();
-  FERRY_RETURN_IF_ERROR(out.status());
-  StatusOr<Pipe> err = MakePipe();
-  FERRY_RETURN_IF_ERROR(err.status());
-  std::vector<std::string> variables;
-  for (; *environment != nullptr; ++environment) {
-    if (!IsOptionOfSrun(*environment)) {
-      variables.emplace_back(*environment);
-    }
-  }
-  const StatusOr<pid_t> pid = Spawn({.path = *path,
-                                     .arguments = command,
-                                     .environment = std::move(variables),
-                                     .stdin_fd = in->read.get(),
-                                     .stdout_fd = out->write.get(),
-                                     .stderr_fd = err->write.get(),
-                                     .parent_death_signal = SIGKILL});
-  FERRY_RETURN_IF_ERROR(pid.status());
-  std::unique_ptr<RemoteHost> host(new RemoteHost(name, command[0]));
-  host->pid_ = *pid;
-  for (const int fd : {in->write.get(), out->read.get(), err->read.get()}) {
-    fcntl(fd, F_SETFL, O_NONBLOCK);
-  }
-  host->in_ = std::move(in->write);
-  host->out_ = std::move(out->read);
-  host->err_ = std::move(err->read);
-  return host;
-}
-
-RemoteHost::~RemoteHost() {
-  in_.Reset();
-  if (pid_ > 0) {
-    kill(-pid_, SIGKILL);
-    Reap(pid_);
-  }
+  return std::make_unique<RemoteHost>(name, std::move(*launcher));
 }
 
 void RemoteHost::Send(FrameKind kind, uint32_t rank, std::string_view payload) {
-  AppendFrame(kind, rank, payload, &to_send_);
-  Transmit();
-}
-
-void RemoteHost::Advance() {
-  Transmit();
-  Receive();
-}
-
-void RemoteHost::Transmit() {
-  while (in_.valid() && !to_send_.empty()) {
-    const ssize_t size = write(in_.get(), to_send_.data(), to_send_.size());
-    if (size <= 0) {
-      if (size < 0 && errno != EAGAIN && errno != EINTR) {
-        in_.Reset();  // its words will end too, and then it counts as lost
-        to_send_.clear();
-      }
-      break;
-    }
-    to_send_.erase(0, static_cast<size_t>(size));
-  }
-}
-
-void RemoteHost::Receive() {
-  char bytes[kBlockBytes];
-  const ssize_t size = out_.valid() ? read(out_.get(), bytes, sizeof(bytes)) : -1;
-  if (size > 0) {
-    reader_.Feed({bytes, static_cast<size_t>(size)});
-  } else if (out_.valid() && (size == 0 || (errno != EAGAIN && errno != EINTR))) {
-    out_.Reset();
-  }
+  std::string frame;
+  AppendFrame(kind, rank, payload, &frame);
+  stream_->Write(frame);
 }
 
 StatusOr<std::optional<Frame>> RemoteHost::Next() {
+  reader_.Feed(stream_->Take());
   StatusOr<std::optional<Frame>> frame = reader_.Next();
   if (!frame.ok()) {
     return Status(frame.status().code(), Title() + ": " + frame.status().message());
@@ -189,18 +99,11 @@ void RemoteHost::AwaitEnd(uint64_t timeout_ms) {
 }
 
 std::string RemoteHost::LastWords() {
-  ProcessEnd end;
-  bool known = false;
-  for (int waited_ms = 0; pid_ > 0 && !known && waited_ms < kEndPatienceMs; waited_ms += kLookMs) {
-    known = HasEnded(pid_, &end);
-    if (!known) {
-      poll(nullptr, 0, kLookMs);
-    }
-  }
-  std::string words = launcher_ + " " + (known ? Describe(end) : "has closed its output");
+  const std::string words = stream_->HowEnded();
   std::string written = reader_.preamble();
   char bytes[kBlockBytes];
-  const ssize_t size = err_.valid() ? read(err_.get(), bytes, sizeof(bytes)) : 0;
+  const int errors = stream_->errors_fd();
+  const ssize_t size = errors >= 0 ? read(errors, bytes, sizeof(bytes)) : 0;
   written.append(bytes, static_cast<size_t>(std::max<ssize_t>(size, 0)));
   written = Trimmed(std::move(written));
   return written.empty() ? words : words + "; it wrote:\n  " + written;
@@ -211,8 +114,9 @@ StatusOr<std::vector<std::string>> LauncherCommand(const config::Options& option
                                                    const std::string& program,
                                                    const std::vector<std::string>& arguments) {
   if (options.launcher == "none") {
-    return Status(ErrorCode::kConfiguration,
-                  host + " is another host, and launcher is none (use --launcher ssh, srun or qrsh)");
+    return Status(
+        ErrorCode::kConfiguration,
+        host + " is another host, and launcher is none (use --launcher ssh, srun or qrsh)");
   }
   // srun passes words on as they are; the others give them to a shell there.
   const bool by_srun = options.launcher == "srun" && options.rsh.empty();

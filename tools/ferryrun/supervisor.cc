@@ -1,9 +1,7 @@
 #include "tools/ferryrun/supervisor.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -21,8 +19,6 @@ constexpr uint64_t kNsPerMs = 1'000'000;
 constexpr uint64_t kCauseWaitMs = 100;
 constexpr uint64_t kPatientCauseWaitMs = 2000;  // where nothing is ended for it
 constexpr uint64_t kConsequenceWaitMs = 5000;   // after the end of one that has heard of another's
-constexpr size_t kBlockBytes = 1 << 14;
-constexpr uint32_t kInputUnderWayBytes = 1 << 18;
 constexpr uint64_t kStopMarginMs = 10'000;  // for a host's daemon, beside the grace: one that hangs
 constexpr int kTimedOut = 124;              // as timeout(1) says it
 constexpr int kNotExecutable = 126;         // as shells say it
@@ -46,7 +42,7 @@ Supervisor::~Supervisor() {
 
 void Supervisor::AddHost(RemoteHost* host) {
   output_.AddLauncher(host->name(), host->TakeErrors());
-  hosts_.push_back({host});
+  hosts_.Add(host);
 }
 
 Status Supervisor::StartHere(RankCommand command) {
@@ -63,11 +59,9 @@ Status Supervisor::StartHere(RankCommand command) {
 
 Status Supervisor::StartThere(RemoteHost* host, const AgentRank& rank) {
   if (ranks_.size() == 0) {
-    StatusOr<Pipe> input = MakePipe();
+    StatusOr<UniqueFd> input = input_.Start(host);
     FERRY_RETURN_IF_ERROR(input.status());
-    fcntl(input->read.get(), F_SETFL, O_NONBLOCK);
-    input_ = std::move(input->read);
-    stdin_.Start(std::move(input->write));
+    stdin_.Start(std::move(*input));
   }
   host->Send(FrameKind::kStartRank, ranks_.size(), ToText(rank));
   output_.AddRank(UniqueFd(), UniqueFd());
@@ -82,9 +76,7 @@ int Supervisor::Run() {
   }
   OnEnds();  // for what ended before this began to listen
   OnChildEnd();
-  for (Host& host : hosts_) {
-    TakeFrames(&host);  // for what came beside an answer that was waited for
-  }
+  TakeFrames();  // which came beside an answer that was waited for
   while (ranks_.Running() > 0) {
     Poll();
   }
@@ -95,7 +87,7 @@ int Supervisor::Run() {
   StopHosts();
   ranks_.Clear();
   output_.Drain();
-  hosts_.clear();
+  hosts_.Clear();
   stdin_ = StdinForwarder();
   input_.Reset();
   phase_ = Phase::kRunning;
@@ -110,19 +102,14 @@ int Supervisor::Run() {
 
 // Their agents end what is left there, and the last output comes.
 void Supervisor::StopHosts() {
-  const auto is_open = [](const Host& host) { return !host.over; };
-  for (const Host& host : hosts_) {
-    host.remote->Send(FrameKind::kStop, 0, "");
-  }
+  hosts_.SendToAll(FrameKind::kStop, 0, "");
   phase_ = Phase::kStopping;
   deadline_ns_ = MonotonicNs() + (settings_.grace_ms + kStopMarginMs) * kNsPerMs;
-  while (phase_ == Phase::kStopping && std::any_of(hosts_.begin(), hosts_.end(), is_open)) {
+  while (phase_ == Phase::kStopping && !hosts_.Open().empty()) {
     Poll();
   }
-  for (const Host& host : hosts_) {
-    if (!host.over) {
-      Say(host.remote->Title() + " did not stop its daemon in time, and is given up");
-    }
+  for (RemoteHost* host : hosts_.Open()) {
+    Say(host->Title() + " did not stop its daemon in time, and is given up");
   }
 }
 
@@ -136,11 +123,8 @@ void Supervisor::Poll() {
   fds.push_back({ranks_.guard_fd(), POLLIN, 0});
   const size_t first_host = fds.size();
   const bool full = output_.IsFull();
-  fds.push_back({input_under_way_ < kInputUnderWayBytes ? input_.get() : -1, POLLIN, 0});
-  for (const Host& host : hosts_) {
-    fds.push_back(full ? pollfd{-1, 0, 0} : host.remote->WordsInterest());
-    fds.push_back(host.remote->RoomInterest());
-  }
+  fds.push_back(input_.Interest());
+  hosts_.AppendInterests(/*reads=*/!full, &fds);
   const int ready = poll(fds.data(), fds.size(), PollTimeoutMs());
   OnTimeout();
   if (ready <= 0) {
@@ -154,7 +138,11 @@ void Supervisor::Poll() {
   if (fds[first_host - 1].revents != 0) {
     OnEnds();
   }
-  PollHosts(&fds[first_host]);
+  if (fds[first_host].revents != 0) {
+    input_.Advance();
+  }
+  hosts_.OnReady(&fds[first_host + 1]);
+  TakeFrames();
   if (fds[1].revents != 0) {
     stdin_.Advance();
   }
@@ -166,28 +154,10 @@ void Supervisor::Poll() {
   FlushOutput();
 }
 
-// `fds`: the input that goes to a host, then two for each host.
-void Supervisor::PollHosts(const pollfd* fds) {
-  if (fds[0].revents != 0) {
-    SendInput();
-  }
-  for (size_t i = 0; i < hosts_.size(); ++i) {
-    Host& host = hosts_[i];
-    if (fds[1 + 2 * i].revents != 0 || fds[2 + 2 * i].revents != 0) {
-      host.remote->Advance();
-    }
-    TakeFrames(&host);
-  }
-}
-
-void Supervisor::TakeFrames(Host* host) {
-  StatusOr<std::optional<Frame>> frame = host->remote->Next();
-  while (frame.ok() && frame->has_value()) {
-    OnFrame(host->remote, **frame);
-    frame = host->remote->Next();
-  }
-  if (!host->over && (!frame.ok() || host->remote->ended())) {
-    OnHostEnd(host, frame.status());
+void Supervisor::TakeFrames() {
+  hosts_.TakeFrames([this](RemoteHost* host, const Frame& frame) { OnFrame(host, frame); });
+  while (const std::optional<JobHosts::Lost> lost = hosts_.NextLost()) {
+    OnLostHosts(*lost);
   }
 }
 
@@ -218,7 +188,14 @@ void Supervisor::OnTimeout() {
     Stop(SIGTERM);
   }
   if (deadline_ns_ != 0 && now_ns >= deadline_ns_) {
-    phase_ == Phase::kRunning ? Stop(SIGTERM) : Kill();
+    switch (phase_) {
+      case Phase::kRunning:
+        return Stop(SIGTERM);
+      case Phase::kStopping:
+        return Kill();
+      case Phase::kKilled:
+        return GiveUpHosts();
+    }
   }
 }
 
@@ -314,9 +291,8 @@ void Supervisor::EndSlots() {
   for (const PrivateDaemon& daemon : *daemons_) {
     spared.push_back(daemon.pid());
   }
-  for (const Host& host : hosts_) {
-    spared.push_back(host.remote->pid());
-  }
+  const std::vector<pid_t> launchers = hosts_.pids();
+  spared.insert(spared.end(), launchers.begin(), launchers.end());
   ranks_.End(spared);
 }
 
@@ -399,7 +375,7 @@ void Supervisor::OnFrame(RemoteHost* host, const Frame& frame) {
       }
       return;
     case FrameKind::kTaken:
-      input_under_way_ -= std::min(input_under_way_, static_cast<uint32_t>(ReadNumber(frame)));
+      input_.OnTaken(static_cast<uint32_t>(ReadNumber(frame)));
       return;
     case FrameKind::kFailed:
       OnStartFailure(*host, frame);
@@ -498,34 +474,23 @@ void Supervisor::OnStartFailure(const RemoteHost& host, const Frame& frame) {
   }
 }
 
-void Supervisor::OnHostEnd(Host* host, const Status& status) {
-  host->over = true;
-  const uint32_t lost = ranks_.Lose(host->remote);
-  if (lost == 0) {
+void Supervisor::OnLostHosts(const JobHosts::Lost& lost) {
+  std::vector<const RemoteHost*> named;
+  uint32_t ranks = 0;
+  for (const RemoteHost* host : lost.hosts) {
+    if (const uint32_t of_host = ranks_.Lose(host); of_host > 0) {
+      named.push_back(host);
+      ranks += of_host;
+    }
+  }
+  if (ranks == 0) {
     return;
   }
   Decide(1);
-  Say((status.ok() ? host->remote->Title() + " is lost: " + host->remote->LastWords()
-                   : status.message()) +
-      "; its " + std::to_string(lost) + " rank(s) count as failed");
+  Say(lost.Sentence(named) + (named.size() == 1 ? "; its " : "; their ") + std::to_string(ranks) +
+      " rank(s) count as failed");
   if (phase_ == Phase::kRunning) {
     Stop(SIGTERM);
-  }
-}
-
-void Supervisor::SendInput() {
-  char bytes[kBlockBytes];
-  const ssize_t size = read(input_.get(), bytes, sizeof(bytes));
-  if (size < 0 && (errno == EINTR || errno == EAGAIN)) {
-    return;
-  }
-  const auto count = static_cast<size_t>(std::max<ssize_t>(size, 0));
-  if (ranks_.size() != 0 && ranks_.HostOf(0) != nullptr) {
-    ranks_.HostOf(0)->Send(FrameKind::kInput, 0, {bytes, count});
-    input_under_way_ += static_cast<uint32_t>(count);
-  }
-  if (count == 0) {
-    input_.Reset();
   }
 }
 
@@ -580,9 +545,7 @@ void Supervisor::FlushOutput() {
 
 void Supervisor::SignalRanks(int signal) {
   ranks_.Signal(signal);
-  for (const Host& host : hosts_) {
-    host.remote->Send(FrameKind::kSignal, 0, NumberPayload(signal));
-  }
+  hosts_.SendToAll(FrameKind::kSignal, 0, NumberPayload(signal));
 }
 
 void Supervisor::Stop(int signal) {
@@ -594,8 +557,22 @@ void Supervisor::Stop(int signal) {
 
 void Supervisor::Kill() {
   phase_ = Phase::kKilled;
-  deadline_ns_ = 0;
+  deadline_ns_ = MonotonicNs() + kStopMarginMs * kNsPerMs;
   SignalRanks(SIGKILL);
+}
+
+// The launcher or the relay that leads there may be stopped, or the network gone: no more is heard
+// of these ranks.
+void Supervisor::GiveUpHosts() {
+  deadline_ns_ = 0;
+  for (RemoteHost* host : hosts_.Open()) {
+    if (const uint32_t lost = ranks_.Lose(host); lost > 0) {
+      hosts_.GiveUp(host);
+      Decide(1);
+      Say(host->Title() + " does not say that its " + Counted(lost, "rank") +
+          " has been killed, and is given up");
+    }
+  }
 }
 
 // Tells how the ranks have ended, at the end.

@@ -17,12 +17,14 @@
 #include "tools/ferryrun/agent_protocol.h"
 #include "tools/ferryrun/daemons.h"
 #include "tools/ferryrun/exchange_hub.h"
+#include "tools/ferryrun/job_hosts.h"
 #include "tools/ferryrun/process.h"
 #include "tools/ferryrun/rank_lives.h"
 #include "tools/ferryrun/rank_output.h"
 #include "tools/ferryrun/rank_process.h"
 #include "tools/ferryrun/rank_slots.h"
 #include "tools/ferryrun/remote_host.h"
+#include "tools/ferryrun/remote_input.h"
 #include "tools/ferryrun/signals.h"
 #include "tools/ferryrun/slots.h"
 
@@ -71,15 +73,10 @@ class Supervisor {
   bool has_lost_daemon_here() const { return has_lost_daemon_here_; }
 
  private:
-  struct Host {
-    RemoteHost* remote;
-    bool over = false;  // it sends nothing any more, and that has been dealt with
-  };
   enum class Phase { kRunning, kStopping, kKilled };
 
   void Poll();
-  void PollHosts(const pollfd* fds);
-  void TakeFrames(Host* host);
+  void TakeFrames();
   int PollTimeoutMs() const;
   void OnSignal(int signal);
   void OnInterrupt();
@@ -105,8 +102,7 @@ class Supervisor {
   void OnMet(const ExchangeMessage& message);
   void OnFault(const ExchangeMessage& message);
   std::string WhyWithoutServer(uint32_t rank) const;
-  void OnHostEnd(Host* host, const Status& status);
-  void SendInput();
+  void OnLostHosts(const JobHosts::Lost& lost);
   void StopHosts();
   void ReportFailures();
   void OnTimeout();
@@ -115,6 +111,7 @@ class Supervisor {
   void SignalRanks(int signal);
   void Stop(int signal);
   void Kill();
+  void GiveUpHosts();
   void SayEnding();
   void SayForeignLibrary();
   void Say(const std::string& text) { output_.Say(text); }
@@ -126,13 +123,12 @@ class Supervisor {
   RankOutput output_;
   StdinForwarder stdin_;
   RankSlots ranks_;
-  std::vector<Host> hosts_;
+  JobHosts hosts_;
   RankLives lives_;
   bool aborted_ = false;
   std::optional<RankNotice> late_abort_;  // of a rank that has heard of an end, which is to come
   bool cause_was_reported_ = false;       // where others go on: nothing is to come
-  UniqueFd input_;                        // of rank 0, on its way to a host
-  uint32_t input_under_way_ = 0;          // bytes that the host has and the rank has not
+  RemoteInput input_;                     // of rank 0, if that is on a host
   Phase phase_ = Phase::kRunning;
   bool interrupted_ = false;
   bool daemon_failed_ = false;

@@ -43,7 +43,7 @@ void Supervisor::OnServers() {
 void Supervisor::OnExchangeFrame(const RemoteHost& host, const Frame& frame) {
   const StatusOr<ExchangeMessage> message = ReadExchange(frame.payload);
   for (size_t i = 0; message.ok() && i < hosts_.size(); ++i) {
-    if (hosts_[i].remote == &host) {
+    if (&hosts_[i] == &host) {
       OnExchange(static_cast<uint32_t>(i) + 1, *message);
     }
   }
@@ -75,7 +75,7 @@ void Supervisor::OnExchange(uint32_t machine, const ExchangeMessage& message) {
     if (out.machine == 0 && servers_ != nullptr) {
       servers_->Take(out.message);
     } else if (out.machine > 0 && out.machine <= hosts_.size()) {
-      hosts_[out.machine - 1].remote->Send(FrameKind::kExchange, 0, ToText(out.message));
+      hosts_[out.machine - 1].Send(FrameKind::kExchange, 0, ToText(out.message));
     }
   }
 }

@@ -1,0 +1,47 @@
+// Tells what the ranks of a job run, and with which variables: the user's arguments and the job's
+// options for each rank, on this host and on others.
+//
+// Main thread; nothing blocks. The constructor's arguments must outlive the object.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "config/options.h"
+#include "tools/ferryrun/agent_protocol.h"
+#include "tools/ferryrun/arguments.h"
+#include "tools/ferryrun/job.h"
+#include "tools/ferryrun/node_plan.h"
+#include "tools/ferryrun/rank_process.h"
+
+namespace ferry::tools {
+
+class RankCommands {
+ public:
+  RankCommands(const Arguments& arguments, const JobLayout& layout, const config::Options& options,
+               const Job& job)
+      : arguments_(arguments), layout_(layout), options_(options), job_(job) {}
+
+  // Returns what a rank of this host runs; on which CPUs, the caller says.
+  RankCommand Here(uint32_t rank) const;
+  // Returns what a rank of another host runs.
+  AgentRank There(uint32_t rank) const;
+  // Returns the path of the program of each part of the command line, as this host finds it; empty
+  // for those that are not there, which fail later, and say why.
+  std::vector<std::string> ProgramsHere() const;
+
+ private:
+  const Part& PartOf(uint32_t rank) const { return arguments_.parts[layout_.part_of_rank[rank]]; }
+  std::vector<std::string> VariablesOf(uint32_t rank) const;
+
+  const Arguments& arguments_;
+  const JobLayout& layout_;
+  const config::Options& options_;
+  const Job& job_;
+};
+
+// Returns this ferryrun's environment, with the variables that flags give to the ranks of `part`.
+std::vector<std::string> EnvironmentOf(const Arguments& arguments, const Part& part);
+
+}  // namespace ferry::tools
