@@ -11,6 +11,7 @@
 
 #include "daemon/tls/secrets.h"
 #include "tests/daemon/jobs/job_world.h"
+#include "tests/daemon/test_rank.h"
 
 namespace ferry::daemon {
 namespace {
@@ -28,12 +29,12 @@ class JobRelayTest : public testing::Test {
   void EnterAll(uint32_t from = 0) {
     for (uint32_t node = from; node < world.size(); ++node) {
       if (!world[node].is_dead) {
-        world[node].Enter(node);
+        ASSERT_TRUE(world[node].Enter(node).ok());
       }
     }
   }
   void Begin() {
-    world.CreateJob(kRadix);
+    ASSERT_TRUE(world.CreateJob(kRadix).ok());
     EnterAll();
     ASSERT_TRUE(world.RunUntil(
         [&] { return world.AllLiving([](WorldNode& node) { return node.job()->complete; }); }));
@@ -62,7 +63,7 @@ class JobRelayTest : public testing::Test {
 // ---- Start and end ----
 
 TEST_F(JobRelayTest, AJobBeginsWithTheLinksOfItsTree) {
-  world.CreateJob(kRadix);
+  ASSERT_TRUE(world.CreateJob(kRadix).ok());
   EXPECT_TRUE(world.RunUntil([&] { return world.LinksUp() == kNodes - 1; }, kSecondMs));
   const size_t before = world.Relays();
   EXPECT_LE(before, 2 * kNodes);
@@ -79,11 +80,11 @@ TEST_F(JobRelayTest, AJobBeginsWithTheLinksOfItsTree) {
 }
 
 TEST_F(JobRelayTest, NobodyBeginsBeforeTheLastHasJoined) {
-  world.CreateJob(kRadix);
+  ASSERT_TRUE(world.CreateJob(kRadix).ok());
   EnterAll(1);
   world.Run(5 * kSecondMs);
   EXPECT_TRUE(world.AllLiving([](WorldNode& node) { return !node.job()->complete; }));
-  world[0].Enter(0);
+  ASSERT_TRUE(world[0].Enter(0).ok());
   EXPECT_TRUE(world.RunUntil(
       [&] { return world.AllLiving([](WorldNode& node) { return node.job()->complete; }); },
       kSecondMs));
@@ -111,7 +112,7 @@ TEST_F(JobRelayTest, AnAbortReachesAll) {
 }
 
 TEST_F(JobRelayTest, ARankThatDiesBeforeAllHaveJoinedFailsTheJobEverywhere) {
-  world.CreateJob(kRadix);
+  ASSERT_TRUE(world.CreateJob(kRadix).ok());
   EnterAll(1);
   world.Run(kSecondMs);
   world[50].Die(50);
@@ -198,7 +199,7 @@ TEST_F(JobRelayTest, AnInnerNodeDiesWhileADeathPassesIt) {
 }
 
 TEST_F(JobRelayTest, AnInnerNodeDiesBeforeAllHaveJoined) {
-  world.CreateJob(kRadix);
+  ASSERT_TRUE(world.CreateJob(kRadix).ok());
   EnterAll(1);
   world.Run(kSecondMs);
   world.Kill(4);
@@ -214,7 +215,7 @@ TEST_F(JobRelayTest, AnInnerNodeDiesBeforeAllHaveJoined) {
 }
 
 TEST_F(JobRelayTest, AnInnerNodeDiesWhileRanksJoin) {
-  world.CreateJob(kRadix);
+  ASSERT_TRUE(world.CreateJob(kRadix).ok());
   EnterAll();
   world.Run(2);
   world.Kill(1);
@@ -262,11 +263,11 @@ TEST_F(JobRelayTest, TwoJobsHaveTreesOfTheirOwn) {
   for (uint32_t node = 40; node > 0; --node) {
     reversed.push_back(node - 1);
   }
-  world.CreateJob(kRadix, 1, "job");
-  world.CreateJob(5, 2, "other", reversed);
+  ASSERT_TRUE(world.CreateJob(kRadix, 1, "job").ok());
+  ASSERT_TRUE(world.CreateJob(5, 2, "other", reversed).ok());
   EnterAll();
   for (uint32_t rank = 0; rank < 80; ++rank) {
-    world[39 - rank / 2].Enter(rank, "other");
+    ASSERT_TRUE(world[39 - rank / 2].Enter(rank, "other").ok());
   }
   ASSERT_TRUE(world.RunUntil([&] {
     return world.AllLiving([](WorldNode& node) {
@@ -319,10 +320,10 @@ TEST_F(JobRelayTest, AWayOpensOnBothSidesWhenItIsWanted) {
   EXPECT_TRUE(world[7].plane.routes().back().awaits_answer);
   EXPECT_EQ(world.LinksUp(), size_t{kNodes});
   // News still go along the tree.
-  const size_t before = world[7].relays;
+  const size_t before = world[7].counts.relays;
   world[100].Die(100);
   ExpectKnownEverywhere(100);
-  EXPECT_LE(world[7].relays - before, 4U);
+  EXPECT_LE(world[7].counts.relays - before, 4U);
 }
 
 TEST_F(JobRelayTest, AWayToADeadNodeNeverOpens) {
