@@ -80,25 +80,15 @@ const char* RankStateText(RankState state) {
   return "";
 }
 
-bool JobRecord::AllJoined() const {
-  return std::all_of(ranks.begin(), ranks.end(),
-                     [](const Rank& rank) { return rank.state == RankState::kJoined; });
-}
-
 bool JobRecord::SharesProcesses() const {
-  return std::all_of(ranks.begin(), ranks.end(), [](const Rank& rank) {
-    return rank.session == nullptr || rank.session->shares_processes;
+  return std::all_of(own_ranks.begin(), own_ranks.end(), [this](uint32_t rank) {
+    return ranks[rank].session == nullptr || ranks[rank].session->shares_processes;
   });
 }
 
-bool JobRecord::AllEnded() const {
-  return std::all_of(ranks.begin(), ranks.end(),
-                     [](const Rank& rank) { return rank.state == RankState::kEnded; });
-}
-
 bool JobRecord::IsLeaving() const {
-  return std::any_of(ranks.begin(), ranks.end(),
-                     [](const Rank& rank) { return rank.leaving != nullptr; });
+  return std::any_of(own_ranks.begin(), own_ranks.end(),
+                     [this](uint32_t rank) { return ranks[rank].leaving != nullptr; });
 }
 
 bool JobRecord::NewsDelivered() const {
@@ -250,6 +240,12 @@ std::unique_ptr<JobRecord> MakeJob(JobSpec spec) {
     job->plan.local_index.push_back(next_index[node]++);
   }
   job->ranks.resize(spec.node_of_rank.size());
+  job->ranks_in_state[static_cast<size_t>(RankState::kAbsent)] = job->size();
+  for (uint32_t rank = 0; rank < job->size(); ++rank) {
+    if (spec.IsLocal(rank)) {
+      job->own_ranks.push_back(rank);
+    }
+  }
   job->nodes.resize(spec.node_addresses.size());
   for (uint32_t node = 0; node < job->nodes.size(); ++node) {
     job->nodes[node].address = spec.node_addresses[node];
@@ -259,11 +255,6 @@ std::unique_ptr<JobRecord> MakeJob(JobSpec spec) {
       tree.exists()) {
     job->news = std::make_unique<JobNews>();
     job->news->tree = tree;
-    for (uint32_t rank = 0; rank < spec.node_of_rank.size(); ++rank) {
-      if (spec.node_of_rank[rank] == spec.node) {
-        job->news->own_ranks.push_back(rank);
-      }
-    }
   }
   job->spec = std::move(spec);
   return job;

@@ -4,7 +4,7 @@
 
 #include <sys/types.h>
 
-#include <algorithm>
+#include <array>
 #include <boost/asio/steady_timer.hpp>
 #include <cstdint>
 #include <functional>
@@ -55,6 +55,7 @@ class RankConnection {
 };
 
 enum class RankState { kAbsent, kAttached, kServing, kJoined, kEnded };
+inline constexpr size_t kRankStates = 5;
 const char* RankStateText(RankState state);
 
 // "rank 2 of job x".
@@ -153,6 +154,8 @@ struct JobRecord {
   JobSpec spec;
   JobPlan plan;
   std::vector<Rank> ranks;
+  std::vector<uint32_t> own_ranks;                        // of this node, in order
+  std::array<uint32_t, kRankStates> ranks_in_state = {};  // how many
   std::vector<Node> nodes;
   QuotaHold quota;
   std::unique_ptr<PairBook> matches;  // once a rank here or its partner has offered one
@@ -169,14 +172,18 @@ struct JobRecord {
   uint32_t size() const { return static_cast<uint32_t>(ranks.size()); }
   bool IsLocal(uint32_t rank) const { return spec.IsLocal(rank); }
   // How many of its ranks are of this node.
-  uint32_t LocalSize() const {
-    return static_cast<uint32_t>(
-        std::count(spec.node_of_rank.begin(), spec.node_of_rank.end(), spec.node));
+  uint32_t LocalSize() const { return static_cast<uint32_t>(own_ranks.size()); }
+  // The only way to change the state of a rank.
+  void SetState(uint32_t rank, RankState state) {
+    --ranks_in_state[static_cast<size_t>(ranks[rank].state)];
+    ++ranks_in_state[static_cast<size_t>(state)];
+    ranks[rank].state = state;
   }
-  bool AllJoined() const;
+  uint32_t RanksIn(RankState state) const { return ranks_in_state[static_cast<size_t>(state)]; }
+  bool AllJoined() const { return RanksIn(RankState::kJoined) == size(); }
   // True if all ranks here may copy from and to each other's processes: Session::shares_processes.
   bool SharesProcesses() const;
-  bool AllEnded() const;
+  bool AllEnded() const { return RanksIn(RankState::kEnded) == size(); }
   // The data plane has not let go of all sessions yet.
   bool IsLeaving() const;
   // No other node waits for news of this job.

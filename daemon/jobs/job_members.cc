@@ -65,7 +65,7 @@ void JobMembers::CheckJoined(JobRecord& job, uint32_t index) {
   if (rank.state == RankState::kServing && rank.join_done != nullptr &&
       rank.session->reach_settled) {
     rank.private_memory_reachable = rank.session->private_memory_reachable;
-    rank.state = RankState::kJoined;
+    job.SetState(index, RankState::kJoined);
     rank.has_joined = true;
     jobs_.TellNodes(job, &Node::joined_pending);
     jobs_.Changed();
@@ -126,7 +126,7 @@ void JobMembers::CheckComplete(JobRecord& job) {
     job.complete = true;
     jobs_.Changed();
   }
-  for (uint32_t rank = 0; rank < job.size(); ++rank) {
+  for (const uint32_t rank : job.own_ranks) {
     Finish(job, rank, {});
   }
 }
@@ -177,7 +177,7 @@ void JobMembers::Detach(const Session& session, uint64_t wait_ms, DetachDone don
 }
 
 void JobMembers::FailAll(JobRecord& job, const Status& why) {
-  for (uint32_t rank = 0; rank < job.size(); ++rank) {
+  for (const uint32_t rank : job.own_ranks) {
     Finish(job, rank, why);
   }
 }

@@ -18,6 +18,7 @@ struct JobFact {
   Kind kind = Kind::kJoined;
   uint32_t index = 0;  // of the rank, or of the node that is lost
   uint32_t from = 0;   // the node that told it; this one's own number: found out here
+  uint32_t count = 1;  // of ranks from `index` on of one node, of which the same is true
 };
 
 // A daemon with which this one exchanges news.
@@ -30,8 +31,9 @@ struct JobNeighbour {
 
 struct JobNews {
   JobTree tree;
-  std::vector<uint32_t> own_ranks;  // of this node
-  std::vector<JobFact> facts;       // each once, in the order in which they were learned
+  std::vector<JobFact> facts;  // each once, in the order in which they were learned
+  size_t sealed = 0;           // so many of them have been told: their counts grow no more
+  uint64_t learned = 0;        // grows with each rank or node that is added
   std::map<uint32_t, JobNeighbour> neighbours;  // by node
   bool has_told_failure = false;                // the fact is there
   bool has_told_abort = false;

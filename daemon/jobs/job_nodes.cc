@@ -153,9 +153,9 @@ control::JoinedRequest JobNodes::JoinedNews(const JobRecord& job, uint64_t life)
   request.set_node(job.spec.node);
   request.set_life(life);
   // Nodes of a tree hear it from neighbours: then only the life counts.
-  for (uint32_t rank = 0; rank < job.size() && job.news == nullptr; ++rank) {
+  for (const uint32_t rank : job.own_ranks) {
     // Ranks that have ended since stay in: a node that hears late must know that they had joined.
-    if (job.IsLocal(rank) && job.ranks[rank].has_joined) {
+    if (job.news == nullptr && job.ranks[rank].has_joined) {
       control::JobRank* joined = request.add_ranks();
       joined->set_rank(rank);
       joined->set_private_memory_reachable(job.ranks[rank].private_memory_reachable);
@@ -169,8 +169,8 @@ control::LeftRequest JobNodes::LeftNews(const JobRecord& job) const {
   request.set_incarnation(jobs_.links().Incarnation());
   request.set_job_id(job.spec.id);
   request.set_job_proof(JobProof(job.spec.secret, job.spec.id, jobs_.links().Incarnation()));
-  for (uint32_t rank = 0; rank < job.size(); ++rank) {
-    if (!job.IsLocal(rank) || !job.ranks[rank].announced) {
+  for (const uint32_t rank : job.own_ranks) {
+    if (!job.ranks[rank].announced) {
       continue;  // a rank that has ended may still have messages under way
     }
     const Status& end = job.ranks[rank].end;
@@ -270,7 +270,7 @@ void JobNodes::OnTick() {
     if (job->links != nullptr) {
       job->links->book.OnTick(MonotonicNs());
     }
-    for (uint32_t rank = 0; rank < job->size(); ++rank) {
+    for (const uint32_t rank : job->own_ranks) {
       parts_.members.CheckJoined(*job, rank);  // OnReach may have come too early
     }
     parts_.members.CheckComplete(*job);
@@ -303,7 +303,7 @@ Status JobNodes::OnJoined(const control::JoinedRequest& request, const std::stri
     }
     Rank& rank = job.ranks[joined.rank()];
     if (rank.state == RankState::kAbsent) {
-      rank.state = RankState::kJoined;
+      job.SetState(joined.rank(), RankState::kJoined);
       rank.private_memory_reachable = joined.private_memory_reachable();
     }
   }

@@ -241,7 +241,7 @@ StatusOr<std::shared_ptr<Session>> JobRegistry::Attach(const AttachClaim& claim,
   session->quota = std::move(*hold);
   JobPrograms::NoteAttached(*job, claim.rank);
   Rank& rank = job->ranks[claim.rank];
-  rank.state = RankState::kAttached;
+  job->SetState(claim.rank, RankState::kAttached);
   ++totals_.ranks_attached;
   rank.session = session;
   rank.connection = std::move(connection);
@@ -264,7 +264,7 @@ Status JobRegistry::Serve(const Session& session) {
   }
   rank->session->request_quota = std::move(*hold);
   FERRY_RETURN_IF_ERROR(data_plane_.AddSession(rank->session));
-  rank->state = RankState::kServing;
+  job->SetState(session.rank, RankState::kServing);
   Changed();
   return {};
 }
@@ -321,7 +321,7 @@ void JobRegistry::EndRank(JobRecord& job, uint32_t index, const Status& how) {
     return;
   }
   const bool was_serving = rank.state == RankState::kServing || rank.state == RankState::kJoined;
-  rank.state = RankState::kEnded;
+  job.SetState(index, RankState::kEnded);
   rank.end = how;
   if (job.IsLocal(index)) {
     CloseLocalRank(job, index);
@@ -493,10 +493,8 @@ void JobRegistry::Drain() {
 
 void JobRegistry::EndAll(const std::string& reason) {
   for (const auto& [id, job] : jobs_) {
-    for (uint32_t rank = 0; rank < job->size(); ++rank) {
-      if (job->IsLocal(rank)) {
-        EndRank(*job, rank, {ErrorCode::kDaemonDied, reason});
-      }
+    for (const uint32_t rank : job->own_ranks) {
+      EndRank(*job, rank, {ErrorCode::kDaemonDied, reason});
     }
   }
 }

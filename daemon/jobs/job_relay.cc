@@ -27,7 +27,7 @@ RelayedNews NewsOf(const JobRecord& job, const JobFact& fact, uint64_t own_incar
       const uint32_t node = job.spec.node_of_rank[fact.index];
       news.set_kind(RelayedNews::JOINED);
       news.set_rank(fact.index);
-      news.set_count(1);
+      news.set_count(fact.count);
       news.set_node(node);
       news.set_incarnation(node == job.spec.node ? own_incarnation
                                                  : job.nodes[node].known_incarnation);
@@ -38,7 +38,7 @@ RelayedNews NewsOf(const JobRecord& job, const JobFact& fact, uint64_t own_incar
       const Status& end = job.ranks[fact.index].end;
       news.set_kind(RelayedNews::ENDED);
       news.set_rank(fact.index);
-      news.set_count(1);
+      news.set_count(fact.count);
       if (!end.ok()) {
         // To ranks of other nodes the death of this daemon means that its node is unreachable.
         const ErrorCode error = PeerError(end.code());
@@ -75,8 +75,23 @@ bool Extend(const JobRecord& job, const RelayedNews& news, RelayedNews* last) {
       news.error() != last->error() || news.text() != last->text()) {
     return false;
   }
-  last->set_count(last->count() + 1);
+  last->set_count(last->count() + news.count());
   return true;
+}
+
+// True if the same as this fact is true of the rank `index`, the next one of the same node.
+bool IsNextOf(const JobRecord& job, const JobFact& fact, JobFact::Kind kind, uint32_t index,
+              uint32_t from) {
+  const bool is_of_ranks = kind == JobFact::Kind::kJoined || kind == JobFact::Kind::kEnded;
+  if (!is_of_ranks || fact.kind != kind || fact.from != from || index != fact.index + fact.count ||
+      job.spec.node_of_rank[index] != job.spec.node_of_rank[fact.index]) {
+    return false;
+  }
+  const Rank& first = job.ranks[fact.index];
+  const Rank& rank = job.ranks[index];
+  return kind == JobFact::Kind::kJoined
+             ? rank.private_memory_reachable == first.private_memory_reachable
+             : rank.end.code() == first.end.code() && rank.end.message() == first.end.message();
 }
 
 }  // namespace
@@ -130,20 +145,27 @@ void JobRelay::OnTick(JobRecord& job) {
 
 // ---- Facts ----
 
+// Most facts are about all ranks of a node at once: these are one.
 void JobRelay::Add(JobRecord& job, JobFact::Kind kind, uint32_t index, uint32_t from) {
-  job.news->facts.push_back({kind, index, from});
+  JobNews& news = *job.news;
+  ++news.learned;
+  if (news.facts.size() > news.sealed && IsNextOf(job, news.facts.back(), kind, index, from)) {
+    ++news.facts.back().count;
+  } else {
+    news.facts.push_back({kind, index, from});
+  }
 }
 
 void JobRelay::TellOwn(JobRecord& job) {
   JobNews& news = *job.news;
   const uint32_t self = job.spec.node;
-  for (const uint32_t index : news.own_ranks) {
+  for (const uint32_t index : job.own_ranks) {
     Rank& rank = job.ranks[index];
     if (rank.has_joined && !std::exchange(rank.is_join_told, true)) {
       Add(job, JobFact::Kind::kJoined, index, self);
     }
   }
-  for (const uint32_t index : news.own_ranks) {
+  for (const uint32_t index : job.own_ranks) {
     Rank& rank = job.ranks[index];
     if (rank.announced && !std::exchange(rank.is_end_told, true)) {
       Add(job, JobFact::Kind::kEnded, index, self);
@@ -211,14 +233,14 @@ Status JobRelay::Take(const control::RelayRequest& request, const std::string& c
   JobRecord& job = **found;
   job.nodes[request.node()].known_incarnation = request.incarnation();
   AddNeighbour(job, request.node());
-  const size_t before = job.news->facts.size();
+  const uint64_t before = job.news->learned;
   {
     const HeldEnds ends(jobs_, job);
     for (const RelayedNews& news : request.news()) {
       Apply(job, request.node(), news);
     }
   }
-  if (job.news->facts.size() != before) {
+  if (job.news->learned != before) {
     owner_.OnJoinedElsewhere(job);
     DeliverAll(job);
     jobs_.SweepSoon();
@@ -266,15 +288,15 @@ void JobRelay::ApplyToRank(JobRecord& job, uint32_t from, uint32_t index, const 
     uint64_t& known = job.nodes[job.spec.node_of_rank[index]].known_incarnation;
     known = known == 0 ? news.incarnation() : known;
     if (rank.state == RankState::kAbsent && !std::exchange(rank.is_join_told, true)) {
-      rank.state = RankState::kJoined;
+      job.SetState(index, RankState::kJoined);
       rank.private_memory_reachable = news.private_memory_reachable();
       Add(job, JobFact::Kind::kJoined, index, from);
     }
   } else if (!std::exchange(rank.is_end_told, true)) {
-    Add(job, JobFact::Kind::kEnded, index, from);
     const auto error = static_cast<ErrorCode>(news.error());
     jobs_.EndRank(job, index,
                   error == ErrorCode::kOk ? Status() : Status(PeerError(error), news.text()));
+    Add(job, JobFact::Kind::kEnded, index, from);
   }
 }
 
@@ -335,9 +357,11 @@ void JobRelay::Deliver(JobRecord& job, uint32_t node) {
   }
   if (request.news_size() == 0 && neighbour.has_answered) {
     neighbour.told = told;  // it has told these itself
+    job.news->sealed = std::max(job.news->sealed, told);
     return;
   }
   neighbour.in_flight = true;
+  job.news->sealed = std::max(job.news->sealed, told);
   request.set_incarnation(incarnation);
   request.set_job_id(job.spec.id);
   request.set_job_proof(JobProof(job.spec.secret, job.spec.id, incarnation));

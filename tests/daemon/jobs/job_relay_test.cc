@@ -127,6 +127,49 @@ TEST_F(JobRelayTest, ARankThatDiesBeforeAllHaveJoinedFailsTheJobEverywhere) {
   EXPECT_THAT(world[9].joined["job"][9].message(), HasSubstr("was killed"));
 }
 
+// What is true of all ranks of a node is one fact, unless part of it has been told already.
+TEST_F(JobRelayTest, RanksOfANodeAreOneFactAndLateOnesAreToldToo) {
+  constexpr uint32_t kPerNode = 4;
+  ASSERT_TRUE(world.CreateJob(kRadix, kPerNode).ok());
+  const auto enter = [&](uint32_t node, uint32_t first, uint32_t end) {
+    for (uint32_t local = first; local < end; ++local) {
+      ASSERT_TRUE(world[node].Enter(node * kPerNode + local).ok());
+    }
+  };
+  for (uint32_t node = 0; node < kNodes; ++node) {
+    enter(node, 0, node == 5 ? 3 : kPerNode);
+  }
+  world.Run(kSecondMs);
+  EXPECT_FALSE(world[9].job()->complete);
+  const size_t before = world[9].job()->news->facts.size();
+  EXPECT_LE(before, size_t{kNodes});
+  enter(5, 3, kPerNode);
+  ASSERT_TRUE(world.RunUntil(
+      [&] { return world.AllLiving([](WorldNode& node) { return node.job()->complete; }); },
+      kSecondMs));
+  EXPECT_EQ(world[9].job()->news->facts.size(), before + 1);
+  // Ranks 5 * 4 and 5 * 4 + 1 die at once; another one later, and one otherwise.
+  const auto are_known = [&](std::vector<uint32_t> ranks) {
+    return world.RunUntil(
+        [&] {
+          return std::all_of(ranks.begin(), ranks.end(), [&](uint32_t rank) {
+            return world.AllLiving(
+                [&](WorldNode& node) { return node.number == 5 || node.Heard(rank) == 1; });
+          });
+        },
+        kSecondMs);
+  };
+  world[5].Die(20);
+  world[5].Die(21);
+  EXPECT_TRUE(are_known({20, 21}));
+  EXPECT_EQ(world[9].Heard(22), 0U);
+  world[5].Die(22);
+  world[5].registry().EndSession("job", 23, {ErrorCode::kAborted, "gave up"});
+  EXPECT_TRUE(are_known({22, 23}));
+  EXPECT_EQ(world[9].job()->ranks[22].end.message(), "was killed");
+  EXPECT_EQ(world[9].job()->ranks[23].end.message(), "gave up");
+}
+
 // ---- Deaths ----
 
 TEST_F(JobRelayTest, ADeathIsKnownEverywhereInASecond) {
@@ -254,6 +297,16 @@ TEST_F(JobRelayTest, NewsPassAroundANodeThatIsStopped) {
   ExpectKnownEverywhere(119, 5 * kSecondMs);
   world[4].Die(4);
   ExpectKnownEverywhere(4, 5 * kSecondMs);
+}
+
+TEST_F(JobRelayTest, ADaemonThatDrainsPassesOnTheNewsOfItsJobs) {
+  Begin();
+  world[1].registry().Drain();
+  EXPECT_EQ(world.CreateJob(kRadix, 1, "late").code(), ErrorCode::kDraining);
+  world[40].Die(40);  // below 13, 4, 1
+  world[100].Die(100);
+  ExpectKnownEverywhere(40);
+  ExpectKnownEverywhere(100);
 }
 
 // ---- Several jobs, and daemons that return ----

@@ -121,8 +121,9 @@ void WorldNode::Send(const std::string& address, uint64_t bytes, Done done, Hand
                           [answer] { answer({}); });
   }
   if (!costs.counts_processor) {  // where time is the processor's, a busy daemon is no silent one
-    world_.AfterNs(3000 * World::kNsPerMs, nullptr, 0,
-                   [answer] { answer({ErrorCode::kTimeout, "no answer"}); });
+    world_.AfterNs(3000 * World::kNsPerMs, nullptr, 0, [answer] {
+      answer({ErrorCode::kTimeout, "no answer"});
+    });
   }
   world_.AfterNs(there_ns, to, costs.call_ns, [this, to, answer, handle = std::move(handle)] {
     if (to->is_dead) {
@@ -145,20 +146,16 @@ void WorldNode::SendJoined(const std::string& address, const control::JoinedRequ
                            Done done) {
   ++counts.joineds;
   Send(address, request.ByteSizeLong(), std::move(done),
-       [own = std::make_shared<const control::JoinedRequest>(request),
-        caller = this->address()](WorldNode& to) {
-         return to.registry().nodes().OnJoined(*own, caller);
-       });
+       [own = std::make_shared<const control::JoinedRequest>(request), caller = this->address()](
+           WorldNode& to) { return to.registry().nodes().OnJoined(*own, caller); });
 }
 
 void WorldNode::SendLeft(const std::string& address, const control::LeftRequest& request,
                          Done done) {
   ++counts.lefts;
   Send(address, request.ByteSizeLong(), std::move(done),
-       [own = std::make_shared<const control::LeftRequest>(request),
-        caller = this->address()](WorldNode& to) {
-         return to.registry().nodes().OnLeft(*own, caller);
-       });
+       [own = std::make_shared<const control::LeftRequest>(request), caller = this->address()](
+           WorldNode& to) { return to.registry().nodes().OnLeft(*own, caller); });
 }
 
 void WorldNode::SendRelay(const std::string& address, const control::RelayRequest& request,
@@ -168,10 +165,8 @@ void WorldNode::SendRelay(const std::string& address, const control::RelayReques
     world_.on_relay(*this, World::NumberOf(address), request);
   }
   Send(address, request.ByteSizeLong(), std::move(done),
-       [own = std::make_shared<const control::RelayRequest>(request),
-        caller = this->address()](WorldNode& to) {
-         return to.registry().nodes().OnRelay(*own, caller);
-       });
+       [own = std::make_shared<const control::RelayRequest>(request), caller = this->address()](
+           WorldNode& to) { return to.registry().nodes().OnRelay(*own, caller); });
 }
 
 // ---- All of them ----
@@ -248,8 +243,7 @@ uint64_t World::now_ns() const {
   return now_ns_ + (is_within_ && costs_.counts_processor ? ProcessorNs() - began_at_cpu_ns_ : 0);
 }
 
-void World::AfterNs(uint64_t delay_ns, WorldNode* at, uint64_t cost_ns,
-                    std::function<void()> act) {
+void World::AfterNs(uint64_t delay_ns, WorldNode* at, uint64_t cost_ns, std::function<void()> act) {
   Push({now_ns() + delay_ns, next_++, at, {cost_ns, std::move(act)}});
 }
 
@@ -305,6 +299,7 @@ bool World::RunUntil(const std::function<bool()>& done, uint64_t most_ms) {
   const uint64_t end_ns = now_ns_ + most_ms * kNsPerMs;
   while (!done()) {
     if (events_.empty() || events_.front().at_ns > end_ns) {
+      now_ns_ = end_ns;
       return false;
     }
     Event next = Pop();
@@ -426,8 +421,8 @@ void World::ReportUp(WorldNode& here, const std::string& address) {
     const uint32_t number = NumberOf(address);
     NodeContact contact;
     contact.address = address;
-    contact.incarnation = nodes_[number] != nullptr ? nodes_[number]->incarnation
-                                                    : FirstIncarnation(number);
+    contact.incarnation =
+        nodes_[number] != nullptr ? nodes_[number]->incarnation : FirstIncarnation(number);
     contact.link = 1000 + number;
     contact.life = 0;  // the first one
     here.registry().nodes().OnNodeUp(contact);

@@ -232,7 +232,7 @@ class World {
   std::vector<Event> events_;  // a heap
   uint64_t now_ns_ = 0;
   uint64_t next_ = 0;
-  bool is_within_ = false;       // an event of a daemon
+  bool is_within_ = false;        // an event of a daemon
   uint64_t began_at_cpu_ns_ = 0;  // it
 };
 

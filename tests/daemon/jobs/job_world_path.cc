@@ -63,15 +63,15 @@ void StandIns::Tell(uint32_t from, uint32_t to, const control::RelayRequest& req
   const WorldCosts& costs = world_.costs();
   // The node above has answered them one after the other, and so they tell the next thing.
   const uint64_t behind_ns = uint64_t{(from - 1) % radix_} * costs.call_ns;
-  world_.AfterNs(behind_ns + costs.latency_ns + world_.TransferNs(request.ByteSizeLong()), &world_[to],
-                 costs.call_ns, [this, from, to, request] {
+  world_.AfterNs(behind_ns + costs.latency_ns + world_.TransferNs(request.ByteSizeLong()),
+                 &world_[to], costs.call_ns, [this, from, to, request] {
                    (void)world_[to].registry().nodes().OnRelay(request, World::AddressOf(from));
                  });
 }
 
 void StandIns::Mirror(WorldNode& from, uint32_t to, const control::RelayRequest& request) {
-  for (uint32_t sibling = from.number + 1;
-       sibling < std::min(from.number + radix_, world_.size()); ++sibling) {
+  for (uint32_t sibling = from.number + 1; sibling < std::min(from.number + radix_, world_.size());
+       ++sibling) {
     control::RelayRequest own = RequestOf(sibling);
     for (const control::RelayedNews& news : request.news()) {
       const bool is_of_node = news.kind() == control::RelayedNews::LOST;

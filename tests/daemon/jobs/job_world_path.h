@@ -3,11 +3,11 @@
 //
 // Daemons are the nodes on the way from the root to the deepest leaf, each the first child of the
 // one before. All other neighbours of these are stand-ins: what a daemon on the way tells the node
-// above it, each of its siblings tells there, too, one call after the other, of the nodes at the same
-// places below itself, as far as the job has them. A stand-in confirms what it is told after as
-// long as its sibling on the way last took for such a request. So a daemon on the way does all that
-// it would do among daemons only, and whatever must go from one end of the tree to the other takes
-// as long as to the root from the leaf on the way, and back.
+// above it, each of its siblings tells there, too, one call after the other, of the nodes at the
+// same places below itself, as far as the job has them. A stand-in confirms what it is told after
+// as long as its sibling on the way last took for such a request. So a daemon on the way does all
+// that it would do among daemons only, and whatever must go from one end of the tree to the other
+// takes as long as to the root from the leaf on the way, and back.
 #pragma once
 
 #include <cstdint>
