@@ -85,5 +85,48 @@ TEST(TreeJobTest, ADaemonThatStandsStillHoldsUpNoNews) {
   ExpectErrors(result.out, kNodes - 1, {kPeerDied});
 }
 
+// ---- Programs that follow each other ----
+
+e2e::Words OneAfterTheOther(const e2e::Words& programs) {
+  std::string script;
+  for (const std::string& program : programs) {
+    script += (&program == &programs.back() ? "exec " : "") + program + " && ";
+  }
+  script.resize(script.size() - std::string(" && ").size());
+  return {"bash", "-c", script};
+}
+
+TEST(TreeJobTest, ProgramsThatFollowEachOtherMeetAgain) {
+  const std::string once = "tests/faults/ranks/all_to_all";
+  const CommandResult result =
+      e2e::RunCleanly(TreeJob(kNodes, {}, OneAfterTheOther({once, once, once})), {}, "", 240);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(CountOf(result.out, ": all right\n"), 3 * kNodes) << result.out;
+}
+
+TEST(TreeJobTest, ARankThatDiesInTheSecondProgramIsKnownToAll) {
+  const e2e::Words programs = {"tests/faults/ranks/all_to_all", std::string(kTraffic) + " wait"};
+  Command job(TreeJob(kNodes, {"--keep-going"}, OneAfterTheOther(programs)), {}, "", 240);
+  ASSERT_TRUE(UnderWay(&job, kNodes));
+  const std::vector<pid_t> ranks = RankPids(job, kTraffic, kNodes);
+  ASSERT_EQ(ranks.size(), size_t{kNodes});
+  kill(ranks[0], SIGKILL);
+  const CommandResult result = job.WaitCleanly();
+  ExpectErrors(result.out, kNodes - 1, {kPeerDied});
+}
+
+TEST(TreeJobTest, ADaemonThatDiesInTheSecondProgramIsKnownToAll) {
+  const e2e::Words programs = {"tests/faults/ranks/all_to_all",
+                               std::string(kTraffic) + " exchange 8"};
+  Command job(TreeJob(kNodes, {"--keep-going"}, OneAfterTheOther(programs)), {}, "", 240);
+  ASSERT_TRUE(UnderWay(&job, kNodes));
+  std::vector<pid_t> daemons = DaemonPids(job, kNodes);
+  ASSERT_EQ(daemons.size(), size_t{kNodes});
+  std::sort(daemons.begin(), daemons.end());
+  kill(daemons[1], SIGKILL);
+  const CommandResult result = job.WaitCleanly();
+  ExpectErrors(result.out, kNodes, {kDaemonDied, kNodeUnreachable, kPeerDied, kLinkDown});
+}
+
 }  // namespace
 }  // namespace ferry::faults

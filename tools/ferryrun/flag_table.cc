@@ -53,8 +53,8 @@ constexpr FlagRow kTable[] = {
      "them, "
      "and these to others (64; 0: ferryrun logs in to all)"},
     {Flag::kTreeRadix, "--tree-radix", "N",
-     "to how many others each daemon of a job of many nodes passes on news; the others meet when "
-     "their ranks do (0, the default: all daemons meet at the start)"},
+     "to how many others each daemon of a job of more than N + 1 nodes passes on news; the others "
+     "meet when their ranks do (16; 0: all daemons meet at the start)"},
     {Flag::kErrorHandler, "-initial-errhandler,--initial-errhandler", "HANDLER",
      "what errors of MPI do at first: mpi_errors_are_fatal (the default), mpi_errors_abort, "
      "mpi_errors_return"},
