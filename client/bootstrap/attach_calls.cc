@@ -38,7 +38,7 @@ StatusOr<AttachConnection::Membership> AttachConnection::Peers(uint32_t first) {
   return Membership{answer->reply.node, answer->reply.node_count, std::move(answer->peers)};
 }
 
-StatusOr<AttachConnection::Membership> AttachConnection::Join(uint32_t size, uint64_t first_ms,
+StatusOr<AttachConnection::Membership> AttachConnection::Join(uint64_t first_ms,
                                                               const Waits& waits) {
   attach::JoinRequest request{};
   request.wait_ms = first_ms == 0 ? PollMs() : std::min(first_ms, PollMs());
@@ -48,18 +48,29 @@ StatusOr<AttachConnection::Membership> AttachConnection::Join(uint32_t size, uin
     answer = Call(attach::Kind::kJoin, &request, PollTimeoutMs());
   }
   FERRY_RETURN_IF_ERROR(answer.status());
-  Membership membership{answer->reply.node, answer->reply.node_count, std::move(answer->peers)};
-  std::vector<attach::PeerPlace>& peers = membership.peers;
-  while (!peers.empty() && peers.size() < size) {
-    const StatusOr<Membership> more = Peers(static_cast<uint32_t>(peers.size()));
-    FERRY_RETURN_IF_ERROR(more.status());
-    peers.insert(peers.end(), more->peers.begin(), more->peers.end());
+  return Membership{answer->reply.node, answer->reply.node_count, std::move(answer->peers)};
+}
+
+Status AttachConnection::TakePlaces(Membership first, uint32_t size, const TakePlace& take) {
+  StatusOr<Membership> some = std::move(first);
+  uint32_t rank = 0;
+  while (true) {
+    for (const attach::PeerPlace& place : some->peers) {
+      if (rank < size) {
+        take(rank, place);
+      }
+      ++rank;
+    }
+    if (some->peers.empty() || rank >= size) {
+      break;
+    }
+    some = Peers(rank);
+    FERRY_RETURN_IF_ERROR(some.status());
   }
-  if (peers.size() != size) {
-    return Status(ErrorCode::kCorrupt, "ferryd placed " + std::to_string(peers.size()) +
-                                           " ranks of a job of " + std::to_string(size));
-  }
-  return membership;
+  return rank == size
+             ? Status()
+             : Status(ErrorCode::kCorrupt, "ferryd placed " + std::to_string(rank) +
+                                               " ranks of a job of " + std::to_string(size));
 }
 
 Status AttachConnection::Detach() {

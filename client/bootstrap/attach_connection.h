@@ -65,16 +65,21 @@ class AttachConnection {
   struct Membership {
     uint32_t node = 0;
     uint32_t node_count = 0;
-    std::vector<attach::PeerPlace> peers;  // by rank
+    std::vector<attach::PeerPlace> peers;  // of some ranks in a row
   };
   // Waits until every rank has joined, for as long as the daemon says that it lives. Calls `waits`
   // meanwhile, after `first_ms` or so (0: later) and again and again, with the ranks that are
-  // missing, or with "" if another rank of the job is told.
+  // missing, or with "" if another rank of the job is told. Returns the places of the first ranks.
   using Waits = std::function<void(const std::string& missing)>;
-  StatusOr<Membership> Join(uint32_t size, uint64_t first_ms, const Waits& waits);
+  StatusOr<Membership> Join(uint64_t first_ms, const Waits& waits);
   // Returns the nodes and places of rank `first` and of as many ranks behind it as one answer has
   // room for.
   StatusOr<Membership> Peers(uint32_t first);
+  // Calls `take` for the `size` ranks of the job, in order; `first` is what Join has returned. Asks
+  // for the places of some at a time, so that the memory for those suffices. kCorrupt: the daemon
+  // does not place all of them.
+  using TakePlace = std::function<void(uint32_t rank, const attach::PeerPlace& place)>;
+  Status TakePlaces(Membership first, uint32_t size, const TakePlace& take);
   // Leaves the job in good order. Waits, for as long as the daemon says that it lives, until the
   // daemon no longer touches this rank's memory.
   Status Detach();

@@ -143,8 +143,8 @@ Status Client::MeetPeers(const attach::AttachReply& reply) {
   options_.job_id = std::string(reply.text, strnlen(reply.text, sizeof(reply.text)));
   JobLife::Instance().Meet(ReadJobName(options_.job_id).program);
   MeetingWatch watch(JobLife::Instance().entry(), view_.rank, options_.mpi_warn_after_ms);
-  StatusOr<AttachConnection::Membership> job = attach_.Join(
-      view_.job_size, options_.mpi_warn_after_ms, [&watch](const std::string& missing) {
+  StatusOr<AttachConnection::Membership> job =
+      attach_.Join(options_.mpi_warn_after_ms, [&watch](const std::string& missing) {
         if (!missing.empty() && watch.IsDue()) {
           watch.Tell(" for all ranks of the job to call it; missing: " + missing);
         }
@@ -154,16 +154,17 @@ Status Client::MeetPeers(const attach::AttachReply& reply) {
   peers_.rank_of_local.resize(reply.local_size);
   ZeroedArray<PeerProcess> processes(view_.job_size);
   nodes_.reserve(view_.job_size);
-  for (uint32_t rank = 0; rank < view_.job_size; ++rank) {
-    const attach::PeerPlace& peer = job->peers[rank];
-    nodes_.push_back(peer.node);
-    if (peer.node == job->node) {
-      peers_.by_rank[rank].local = true;
-      peers_.by_rank[rank].local_index = peer.local_index;
-      peers_.rank_of_local[peer.local_index] = rank;
-      processes[rank] = {static_cast<pid_t>(peer.pid), peer.private_memory_reachable != 0};
-    }
-  }
+  const uint32_t own_node = job->node;
+  FERRY_RETURN_IF_ERROR(attach_.TakePlaces(
+      std::move(*job), view_.job_size, [&](uint32_t rank, const attach::PeerPlace& peer) {
+        nodes_.push_back(peer.node);
+        if (peer.node == own_node) {
+          peers_.by_rank[rank].local = true;
+          peers_.by_rank[rank].local_index = peer.local_index;
+          peers_.rank_of_local[peer.local_index] = rank;
+          processes[rank] = {static_cast<pid_t>(peer.pid), peer.private_memory_reachable != 0};
+        }
+      }));
   peers_.by_rank[view_.rank].SetInbox(view_.inbox);
   peers_.map = [this](uint32_t rank) { return MapInbox(rank).code(); };
   NoteCores(processes);

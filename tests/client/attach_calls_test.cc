@@ -39,12 +39,14 @@ const AttachConnection::Waits kPatient = [](const std::string&) {};
 
 // Attaches as that rank, with segments.
 void Enter(AttachConnection& attach, const std::string& run_directory, uint32_t number,
-           uint32_t size, uint64_t timeout_ms = kPatienceMs) {
+           uint32_t size, const std::string& job, uint32_t local_size,
+           uint64_t timeout_ms = kPatienceMs) {
   ASSERT_TRUE(attach.Connect(run_directory, timeout_ms).ok());
-  TestRank rank("job", number, size, size);
+  TestRank rank(job, number, size, local_size);
   const auto attached = attach.Attach(rank.AttachRequest());
   ASSERT_TRUE(attached.ok()) << attached.status().message();
-  const engine::SegmentPlan plan{number, size, size, daemon::kTestRequests, daemon::kTestMatches};
+  const engine::SegmentPlan plan{number, size, local_size, daemon::kTestRequests,
+                                 daemon::kTestMatches};
   const UniqueFd session = std::move(*shm::CreateSegment("session", plan.session_bytes()));
   const UniqueFd inbox = std::move(*shm::CreateSegment("inbox", plan.inbox_bytes()));
   const shm::Mapping session_map = std::move(*shm::MapSegment(session.get(), 0));
@@ -54,6 +56,11 @@ void Enter(AttachConnection& attach, const std::string& run_directory, uint32_t 
   const auto served =
       attach.SendSegments(plan.session_bytes(), session.get(), plan.inbox_bytes(), inbox.get());
   ASSERT_TRUE(served.ok()) << served.status().message();
+}
+
+void Enter(AttachConnection& attach, const std::string& run_directory, uint32_t number,
+           uint32_t size, uint64_t timeout_ms = kPatienceMs) {
+  Enter(attach, run_directory, number, size, "job", size, timeout_ms);
 }
 
 class AttachCallsTest : public testing::Test {
@@ -72,10 +79,51 @@ class AttachCallsTest : public testing::Test {
   AttachConnection rank_;
 };
 
+// A rank keeps the places of one answer only, however large its job.
+TEST_F(AttachCallsTest, PlacesOfManyRanksComeOneAnswerAfterTheOther) {
+  constexpr uint32_t kSize = 2 * attach::kMostPeers + 100;
+  control::CreateJobRequest request;
+  request.set_job_id("large");
+  request.set_secret(daemon::kTestSecret);
+  request.set_size(kSize);
+  for (uint32_t rank = 0; rank < kSize; ++rank) {
+    request.add_node_of_rank(rank == 0 || rank == kSize - 1 ? 0 : 1 + (rank - 1) % 3);
+  }
+  request.add_node_addresses(daemon_->address());
+  for (const char* const address : {"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"}) {
+    request.add_node_addresses(address);  // no daemon is there
+  }
+  control::CreateJobReply reply;
+  ASSERT_TRUE(daemon_->Ask(&daemon::AdminStub::CreateJob, request, &reply).ok());
+  AttachConnection rank;
+  ASSERT_NO_FATAL_FAILURE(Enter(rank, options_.run_directory, kSize - 1, kSize, "large", 2));
+  const auto first = rank.Peers(0);
+  ASSERT_TRUE(first.ok()) << first.status().message();
+  EXPECT_EQ(first->peers.size(), attach::kMostPeers);
+  std::vector<uint32_t> nodes;
+  const auto take = [&](uint32_t number, const attach::PeerPlace& place) {
+    ASSERT_EQ(number, nodes.size());
+    nodes.push_back(place.node);
+    EXPECT_EQ(place.local_index, number == kSize - 1 ? 1U : number == 0 ? 0U : (number - 1) / 3);
+  };
+  const Status taken = rank.TakePlaces(*first, kSize, take);
+  ASSERT_TRUE(taken.ok()) << taken.message();
+  EXPECT_EQ(nodes,
+            std::vector<uint32_t>(request.node_of_rank().begin(), request.node_of_rank().end()));
+  // It believes neither more ranks nor fewer.
+  nodes.clear();
+  ExpectError(rank.TakePlaces(*first, attach::kMostPeers - 1, take), ErrorCode::kCorrupt, "placed");
+  EXPECT_EQ(nodes.size(), attach::kMostPeers - 1);
+  nodes.clear();
+  AttachConnection::Membership none = *first;
+  none.peers.clear();
+  ExpectError(rank.TakePlaces(none, kSize, take), ErrorCode::kCorrupt, "placed 0 ranks of a job");
+}
+
 TEST_F(AttachCallsTest, JoinsAndDetaches) {
   TestRank other = daemon_->AttachRank(1, 2);
   auto joined = std::async(std::launch::async, [&] { return other.Join().status(); });
-  const auto job = rank_.Join(2, 0, kPatient);
+  const auto job = rank_.Join(0, kPatient);
   ASSERT_TRUE(job.ok()) << job.status().message();
   EXPECT_TRUE(joined.get().ok());
   EXPECT_EQ(job->node, 0U);
@@ -96,7 +144,7 @@ TEST_F(AttachCallsTest, JoinsAfterARankThatComesLate) {
   std::string missing;
   std::unique_ptr<TestRank> other;
   std::future<Status> joined;
-  const auto job = rank_.Join(2, 1, [&](const std::string& words) {
+  const auto job = rank_.Join(1, [&](const std::string& words) {
     missing = told < 2 ? words : missing;
     if (++told == 2) {
       other = std::make_unique<TestRank>(daemon_->AttachRank(1, 2));
@@ -114,7 +162,7 @@ TEST_F(AttachCallsTest, AbortsWhileItJoins) {
   bool told = false;
   auto joined = std::async(std::launch::async, [&] {
     return rank_
-        .Join(2, 1,
+        .Join(1,
               [&](const std::string&) {
                 if (!std::exchange(told, true)) {
                   waits.set_value();
@@ -313,7 +361,7 @@ TEST(StoppedDaemonTest, IsNoticedByARankThatJoins) {
   AttachConnection rank;
   ASSERT_NO_FATAL_FAILURE(Enter(rank, run_directory, 0, 2, 1000));
   int told = 0;
-  const auto joined = rank.Join(2, 1, [&](const std::string&) {
+  const auto joined = rank.Join(1, [&](const std::string&) {
     if (++told == 2) {
       tests::Stop(ferryd.pid());
     }
