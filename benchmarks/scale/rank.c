@@ -1,6 +1,6 @@
-/* A rank of a large job. It initialises MPI, waits for the others, and prints "ready PID MS PRIVATE":
- * its process, milliseconds of MPI_Init, and KiB of its memory that no other process maps. Once
- * there is a line on standard input of rank 0, all ranks end. */
+/* A rank of a large job. It initialises MPI, waits for the others, and prints "ready PID MS
+ * PRIVATE": its process, milliseconds of MPI_Init, and KiB of its memory that no other process
+ * maps. Once there is a line on standard input of rank 0, all ranks end. */
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>

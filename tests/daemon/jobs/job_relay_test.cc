@@ -127,7 +127,7 @@ TEST_F(JobRelayTest, ARankThatDiesBeforeAllHaveJoinedFailsTheJobEverywhere) {
   EXPECT_THAT(world[9].joined["job"][9].message(), HasSubstr("was killed"));
 }
 
-// What is true of all ranks of a node is one fact, unless part of it has been told already.
+// All that is true of each rank of a node is one fact, unless part of it has been told already.
 TEST_F(JobRelayTest, RanksOfANodeAreOneFactAndLateOnesAreToldToo) {
   constexpr uint32_t kPerNode = 4;
   ASSERT_TRUE(world.CreateJob(kRadix, kPerNode).ok());

@@ -27,7 +27,7 @@ namespace ferry::daemon {
 
 class World;
 
-// What things take in the world.
+// The prices of the world.
 struct WorldCosts {
   uint64_t latency_ns = 1'000'000;  // of a request or an answer, on its way
   uint64_t call_ns = 0;             // of a call, at each end, beside what the control code does
@@ -36,7 +36,7 @@ struct WorldCosts {
   bool counts_processor = false;    // the control code takes as long as the processor takes here
 };
 
-// What a daemon has sent and has had to do.
+// Counts of the calls and of the work of a daemon.
 struct WorldCounts {
   size_t relays = 0;
   size_t joineds = 0;
@@ -161,7 +161,7 @@ class World {
     AfterNs(delay_ms * kNsPerMs, nullptr, 0, std::move(act));
   }
   // `at` does it once it has nothing else to do, and is busy for `cost_ns` beside the processor
-  // time. Null: it is nobody's work.
+  // time. Null: it is the work of no daemon.
   void AfterNs(uint64_t delay_ns, WorldNode* at, uint64_t cost_ns, std::function<void()> act);
   void Settle() {
     context_.restart();
