@@ -34,7 +34,7 @@
 
 namespace ferry::client {
 
-inline constexpr uint32_t kDirectApiVersion = 6;
+inline constexpr uint32_t kDirectApiVersion = 7;
 inline constexpr char kDirectEntryName[] = "ferry_direct_entry";
 inline constexpr uint32_t kLinkAddressBytes = 64;
 
@@ -70,8 +70,9 @@ struct HostRegion {
 };
 
 // The functions of libferry that the direct link library calls. It calls them from within
-// DirectLinks::Turn (OnViolation, FindRegion and TakeLanding also from within Connect and End), so
-// the caller holds the lease; the functions must call nothing of DirectLinks in turn.
+// DirectLinks::Turn (OnViolation, FindRegion and TakeLanding also from within Connect and End, and
+// OnLinkDown from within ForgetRegion), so the caller holds the lease; the functions must call
+// nothing of DirectLinks in turn.
 class DirectHost {
  public:
   // Lets the rank's engine take the messages and answers that have been delivered, now. The
@@ -136,8 +137,12 @@ class DirectLinks {
   // Returns true if the link carries one-sided operations of this rank with the peer, or may carry
   // some: there are commands in to_link that the core has not taken.
   virtual bool WantsOf(uint32_t peer) const = 0;
-  // The memory of a region is about to go: from now on peers cannot reach it.
-  virtual void ForgetRegion(uint32_t region) = 0;
+  // The memory of a region, which FindRegion does not find any more, is about to go: over
+  // transports/tcp no put of a peer writes there after this. Such a put that is under way, however
+  // slowly its peer goes on, costs that peer the link: it was not complete when the program let go
+  // of the memory, so the program is wrong, or another rank has failed. Over libfabric this does
+  // nothing: its providers take no read back.
+  virtual void ForgetRegion(const HostRegion& region) = 0;
 
   // Runs one round: takes commands of to_link, reads and writes sockets, delivers. Returns how much
   // it has done; 0: there was nothing to do. Counts in SessionLayout::counters

@@ -109,6 +109,7 @@ DirectHome::DirectHome(const DirectSetup& setup, DirectHost* host)
 Status DirectHome::Start(const DirectSetup& setup,
                          std::unique_ptr<transport::Transport> transport) {
   wait_fd_ = transport->WaitFd();
+  ends_reads_ = transport->Describe().provider == transport::kTcpProvider;
   const bool pins = transport->capabilities().pins;
   if (pins) {
     FERRY_RETURN_IF_ERROR(HangBell(wait_fd_));
@@ -285,6 +286,28 @@ bool DirectHome::IsIdle(uint32_t peer) const { return core_->control().IsIdleWit
 
 bool DirectHome::WantsOf(uint32_t peer) const {
   return commands_.Peek() != nullptr || core_->control().WantsOf(job_id_, peer);
+}
+
+// Data of a put goes from the socket straight into the region. That end of the link is the only way
+// to keep it out at once; libfabric's providers hold a read beyond that. A get of a peer is no
+// danger to the memory: the kernel finds what is not there. Nor is a message of this rank's own:
+// the program may not let go of its buffer.
+void DirectHome::ForgetRegion(const HostRegion& region) {
+  if (!ends_reads_) {
+    return;
+  }
+  const auto begin = reinterpret_cast<uintptr_t>(region.base);
+  for (uint32_t peer = 0; links_open_ != 0 && peer < links_.size(); ++peer) {
+    if (links_[peer] != 0 &&
+        core_->control().FetchesPutInto(job_id_, peer, {begin, begin + region.size_bytes})) {
+      links_down_.push_back({links_[peer],
+                             "a put of the peer was under way into memory that this "
+                             "rank's program has freed"});
+    }
+  }
+  if (FailLinksDown(MonotonicNs()) != 0) {
+    Count();
+  }
 }
 
 // ---- Turns -------------------------------------------------------------------------------------

@@ -43,9 +43,7 @@ class DirectHome final : public DirectLinks, private progress::Home {
   void End(uint32_t peer, ErrorCode error) override;
   bool IsIdle(uint32_t peer) const override;
   bool WantsOf(uint32_t peer) const override;
-  // Does nothing: parts of a region are registered only for messages under way, whose memory the
-  // program must not free.
-  void ForgetRegion(uint32_t /*region*/) override {}
+  void ForgetRegion(const HostRegion& region) override;
   uint32_t Turn(uint64_t now_ns) override;
   bool HasWork() const override;
   bool PrepareToSleep() override;
@@ -105,8 +103,9 @@ class DirectHome final : public DirectLinks, private progress::Home {
   // Both only if the network pins memory; the monitor only if the system has userfaultfd.
   std::shared_ptr<LocalCopier> copier_;
   std::unique_ptr<MemoryMonitor> monitor_;
-  bool may_match_ = false;  // within Turn
-  bool may_sleep_ = false;  // threads that put commands into to_link ring
+  bool ends_reads_ = false;  // with the link: the transport writes no more of their data
+  bool may_match_ = false;   // within Turn
+  bool may_sleep_ = false;   // threads that put commands into to_link ring
   std::unique_ptr<progress::ProgressCore> core_;
 };
 

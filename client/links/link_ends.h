@@ -55,7 +55,9 @@ class LinkEnds {
   DirectLinks* core() const { return core_.get(); }
   void Adopt(std::unique_ptr<DirectLinks> core) { core_ = std::move(core); }
   uint32_t connected() const { return connected_; }
-  bool HasWork() const { return awaited_ != 0 || (core_ != nullptr && core_->HasWork()); }
+  bool HasWork() const {
+    return awaited_ != 0 || !links_down_.empty() || (core_ != nullptr && core_->HasWork());
+  }
 
   // Obeys an order. `room`: for how many more links there are descriptors; kOpen takes one.
   // `opening`: the result of opening the core.

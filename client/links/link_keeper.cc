@@ -241,14 +241,24 @@ void LinkKeeper::GiveUpLinks() {
 
 void LinkKeeper::ForgetRegion(uint32_t region) {
   (void)progress_.UnderLease([&](engine::Effects&) {
+    HostRegion memory;
+    const bool is_known = FindRegion(region, &memory);
     // It is in the table until it has gone.
     std::erase_if(forgotten_, [this](uint32_t id) { return !parts_.regions->ById(id); });
     forgotten_.push_back(region);
-    if (ends_.core() != nullptr) {
-      ends_.core()->ForgetRegion(region);
+    if (is_known) {
+      ForgetByCore(memory);
     }
     return ErrorCode::kOk;
   });
+}
+
+// The next turn takes the links down that this has cost.
+void LinkKeeper::ForgetByCore(const HostRegion& memory) {
+  if (ends_.core() != nullptr) {
+    ends_.core()->ForgetRegion(memory);
+    SetWork(ends_.HasWork());
+  }
 }
 
 // ---- What the program exposes -------------------------------------------------------------------
@@ -268,7 +278,11 @@ uint32_t LinkKeeper::Expose(std::byte* base, uint64_t size_bytes, shm::ElementLo
 
 void LinkKeeper::Unexpose(uint32_t segment) {
   (void)progress_.UnderLease([&](engine::Effects&) {
-    exposed_.erase(segment);
+    if (const auto exposed = exposed_.find(segment); exposed != exposed_.end()) {
+      const HostRegion memory = exposed->second;
+      exposed_.erase(exposed);
+      ForgetByCore(memory);
+    }
     return ErrorCode::kOk;
   });
 }

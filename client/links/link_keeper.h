@@ -110,6 +110,7 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
   void TakeOrders();
   uint64_t CountRoom() const;
   void OpenEndpoint();
+  void ForgetByCore(const HostRegion& memory);
   void Publish();
   void CallWatcher();
 

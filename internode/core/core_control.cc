@@ -365,6 +365,10 @@ bool CoreControl::WantsOf(const std::string& job_id, uint32_t peer) {
   return wants;
 }
 
+bool CoreControl::FetchesPutInto(const std::string& job_id, uint32_t peer, MemoryRange memory) {
+  return state_.rndv_gets.FetchesPutInto(state_.directory.FindJob(job_id), peer, memory);
+}
+
 bool CoreControl::Idle() const {
   const auto is_through = [](const std::shared_ptr<Copier>& copier) {
     return copier == nullptr || copier->pending() == 0;

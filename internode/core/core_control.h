@@ -77,6 +77,9 @@ class CoreControl {
   bool IsIdleWith(const std::string& job_id, uint32_t peer);
   // Returns true if one-sided operations of the ranks here with that one are under way.
   bool WantsOf(const std::string& job_id, uint32_t peer);
+  // Returns true if data of a put of that rank comes into some of this memory, which the home of
+  // this core knows.
+  bool FetchesPutInto(const std::string& job_id, uint32_t peer, MemoryRange memory);
   // Returns true if the registrar has memory to pin, or results to report.
   bool is_pinning() const { return state_.registrar.pending() != 0; }
 

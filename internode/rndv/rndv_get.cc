@@ -127,6 +127,18 @@ void RndvGets::StartOneSided(ServedRank& rank, uint32_t source, Incoming::Kind k
   Begin(id, rndv_get, FindDestination(destination, &rndv_get), now_ns);
 }
 
+bool RndvGets::FetchesPutInto(const Job* job, uint32_t peer, MemoryRange memory) {
+  bool any = false;
+  transfers_.ForEach([&](TransferId, const RndvGet& rndv_get) {
+    const bool is_put = rndv_get.one_sided && !rndv_get.one_sided->is_get;
+    const auto begin =
+        rndv_get.mapped != nullptr ? reinterpret_cast<uint64_t>(rndv_get.mapped) : rndv_get.address;
+    any |= is_put && rndv_get.job == job && rndv_get.peer == peer && begin < memory.end &&
+           memory.begin < begin + rndv_get.size_bytes;
+  });
+  return any;
+}
+
 // Uses the daemon's own note of the RTS: of the rank's words only its number counts.
 ErrorCode RndvGets::FindSource(const shm::TransferLayout& transfer, RndvGet* rndv_get) {
   Job& job = *rndv_get->job;

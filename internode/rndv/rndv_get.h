@@ -89,6 +89,9 @@ class RndvGets : public Transfers<RndvGets, RndvGet, RndvGetFragment> {
   // Called at the end of a one-sided operation's rendezvous get. Returns how the operation has
   // ended.
   std::function<ErrorCode(const RndvGet& rndv_get, ServedRank& rank)> on_one_sided_end;
+  // Returns true if data of a put of that peer is being fetched into some of this memory, which the
+  // home alone knows.
+  bool FetchesPutInto(const Job* job, uint32_t peer, MemoryRange memory);
   // Finds the place for the data of a pushed message, as fragment `place->fragment` of the
   // rendezvous get that waits for it. False: none waits, or its destination is not memory of this
   // process.

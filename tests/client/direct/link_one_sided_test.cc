@@ -1,9 +1,12 @@
 // Operations in the memory of the rank at the other end of a direct link: the cores of the two
 // carry them out by themselves.
+#include <gmock/gmock.h>
+
 #include <algorithm>
 #include <cstring>
 #include <mutex>
 #include <numeric>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -64,13 +67,19 @@ class LinkOneSidedTest : public LinksTest {
   bool Comes(uint64_t number) {
     return Meanwhile([&] { return Done() >= number; });
   }
+  // The wish, with its answer in that place.
+  Wish Answered(const Wish& asked, uint16_t place) {
+    Wish wish = asked;
+    wish.words.answer = place;
+    wish.words.serial =
+        static_cast<uint16_t>(shm::LoadAcquire(rank(0).view().layout->answers[place].serial) + 1);
+    return wish;
+  }
   // Says it, and waits for the answer in that place. Its error.
   ErrorCode Ask(const Wish& asked, uint16_t place, const void* cell_data = nullptr,
                 size_t cell_bytes = 0) {
-    Wish wish = asked;
-    shm::AnswerLayout& answer = rank(0).view().layout->answers[place];
-    wish.words.answer = place;
-    wish.words.serial = static_cast<uint16_t>(shm::LoadAcquire(answer.serial) + 1);
+    const Wish wish = Answered(asked, place);
+    const shm::AnswerLayout& answer = rank(0).view().layout->answers[place];
     Say(wish, cell_data, cell_bytes);
     EXPECT_TRUE(Meanwhile([&] { return shm::LoadAcquire(answer.serial) == wish.words.serial; }));
     return static_cast<ErrorCode>(answer.error);
@@ -117,6 +126,77 @@ TEST_F(LinkOneSidedTest, PutsOfAllSmallSizesAndASignal) {
   }
   ASSERT_TRUE(Comes(4));
   EXPECT_TRUE(Failures().empty());
+  ExpectIdle(0, 1);
+}
+
+// The target of a long put frees the memory while it reads the data from the rank that puts, so the
+// put is under way for as long as that rank does nothing.
+class FreedTargetTest : public LinkOneSidedTest {
+ protected:
+  static constexpr uint64_t kBytes = 12 << 20;  // more than a socket holds
+
+  void SetUp() override {
+    if (link_provider != std::string_view("ferry-tcp")) {
+      GTEST_SKIP() << "libfabric takes no read back (docs/known_limits.md)";
+    }
+    ASSERT_NO_FATAL_FAILURE(StartLinked());
+    std::memset(rank(1).heap(), 0, kHeapBytes);
+    std::memset(rank(0).heap(), 0x11, kBytes);
+    const shm::Location here = InHeap(0);
+    put_ = Answered(About(OneSidedOperation::kLongPut, 64, kBytes), 3);
+    Say(put_, &here, sizeof(here));
+  }
+  // What lies there then must remain as it is, however late that rank goes on.
+  void ExpectNoMoreIsWrittenAfter(const HostRegion& freed) {
+    rank(1).UnderLease([&] { rank(1).links().ForgetRegion(freed); });
+    std::memset(rank(1).heap(), 0x5a, kHeapBytes);
+    const shm::AnswerLayout& answer = rank(0).view().layout->answers[3];
+    EXPECT_TRUE(Meanwhile([&] {
+      return !rank(0).losses().empty() || shm::LoadAcquire(answer.serial) == put_.words.serial;
+    }));
+    const std::vector<std::byte> left(kHeapBytes, std::byte{0x5a});
+    EXPECT_EQ(std::memcmp(rank(1).heap(), left.data(), left.size()), 0);
+    ASSERT_EQ(rank(1).losses().size(), 1U);
+    EXPECT_THAT(rank(1).losses()[0].text, testing::HasSubstr("freed"));
+    EXPECT_TRUE(rank(1).links().IsIdle(0));
+  }
+
+  Wish put_;
+};
+
+TEST_F(FreedTargetTest, IsNotWrittenByAPutWhoseDataHasNotCome) {
+  ASSERT_TRUE(Eventually([&] {
+    if (rank(1).links().IsIdle(0)) {
+      rank(0).ProgressLinks();  // until the put has been announced
+    }
+    rank(1).ProgressLinks();
+    return !rank(1).links().IsIdle(0);
+  }));
+  ASSERT_EQ(rank(1).heap()[64], std::byte{0});
+  ExpectNoMoreIsWrittenAfter({rank(1).heap(), kHeapBytes});
+}
+
+TEST_F(FreedTargetTest, IsNotWrittenByAPutWhoseDataHasHalfCome) {
+  const auto has_begun = [&] { return rank(1).heap()[64] == std::byte{0x11}; };
+  ASSERT_TRUE(Eventually([&] {
+    if (!has_begun()) {
+      rank(0).ProgressLinks();
+      rank(1).ProgressLinks();
+    }
+    return has_begun();
+  }));
+  ASSERT_EQ(rank(1).heap()[64 + kBytes - 1], std::byte{0}) << "all of the data has come at once";
+  rank(0).ProgressLinks();  // more of it lies in the sockets then
+  ExpectNoMoreIsWrittenAfter({rank(1).heap() + 64 + kBytes - 1, 1});
+}
+
+TEST_F(LinkOneSidedTest, MemoryThatGoesCostsNoLinkWithoutSuchAPut) {
+  const std::vector<std::byte> data = Pattern(1 << 20, 3);
+  EXPECT_EQ(AskLong(OneSidedOperation::kLongPut, 64, Private(data.data()), data.size()),
+            ErrorCode::kOk);
+  rank(1).UnderLease([&] { rank(1).links().ForgetRegion({rank(1).heap(), kHeapBytes}); });
+  EXPECT_TRUE(rank(1).losses().empty());
+  Carry(0, 1);
   ExpectIdle(0, 1);
 }
 

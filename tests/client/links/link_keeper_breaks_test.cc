@@ -213,10 +213,27 @@ TEST_F(LinkKeeperBreaksTest, OrdersThatMakeNoSenseDoNothing) {
 
 TEST_F(LinkKeeperBreaksTest, RegionsThatGoAreForgotten) {
   Make();
+  std::byte memory[64];
+  regions_.Add({.base = memory, .size_bytes = 64, .id = 3});
+  regions_.Add({.base = memory, .size_bytes = 48, .id = 4});
   keeper_->ForgetRegion(3);  // there are no links
   Order(LinkOp::kOpen, kPeer, 7, "peer");
+  keeper_->ForgetRegion(4);
+  EXPECT_EQ(FakeLinks::last->calls.back(), "forget 48 bytes");
+  keeper_->Unexpose(keeper_->Expose(memory, 32, nullptr));
+  EXPECT_EQ(FakeLinks::last->calls.back(), "forget 32 bytes");
+}
+
+TEST_F(LinkKeeperBreaksTest, ALinkThatAForgottenRegionCostsIsTakenDown) {
+  Make();
+  FakeLinks& links = Use();
+  std::byte memory[64];
+  regions_.Add({.base = memory, .size_bytes = 64, .id = 3});
+  links.lost_when_forgotten = {kPeer};
   keeper_->ForgetRegion(3);
-  EXPECT_EQ(FakeLinks::last->calls.back(), "forget 3");
+  EXPECT_TRUE(keeper_->HasWork()) << "the next turn has to see to it";
+  Step();
+  EXPECT_EQ(Path(), PeerPath::kBroken);
 }
 
 // The table has it until it has gone.

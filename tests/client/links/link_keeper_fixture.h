@@ -70,8 +70,12 @@ class FakeLinks final : public DirectLinks {
   }
   bool IsIdle(uint32_t) const override { return is_idle; }
   bool WantsOf(uint32_t peer) const override { return wanted.contains(peer); }
-  void ForgetRegion(uint32_t region) override {
-    calls.push_back("forget " + std::to_string(region));
+  void ForgetRegion(const HostRegion& region) override {
+    calls.push_back("forget " + std::to_string(region.size_bytes) + " bytes");
+    for (const uint32_t peer : std::exchange(lost_when_forgotten, {})) {
+      connected.erase(peer);
+      host_->OnLinkDown(peer, ErrorCode::kLinkDown, "freed");
+    }
   }
   uint32_t Turn(uint64_t) override {
     ++turns;
@@ -97,6 +101,7 @@ class FakeLinks final : public DirectLinks {
   uint32_t busy = 0;                           // so many times Connect would block
   std::set<uint32_t> wanted;                   // by one-sided operations
   std::vector<uint32_t> lost;                  // in the next turn
+  std::vector<uint32_t> lost_when_forgotten;   // with the next region
   std::function<void()> on_end;
   bool is_idle = true;
   uint32_t turns = 0;
