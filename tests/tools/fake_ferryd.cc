@@ -3,7 +3,8 @@
 // calls in RUN_DIRECTORY's parent, "NODE.calls".
 //
 // FAKE_FERRYD makes it misbehave: "crash" at once with two lines of log, "hang" before it serves,
-// "old" (another protocol version), "stubborn" (ignores SIGTERM).
+// "old" (another protocol version), "stubborn" (ignores SIGTERM). "programs": it has three jobs of
+// one launch.
 #include <fcntl.h>
 #include <grpcpp/grpcpp.h>
 #include <poll.h>
@@ -46,6 +47,11 @@ void FillStatus(const config::Options& options, control::StatusReply* reply) {
   reply->set_pid(static_cast<uint32_t>(getpid()));
   reply->set_state("serving");
   reply->set_run_directory(options.run_directory);
+  if (Behaviour() == "programs") {
+    for (const char* const id : {"run", "run#10", "run#2"}) {
+      reply->add_jobs()->set_job_id(id);
+    }
+  }
 }
 
 // Gives every launcher the same token.
@@ -139,6 +145,7 @@ class FakeAdmin : public control::Admin::Service {
     session->set_job_id("abc");
     session->set_rank(3);
     session->set_bytes_sent(5'000'000'000);
+    reply->add_sessions()->set_job_id("run#10");
     return grpc::Status::OK;
   }
 

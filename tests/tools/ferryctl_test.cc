@@ -122,6 +122,27 @@ TEST_F(FerryctlTest, ShowsOfOneJobOnly) {
   EXPECT_EQ(Ferryctl({"-j", "abc"}).exit_code, 1);
 }
 
+// Programs that follow each other are jobs of their own: the launch's name means the newest.
+TEST_F(FerryctlTest, NamesTheProgramsOfALaunch) {
+  const auto daemon = StartDaemon({"FAKE_FERRYD=programs"});
+  const auto asked = [&](const std::string& name) { return Ferryctl({"why", name}).err; };
+  EXPECT_EQ(asked("run.5"), "ferryctl: no rank 5 in job run#10\n");
+  EXPECT_EQ(asked("run#2.5"), "ferryctl: no rank 5 in job run#2\n");
+  EXPECT_EQ(asked("run#1.5"), "ferryctl: no rank 5 in job run\n");
+  EXPECT_EQ(asked("run#3.5"), "ferryctl: no rank 5 in job run#3\n");
+  EXPECT_THAT(asked("run"), HasSubstr("in job run#10\n"));
+  EXPECT_THAT(asked("run#2"), HasSubstr("in job run#2\n"));
+
+  EXPECT_THAT(Ferryctl({"-j", "run", "sessions"}).out, HasSubstr("\nrun#10.0 "));
+  EXPECT_THAT(Ferryctl({"-j", "run#10", "sessions"}).out, HasSubstr("\nrun#10.0 "));
+  EXPECT_THAT(Ferryctl({"-j", "run#2", "sessions"}).out, Not(HasSubstr("run#10")));
+  EXPECT_THAT(Ferryctl({"-j", "run", "status"}).out,
+              AllOf(HasSubstr("run#10"), Not(HasSubstr("run#2"))));
+  EXPECT_THAT(Ferryctl({"-j", "run#2", "status"}).out,
+              AllOf(HasSubstr("run#2"), Not(HasSubstr("run#10"))));
+  EXPECT_THAT(Ferryctl({"-j", "run#3", "status"}).err, HasSubstr("has a job run#3 of yours"));
+}
+
 TEST_F(FerryctlTest, PassesOnWhatTheDaemonSays) {
   const auto daemon = StartDaemon();
   const CommandResult result = Ferryctl({"why", "abc.5"});

@@ -4,6 +4,7 @@
 #include <functional>
 #include <utility>
 
+#include "common/job_name.h"
 #include "config/environment.h"
 #include "tools/ferryctl/rank_name.h"
 #include "tools/flags/option_flags.h"
@@ -53,10 +54,17 @@ Status NoDaemonFor(const CtlArguments& arguments, const config::Options& options
   return {status.code(), status.message() + job + "; there is no private one of yours, either"};
 }
 
-bool HasJob(const Observer& observer, const std::string& job_id) {
+constexpr char kFirstProgram[] = "#1";
+
+// Returns true if a user may mean that job by the name: see NewestProgram.
+bool IsMeant(const std::string& job_id, const std::string& name) {
+  return job_id == name || ReadJobName(job_id).launch == name || job_id + kFirstProgram == name;
+}
+
+bool HasJob(const Observer& observer, const std::string& name) {
   const auto& jobs = observer.daemon().jobs();
   return std::any_of(jobs.begin(), jobs.end(),
-                     [&](const control::JobStatus& job) { return job.job_id() == job_id; });
+                     [&](const control::JobStatus& job) { return IsMeant(job.job_id(), name); });
 }
 
 // The daemons that answer; if none does, why the first does not.
@@ -143,6 +151,21 @@ StatusOr<std::vector<Observer>> ChooseDaemonsOf(const CtlArguments& arguments,
     }
   }
   return chosen.empty() ? ChooseDaemons(arguments) : std::move(chosen);
+}
+
+std::string NewestProgram(std::span<const Observer> daemons, const std::string& name) {
+  std::string newest = name;
+  uint32_t program = 0;
+  for (const Observer& daemon : daemons) {
+    for (const control::JobStatus& job : daemon.daemon().jobs()) {
+      const JobName read = ReadJobName(job.job_id());
+      if (IsMeant(job.job_id(), name) && read.program > program) {
+        newest = job.job_id();
+        program = read.program;
+      }
+    }
+  }
+  return newest;
 }
 
 StatusOr<ChosenPlace> ChooseOne(const CtlArguments& arguments) {

@@ -6,6 +6,7 @@
 // daemon of this user has that job; kConfiguration: the error of LoadOptions.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,10 @@ StatusOr<std::vector<Observer>> ChooseDaemons(const CtlArguments& arguments);
 // answer. Never empty.
 StatusOr<std::vector<Observer>> ChooseDaemonsOf(const CtlArguments& arguments,
                                                 const std::string& name);
+// The id of the job that `name` means, of those that these daemons have: "x" means the newest of
+// the programs that follow each other in that launch (common/job_name.h), "x#2" its second, "x#1"
+// its first. `name` itself if there is none.
+std::string NewestProgram(std::span<const Observer> daemons, const std::string& name);
 // The place of the only possible daemon. If there are several, kInvalidArgument names them.
 struct ChosenPlace {
   std::string run_directory;

@@ -69,11 +69,12 @@ void Keep(const std::string&, control::GpusReply*) {}
 template <typename Reply, typename Request>
 Status Ask(const CtlArguments& arguments, const std::vector<Observer>& daemons,
            const Request& request) {
+  const std::string job = NewestProgram(daemons, arguments.job);
   std::vector<View> views;
   for (const Observer& daemon : daemons) {
     Reply reply;
     FERRY_RETURN_IF_ERROR(daemon.Ask(request, &reply));
-    Keep(arguments.job, &reply);
+    Keep(job, &reply);
     views.push_back(MakeView(reply, StandardOutput()));
   }
   PrintViews(arguments, daemons, std::move(views));
@@ -93,14 +94,15 @@ Status Ask(const CtlArguments& arguments, const Request& request = {}) {
 Status WhyRank(const CtlArguments& arguments, const std::vector<Observer>& daemons,
                const RankName& name) {
   control::WhyRequest request;
-  request.set_job_id(name.job_id);
+  const std::string job = NewestProgram(daemons, name.job_id);
+  request.set_job_id(job);
   request.set_rank(name.rank);
   Status status;
   for (const Observer& daemon : daemons) {
     control::WhyReply reply;
     status = daemon.Ask(request, &reply);
     if (status.ok()) {
-      PrintView(arguments, WhyView(name.job_id, false, reply, StandardOutput()));
+      PrintView(arguments, WhyView(job, false, reply, StandardOutput()));
       return {};
     }
     if (status.code() != ErrorCode::kNotFound) {
@@ -181,17 +183,19 @@ Status Sessions(const CtlArguments& arguments) {
 
 Status Counters(const CtlArguments& arguments) {
   control::CountersRequest request;
-  request.set_job_id(arguments.job);
   request.set_rank(-1);
   if (arguments.rank.empty()) {
-    return Ask<control::CountersReply>(arguments, request);
+    const StatusOr<std::vector<Observer>> daemons = ChooseDaemons(arguments);
+    FERRY_RETURN_IF_ERROR(daemons.status());
+    request.set_job_id(NewestProgram(*daemons, arguments.job));
+    return Ask<control::CountersReply>(arguments, *daemons, request);
   }
   const StatusOr<RankName> name = ParseRankName(arguments.rank);
   FERRY_RETURN_IF_ERROR(name.status());
-  request.set_job_id(name->job_id);
   request.set_rank(static_cast<int32_t>(name->rank));
   StatusOr<std::vector<Observer>> daemons = ChooseDaemonsOf(arguments, arguments.rank);
   FERRY_RETURN_IF_ERROR(daemons.status());
+  request.set_job_id(NewestProgram(*daemons, name->job_id));
   Status status;
   for (const Observer& daemon : *daemons) {
     control::CountersReply reply;
@@ -225,15 +229,16 @@ Status Why(const CtlArguments& arguments) {
   }
   const StatusOr<std::vector<Observer>> daemons = ChooseDaemonsOf(arguments, name);
   FERRY_RETURN_IF_ERROR(daemons.status());
+  const std::string meant = NewestProgram(*daemons, name);
   const bool is_job = std::any_of(daemons->begin(), daemons->end(), [&](const Observer& daemon) {
     const auto& jobs = daemon.daemon().jobs();
     return std::any_of(jobs.begin(), jobs.end(),
-                       [&](const control::JobStatus& job) { return job.job_id() == name; });
+                       [&](const control::JobStatus& job) { return job.job_id() == meant; });
   });
   if (is_job) {
-    const StatusOr<control::WhyReply> reply = WhyRanks(*daemons, name);
+    const StatusOr<control::WhyReply> reply = WhyRanks(*daemons, meant);
     FERRY_RETURN_IF_ERROR(reply.status());
-    PrintView(arguments, WhyView(name, true, *reply, StandardOutput()));
+    PrintView(arguments, WhyView(meant, true, *reply, StandardOutput()));
     return {};
   }
   const StatusOr<RankName> rank = ParseRankName(name);
@@ -248,12 +253,13 @@ Status Top(const CtlArguments& arguments) {
       Observer::Connect(place->run_directory, kAnswerTimeoutMs, place->daemon_user);
   FERRY_RETURN_IF_ERROR(daemon.status());
   const bool redraw = isatty(STDOUT_FILENO) == 1 && !arguments.json && arguments.pictures != 1;
+  const std::string job = NewestProgram({&*daemon, 1}, arguments.job);
   TopSample before;
-  FERRY_RETURN_IF_ERROR(TakeSample(*daemon, arguments.job, &before));
+  FERRY_RETURN_IF_ERROR(TakeSample(*daemon, job, &before));
   for (uint32_t n = 0; arguments.pictures == 0 || n < arguments.pictures; ++n) {
     std::this_thread::sleep_for(std::chrono::milliseconds(arguments.interval_ms));
     TopSample after;
-    FERRY_RETURN_IF_ERROR(TakeSample(*daemon, arguments.job, &after));
+    FERRY_RETURN_IF_ERROR(TakeSample(*daemon, job, &after));
     const View view = TopView(after.status, RatesBetween(before, after), StandardOutput());
     if (arguments.json) {
       PrintJson(view.json, -1);
