@@ -21,6 +21,12 @@ class DeferredNicsTest : public testing::Test {
   void Connect(const NodeSettings& of_a = TwoNics(), const NodeSettings& of_b = TwoNics()) {
     nodes_ = std::make_unique<NicNodes>(of_a, of_b);
   }
+  // Waits until the second NIC has answered, however long that takes. A NIC that is late, as on a
+  // busy machine, does not count as reaching the other node meanwhile: pairs go to the first one.
+  void AwaitSecondNic() {
+    ASSERT_TRUE(
+        nodes_->PollUntil([&] { return b().transport().Reaches(b().peer, 1) == ErrorCode::kOk; }));
+  }
   NicNode& a() { return *nodes_->a; }
   NicNode& b() { return *nodes_->b; }
   // Chooses as the receiver's daemon does, once the other node's NICs have answered.
@@ -61,6 +67,7 @@ class DeferredNicsTest : public testing::Test {
 TEST_F(DeferredNicsTest, PairsAreSharedOutAmongTheNics) {
   constexpr uint64_t kRounds = 8;
   Connect();
+  ASSERT_NO_FATAL_FAILURE(AwaitSecondNic());
   for (size_t i = 0; i < 6; ++i) {
     OpenPair(3000);
   }
@@ -91,6 +98,7 @@ TEST_F(DeferredNicsTest, PairsAreSharedOutAmongTheNics) {
 
 TEST_F(DeferredNicsTest, ALongMessageHasItsNicAlone) {
   Connect();
+  ASSERT_NO_FATAL_FAILURE(AwaitSecondNic());
   OpenPair(1 << 20, /*nearest=*/1);
   for (size_t i = 0; i < 3; ++i) {
     OpenPair(1000, /*nearest=*/1);
@@ -107,6 +115,7 @@ TEST_F(DeferredNicsTest, ReadySendsOfOneDoorbellHaveOneTriggerOnEachNic) {
   constexpr size_t kPairs = 6;
   constexpr uint64_t kRounds = 5;
   Connect();
+  ASSERT_NO_FATAL_FAILURE(AwaitSecondNic());
   for (size_t i = 0; i < kPairs; ++i) {
     OpenPair(2000, /*nearest=*/0, /*is_ready=*/true);
     nodes_->sends[i].Share(NicNodes::kDoorbell);
@@ -130,6 +139,7 @@ TEST_F(DeferredNicsTest, EachNicHasItsEntries) {
   NodeSettings few = TwoNics();
   few.most_entries = 3;
   Connect(few, few);
+  ASSERT_NO_FATAL_FAILURE(AwaitSecondNic());
   for (size_t i = 0; i < 6; ++i) {
     OpenPair(1000);
   }
@@ -158,6 +168,7 @@ TEST_F(DeferredNicsTest, AnOperationThatANicLosesFailsItsPairOnly) {
   faulty.fault = "nic.arm:1:lose";
   faulty.timeout_ns = 300'000'000;
   Connect(faulty);
+  ASSERT_NO_FATAL_FAILURE(AwaitSecondNic());
   OpenPair(1000);
   OpenPair(1000);
   ASSERT_EQ(nics_, (std::vector<uint32_t>{0, 1}));
