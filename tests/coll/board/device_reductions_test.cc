@@ -1,9 +1,11 @@
 // Reductions of memory that only streams reach, of all members or of some: by one kernel where all
 // have offered theirs, and by CPUs, or messages, where they have not.
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <memory>
 #include <random>
 #include <vector>
@@ -109,8 +111,15 @@ class DeviceReductionsTest : public ::testing::Test {
     results_.assign(size, BoardResult::kDone);
     failures_.assign(size, {});
     fetched_.assign(size, 0);
-    node_->Run([&](int member) { RunOne(static_cast<size_t>(member), limits, has_copies, mute); },
-               without);
+    for (std::atomic<bool>& has_returned : has_returned_) {
+      has_returned = false;
+    }
+    node_->Run(
+        [&](int member) {
+          RunOne(static_cast<size_t>(member), limits, has_copies, mute);
+          has_returned_[static_cast<size_t>(member) % has_returned_.size()] = true;
+        },
+        without);
   }
   void RunOne(size_t i, const BoardLimits& limits, bool has_copies, uint32_t mute) {
     CaseRank& rank = ranks_[i];
@@ -162,7 +171,8 @@ class DeviceReductionsTest : public ::testing::Test {
   std::vector<BoardResult> results_;
   std::vector<RunFailure> failures_;
   std::vector<char> fetched_;
-  std::array<ErrorCode, 8> fetches_{};  // by member: how Fetch ends
+  std::array<ErrorCode, 8> fetches_{};                      // by member: how Fetch ends
+  std::array<std::atomic<bool>, kMembers> has_returned_{};  // by member of a node of kMembers
 };
 
 TEST_F(DeviceReductionsTest, AShortOneIsOneKernelOfOneMember) {
@@ -333,6 +343,44 @@ TEST_F(DeviceReductionsTest, TheDeathOfAMemberIsTold) {
         Run(limits, true, 0, {dead});
         ExpectFailed({dead});
         EXPECT_EQ(reductions(), 0U);
+      }
+    }
+  }
+}
+
+// A member that waits for the kernel hears of the death meanwhile, and its program may free what it
+// has offered as soon as the call returns: so it returns when the kernel has ended.
+TEST_F(DeviceReductionsTest, AMemberThatDiesMeanwhileIsToldWhenTheKernelHasEnded) {
+  constexpr int kYields = 300;  // time enough for a member to return that need not wait for any
+  for (const BoardLimits& limits : {kSlicesOnly, kDirectOnly}) {
+    for (const Kind& kind : kKinds) {
+      for (const int dead : {0, 1, 2, 3}) {
+        const int reducing = kind.collective == Collective::kReduce ? kind.root : 0;
+        if (dead == reducing) {
+          continue;
+        }
+        SCOPED_TRACE(std::to_string(dead) + " " + std::to_string(reducing));
+        MakeNode();
+        Make(kind, 100, kAll);
+        int returned = 0;
+        node_->BeforeReductions([&] {
+          node_->Kill(dead);
+          for (int i = 0; i < kYields; ++i) {
+            sched_yield();
+          }
+          for (int member = 0; member < kMembers; ++member) {
+            returned += member != dead && has_returned_[static_cast<size_t>(member)] ? 1 : 0;
+          }
+        });
+        Run(limits);
+        EXPECT_EQ(reductions(), 1U);
+        EXPECT_EQ(returned, 0);
+        for (int member = 0; member < kMembers; ++member) {
+          const auto i = static_cast<size_t>(member);
+          if (member != dead && failures_[i].code == ErrorCode::kOk) {
+            EXPECT_EQ(ranks_[i].output, ranks_[i].expected) << member;
+          }
+        }
       }
     }
   }

@@ -88,6 +88,9 @@ class ThreadNode::Link : public NodeLink {
     if (node_->reductions_end_ != ErrorCode::kOk) {
       return node_->reductions_end_;
     }
+    if (node_->before_reductions_) {
+      node_->before_reductions_();
+    }
     for (uint64_t at = 0; at < reduction.size_bytes(); at += sizeof(uint64_t)) {
       uint64_t sum = 0;
       for (const NodeAddress& vector : vectors) {

@@ -44,6 +44,8 @@ class ThreadNode {
   void RefuseSpreads() { refuses_spreads_ = true; }
   // Reductions by a member's kernel end so, without having done anything.
   void EndReductions(ErrorCode error) { reductions_end_ = error; }
+  // Each such reduction calls this before it touches memory.
+  void BeforeReductions(std::function<void()> call) { before_reductions_ = std::move(call); }
   uint64_t copies() const { return copies_; }
   // How often a member's kernel has reduced the vectors of all, or was to do it.
   uint64_t reductions() const { return reductions_; }
@@ -79,6 +81,7 @@ class ThreadNode {
   std::atomic<uint64_t> reductions_{0};
   bool refuses_spreads_ = false;
   ErrorCode reductions_end_ = ErrorCode::kOk;
+  std::function<void()> before_reductions_;
 
   // Threads last as long as the node: under a sanitizer it takes longer to start one than to run
   // a collective.
