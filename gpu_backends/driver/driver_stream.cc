@@ -418,18 +418,35 @@ Status DriverStream::LaunchHost(std::function<Status()> function) {
 
 // ---- Messages of matched pairs ----
 
+// A buffer may run on into the mappings behind its first one, each of which says where it lies.
 bool DriverStream::KernelsReach(const void* pointer, uint64_t size_bytes) const {
-  PointerInfo info = around_.table.Identify(pointer);
-  if (info.kind == PointerKind::kUnknown) {
-    info = around_.driver->Identify(pointer);
-  }
-  if (info.kind == PointerKind::kUnknown ||
-      (info.kind == PointerKind::kDevice && info.device != body_->state->device())) {
-    return false;
-  }
-  const auto* const base = static_cast<const std::byte*>(info.base);
-  const auto offset = static_cast<uint64_t>(static_cast<const std::byte*>(pointer) - base);
-  return offset + size_bytes <= info.size_bytes;
+  const auto* at = static_cast<const std::byte*>(pointer);
+  const std::byte* const end = at + size_bytes;
+  do {
+    PointerInfo info = around_.table.Identify(at);
+    const bool is_own = info.kind != PointerKind::kUnknown;
+    if (!is_own) {
+      info = around_.driver->Identify(at);
+    }
+    if (info.kind == PointerKind::kUnknown ||
+        (info.kind == PointerKind::kDevice && info.device != body_->state->device())) {
+      return false;
+    }
+    const auto* const base = static_cast<const std::byte*>(info.base);
+    MemoryPiece piece{base, base + info.size_bytes};
+    if (!is_own && info.kind == PointerKind::kDevice) {
+      const StatusOr<MemoryPiece> found = PieceOrWhole(*around_.driver, at, info);
+      if (!found.ok()) {
+        return false;
+      }
+      piece = *found;
+    }
+    if (piece.end <= at || (piece.end < end && !piece.is_mapping)) {
+      return false;
+    }
+    at = piece.end;
+  } while (at < end);
+  return true;
 }
 
 bool DriverStream::KernelsReach(const Reduction& reduction) const {

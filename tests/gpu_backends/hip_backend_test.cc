@@ -4,11 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "gpu_backends/device/kernel_images.h"
 #include "gpu_backends/hip/hip_abi.h"
+#include "tests/fixtures/hip/hip_stand_in.h"
+#include "tests/gpu_backends/skip_without_images.h"
 #include "tests/gpu_backends/status_checks.h"
 #include "tests/gpu_backends/vendor_faults.h"
 #include "tests/gpu_backends/vendor_scenario.h"
@@ -59,6 +63,91 @@ TEST(HipBackendOpeningTest, TellsOtherErrorsOfOpening) {
     ExpectFails(OpenStatus(kRocm5), ErrorCode::kSystem, std::string(call) + ": hipErrorUnknown");
   }
 }
+
+// ---- Mappings ----
+
+#define FERRY_ROCM6(call, ...) \
+  ASSERT_EQ(VendorFunction<decltype(fixtures::call)>(kRocm6, #call)(__VA_ARGS__), kHipSuccess)
+
+// Three pieces of addresses side by side, to which memory of device 0 is mapped.
+class HipMappingsTest : public testing::Test {
+ protected:
+  static constexpr size_t kBytes = size_t{2} << 20;  // of each
+  static constexpr size_t kCount = 1000;             // of a vector's elements
+  static constexpr size_t kHalf = kCount / 2 * sizeof(int32_t);
+
+  void SetUp() override {
+    FERRY_SKIP_WITHOUT_IMAGES(ImageFormat::kAmdgcn);
+    backend_ = Must(CreateHipBackend({kRocm6}));
+    stream_ = Must(backend_->CreateStream(0));
+    void* begin = nullptr;
+    FERRY_ROCM6(hipMemAddressReserve, &begin, memory_.size() * kBytes, 0, nullptr, 0);
+    begin_ = static_cast<std::byte*>(begin);
+  }
+  void TearDown() override {
+    for (size_t i = 0; i < memory_.size(); ++i) {
+      if (memory_[i] != nullptr) {
+        FERRY_ROCM6(hipMemUnmap, begin_ + i * kBytes, kBytes);
+        FERRY_ROCM6(hipMemRelease, memory_[i]);
+      }
+    }
+    if (begin_ != nullptr) {
+      FERRY_ROCM6(hipMemAddressFree, begin_, memory_.size() * kBytes);
+    }
+    // Of the stand-in's thread, for tests that look at it.
+    (void)VendorFunction<decltype(fixtures::hipGetLastError)>(kRocm6, "hipGetLastError")();
+  }
+  void Map(size_t i) {
+    fixtures::HipMemProperties properties{};
+    properties.type = fixtures::kHipMemPinnedType;
+    properties.location = {kHipMemLocationDevice, 0};
+    const fixtures::HipMemAccess access{properties.location, fixtures::kHipMemReadWrite};
+    FERRY_ROCM6(hipMemCreate, &memory_[i], kBytes, &properties, 0);
+    FERRY_ROCM6(hipMemMap, begin_ + i * kBytes, kBytes, 0, memory_[i], 0);
+    FERRY_ROCM6(hipMemSetAccess, begin_ + i * kBytes, kBytes, &access, 1);
+  }
+  // Doubles the elements from there on.
+  Status Double(std::byte* memory, size_t count) {
+    auto* const numbers = reinterpret_cast<int32_t*>(memory);
+    const Status begun = stream_->Reduce({numbers, numbers, numbers, count, ReductionType::kI32});
+    return begun.ok() ? stream_->Synchronize() : begun;
+  }
+
+  std::unique_ptr<GpuBackend> backend_;
+  std::unique_ptr<Stream> stream_;
+  std::byte* begin_ = nullptr;
+  std::array<fixtures::HipMemHandle, 3> memory_{};
+};
+
+// HIP tells of one mapping at a time.
+TEST_F(HipMappingsTest, KernelsReduceVectorsThatRunOnIntoTheNext) {
+  Map(0);
+  Map(1);
+  std::byte* const across = begin_ + kBytes - kHalf;
+  std::vector<int32_t> numbers(kCount, 21);
+  for (const size_t half : {size_t{0}, kCount / 2}) {  // no copy of these releases crosses mappings
+    FERRY_ROCM6(hipMemcpy, across + half * sizeof(int32_t), &numbers[half], kHalf,
+                kHipMemcpyDefault);
+  }
+  const Status reduced = Double(across, kCount);
+  EXPECT_TRUE(reduced.ok()) << reduced.message();
+  for (const size_t half : {size_t{0}, kCount / 2}) {
+    FERRY_ROCM6(hipMemcpy, &numbers[half], across + half * sizeof(int32_t), kHalf,
+                kHipMemcpyDefault);
+  }
+  EXPECT_EQ(numbers, std::vector<int32_t>(kCount, 42));
+  EXPECT_TRUE(Double(begin_, 2 * kBytes / sizeof(int32_t)).ok());
+}
+
+TEST_F(HipMappingsTest, KernelsAreKeptFromHolesBetweenThem) {
+  Map(0);
+  Map(2);
+  EXPECT_TRUE(Double(begin_ + kBytes - kHalf, kCount / 2).ok()) << "up to the hole";
+  EXPECT_FALSE(Double(begin_ + kBytes - kHalf, kCount).ok());
+  EXPECT_FALSE(Double(begin_, memory_.size() * kBytes / sizeof(int32_t)).ok());
+}
+
+#undef FERRY_ROCM6
 
 class HipBackendTest : public testing::TestWithParam<const char*> {
  protected:
