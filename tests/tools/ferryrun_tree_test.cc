@@ -145,6 +145,17 @@ TEST_F(FerryrunTreeTest, AJobIsTheSameWithATree) {
   }
 }
 
+// Each rank has the variables of its part of the command line and its own, besides those of all.
+TEST_F(FerryrunTreeTest, RanksHaveTheirOwnVariables) {
+  constexpr char kTell[] = "echo $FERRY_RANK $FERRY_NODE $ALL $ONE $OTHER";
+  const Words job = Job(
+      3, "1",
+      {"-x", "ONE=one", "sh", "-c", kTell, ":", "-n", "2", "-x", "OTHER=two", "sh", "-c", kTell});
+  EXPECT_THAT(
+      SortedLines(RunWell(job, {"ALL=all"})),
+      ElementsAre("0 0 all one", "1 1 all one", "2 2 all one", "3 0 all two", "4 1 all two"));
+}
+
 TEST_F(FerryrunTreeTest, FewHostsHaveNoTree) {
   RunWell(Job(3, "3", {"true"}));
   EXPECT_THAT(TakeLogins(), ElementsAre(testing::Pair("first", SizeIs(3))));

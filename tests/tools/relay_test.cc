@@ -212,6 +212,43 @@ TEST_F(RelayTest, InputThatHasGoneOnMakesRoom) {
   }
 }
 
+// ---- Bytes for several agents ----
+
+TEST_F(RelayTest, SharedBytesStandWhereTheyAreNamed) {
+  Start(Script("shares", "exec cat"), {"a", "b"});
+  const std::string much(3 * kChannelWindowBytes, 's');
+  Send(FrameKind::kShared, 0, much);
+  Send(FrameKind::kShared, 1, "second ");
+  for (const uint32_t channel : {11, 12}) {
+    Send(FrameKind::kChannelInput, channel, "before ");
+    Send(FrameKind::kChannelShared, channel, NumberPayload(1));
+  }
+  Send(FrameKind::kChannelInput, 12, "after");
+  EXPECT_TRUE(OutputIs(11, "before second "));
+  EXPECT_TRUE(OutputIs(12, "before second after"));
+  // More than the window, and told of as it goes on.
+  Send(FrameKind::kChannelShared, 11, NumberPayload(0));
+  size_t given = 0;
+  EXPECT_TRUE(ReceiveUntil([&] {
+    if (const size_t more = output_[11].size() - given; more > 0) {
+      Send(FrameKind::kChannelRoom, 11, NumberPayload(static_cast<int32_t>(more)));
+      given += more;
+    }
+    return output_[11].size() == std::strlen("before second ") + much.size();
+  }));
+  EXPECT_GT(room_[11], much.size() - kChannelWindowBytes / 4);
+  EXPECT_TRUE(output_[11].ends_with(much));
+}
+
+TEST_F(RelayTest, SharedBytesReachRelaysBehind) {
+  const std::string program = fs::absolute(kFerryrun).string();
+  Start(Script("leads", "case $3 in --relay) exec " + program + " --relay ;; esac; exec cat"),
+        {"a", "b", "c"}, /*radix=*/1);
+  Send(FrameKind::kShared, 0, "shared");
+  Send(FrameKind::kChannelShared, 13, NumberPayload(0));
+  EXPECT_TRUE(OutputIs(13, "shared"));
+}
+
 // ---- What no ferryrun sends ----
 
 class HostileOrdersTest : public RelayTest, public testing::WithParamInterface<std::string> {};
@@ -235,7 +272,9 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         FrameText(FrameKind::kChannelInput, 9, "x"), FrameText(FrameKind::kChannelInput, 12, "x"),
         FrameText(FrameKind::kChannelClose, UINT32_MAX, ""), FrameText(FrameKind::kStop, 11, ""),
-        FrameText(FrameKind::kChannelEnd, 11, ""), FrameText(static_cast<FrameKind>(999), 11, ""),
+        FrameText(FrameKind::kChannelShared, 11, NumberPayload(0)),
+        FrameText(FrameKind::kShared, 1, "x"), FrameText(FrameKind::kChannelEnd, 11, ""),
+        FrameText(static_cast<FrameKind>(999), 11, ""),
         FrameText(FrameKind::kChannelInput, 11, std::string(kChannelWindowBytes + 1, 'x')),
         FrameText(FrameKind::kChannelRoom, 11, NumberPayload(1)),
         FrameText(FrameKind::kChannelRoom, 11, NumberPayload(-1)),
@@ -391,6 +430,36 @@ TEST_F(RelayLinkTest, SendsNoMoreThanThereIsRoomFor) {
     poll(nullptr, 0, 1);
   }
   EXPECT_EQ(streams_[1]->RoomInterest().fd, -1) << "all that may go has gone";
+  EXPECT_EQ(received(), all);
+}
+
+TEST_F(RelayLinkTest, SharedBytesGoOnce) {
+  const std::string path = testing::TempDir() + "received";
+  fs::remove(path);
+  Start(Writing(Greeting()) + "exec cat > " + path);
+  const auto shared = std::make_shared<const std::string>("SHARED" + std::string(1000, 's'));
+  for (const auto& stream : streams_) {
+    stream->Write("before");
+    stream->WriteShared(shared);
+    stream->Write("after");
+  }
+  const std::string all = FrameText(FrameKind::kTree, 5, ToText(Tree(5, {"a", "b"}, 2))) +
+                          FrameText(FrameKind::kChannelInput, 5, "before") +
+                          FrameText(FrameKind::kShared, 0, *shared) +
+                          FrameText(FrameKind::kChannelShared, 5, NumberPayload(0)) +
+                          FrameText(FrameKind::kChannelInput, 5, "after") +
+                          FrameText(FrameKind::kChannelInput, 6, "before") +
+                          FrameText(FrameKind::kChannelShared, 6, NumberPayload(0)) +
+                          FrameText(FrameKind::kChannelInput, 6, "after");
+  const auto received = [&path] {
+    std::ifstream file(path);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  const uint64_t deadline_ns = MonotonicNs() + tests::kPatienceMs * 1'000'000ULL;
+  while (received().size() < all.size() && MonotonicNs() < deadline_ns) {
+    streams_[0]->Advance();
+    poll(nullptr, 0, 1);
+  }
   EXPECT_EQ(received(), all);
 }
 

@@ -73,6 +73,7 @@ class Agent {
   Status Dispatch(const Frame& frame);
   Status SetUp(const Frame& frame);
   Status Serve(const Frame& frame);
+  Status LearnJob(const Frame& frame);
   Status CreateJob(const Frame& frame);
   Status StartOne(const Frame& frame);
   void Finish();
@@ -89,6 +90,7 @@ class Agent {
   std::string address_;
   PrivateDaemons private_;
   std::optional<ServingDaemon> daemon_;
+  std::optional<AgentJob> all_of_job_;
   std::optional<CreatedJob> job_;
   std::string name_space_;
   std::optional<RankServers> servers_;  // of that job
@@ -273,6 +275,8 @@ Status Agent::Dispatch(const Frame& frame) {
       return SetUp(frame);
     case FrameKind::kServe:
       return Serve(frame);
+    case FrameKind::kJob:
+      return LearnJob(frame);
     case FrameKind::kCreateJob:
       return CreateJob(frame);
     case FrameKind::kStartRank:
@@ -363,11 +367,21 @@ Status Agent::Serve(const Frame& frame) {
   return {};
 }
 
+Status Agent::LearnJob(const Frame& frame) {
+  StatusOr<AgentJob> message = ReadJob(frame.payload);
+  FERRY_RETURN_IF_ERROR(message.status());
+  all_of_job_ = std::move(*message);
+  return {};
+}
+
 Status Agent::CreateJob(const Frame& frame) {
   control::CreateJobRequest request;
-  if (!request.ParseFromString(frame.payload) || !daemon_) {
+  if (!all_of_job_ || !request.ParseFromString(all_of_job_->request) || !daemon_) {
     return {ErrorCode::kCorrupt, "a job that cannot be read, or before there is a daemon"};
   }
+  const std::vector<uint32_t>& nodes = all_of_job_->node_of_rank;
+  request.mutable_node_of_rank()->Add(nodes.begin(), nodes.end());
+  request.set_node(static_cast<uint32_t>(ReadNumber(frame)));
   StatusOr<CreatedJob> job = CreatedJob::Create(daemon_->client, request);
   FERRY_RETURN_IF_ERROR(job.status());
   job_.emplace(std::move(*job));
@@ -379,16 +393,18 @@ Status Agent::CreateJob(const Frame& frame) {
 Status Agent::StartOne(const Frame& frame) {
   StatusOr<AgentRank> message = tools::ReadRank(frame.payload);
   FERRY_RETURN_IF_ERROR(message.status());
-  if (message->program.empty() || !servers_) {
+  if (!servers_ || message->part >= all_of_job_->parts.size() ||
+      all_of_job_->parts[message->part].program.empty()) {
     return {ErrorCode::kCorrupt, "a rank without a program, or before there is a job"};
   }
-  RankCommand command{.rank = frame.rank,
-                      .program = std::move(message->program),
-                      .environment = EnvironmentForRanks()};
+  const AgentJob::Part& part = all_of_job_->parts[message->part];
+  RankCommand command{
+      .rank = frame.rank, .program = part.program, .environment = EnvironmentForRanks()};
+  SetVariables(part.variables, &command.environment);
   SetVariables(message->variables, &command.environment);
   struct stat there {};
-  if (message->must || stat(message->directory.c_str(), &there) == 0) {
-    command.directory = message->directory;
+  if (part.must || stat(part.directory.c_str(), &there) == 0) {
+    command.directory = part.directory;
   }
   command.cpus = bound_.CpusOf(ranks_.size());
   StatusOr<RankProcess> process = StartRank(command, &slots_, &*servers_);

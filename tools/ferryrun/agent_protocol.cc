@@ -6,6 +6,7 @@
 
 #include "common/version.h"
 #include "tools/ferryrun/hosts.h"
+#include "tools/ferryrun/rank_table.h"
 
 namespace ferry::tools {
 namespace {
@@ -265,19 +266,49 @@ StatusOr<AgentServing> ReadServing(const std::string& text) {
   });
 }
 
+std::string ToText(const AgentJob& message) {
+  Json parts = Json::array();
+  for (const AgentJob::Part& part : message.parts) {
+    parts.push_back({{"program", FromTexts(part.program)},
+                     {"variables", FromTexts(part.variables)},
+                     {"directory", FromText(part.directory)},
+                     {"must", part.must}});
+  }
+  return Dump({{"request", FromText(message.request)},
+               {"ranks", message.node_of_rank.size()},
+               {"nodes", FromText(PackNodes(message.node_of_rank))},
+               {"parts", std::move(parts)}});
+}
+
+StatusOr<AgentJob> ReadJob(const std::string& text) {
+  std::string nodes;
+  uint32_t ranks = 0;
+  StatusOr<AgentJob> job = Parse<AgentJob>(text, [&](const Json& json) {
+    AgentJob read{.request = TextFrom(json.at("request")), .node_of_rank = {}, .parts = {}};
+    nodes = TextFrom(json.at("nodes"));
+    ranks = json.at("ranks");
+    for (const Json& part : json.at("parts")) {
+      read.parts.push_back({.program = TextsFrom(part.at("program")),
+                            .variables = TextsFrom(part.at("variables")),
+                            .directory = TextFrom(part.at("directory")),
+                            .must = part.at("must")});
+    }
+    return read;
+  });
+  FERRY_RETURN_IF_ERROR(job.status());
+  StatusOr<std::vector<uint32_t>> node_of_rank = UnpackNodes(nodes, ranks);
+  FERRY_RETURN_IF_ERROR(node_of_rank.status());
+  job->node_of_rank = std::move(*node_of_rank);
+  return job;
+}
+
 std::string ToText(const AgentRank& message) {
-  return Dump({{"program", FromTexts(message.program)},
-               {"variables", FromTexts(message.variables)},
-               {"directory", FromText(message.directory)},
-               {"must", message.must}});
+  return Dump({{"part", message.part}, {"variables", FromTexts(message.variables)}});
 }
 
 StatusOr<AgentRank> ReadRank(const std::string& text) {
   return Parse<AgentRank>(text, [](const Json& json) {
-    return AgentRank{.program = TextsFrom(json.at("program")),
-                     .variables = TextsFrom(json.at("variables")),
-                     .directory = TextFrom(json.at("directory")),
-                     .must = json.at("must")};
+    return AgentRank{.part = json.at("part"), .variables = TextsFrom(json.at("variables"))};
   });
 }
 

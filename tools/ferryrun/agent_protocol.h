@@ -30,13 +30,14 @@ enum class FrameKind : uint32_t {
   // To the agent.
   kSetUp = 1,      // CBOR: what the user asked for. Answer: kFound
   kServe = 2,      // CBOR: which daemon to use. Answer: kServing
-  kCreateJob = 3,  // control.CreateJobRequest. Answer: kCreated
-  kStartRank = 4,  // CBOR: RankCommand. Answer: kStarted
+  kCreateJob = 3,  // uint32: the node; of the job that kJob has told. Answer: kCreated
+  kStartRank = 4,  // CBOR: AgentRank. Answer: kStarted
   kSignal = 5,     // int32: to all ranks there
   kInput = 6,      // bytes for the standard input of a rank; none: its end. Answer: kTaken
   kStop = 7,       // ends what is left. Answer: kStopped, then the stream ends
   kAskAbsent = 8,  // uint32: a program of those that follow each other, then a sentence, how a rank
                    // there has ended: did it attach to that program? Answer: kAbsent if not
+  kJob = 9,        // CBOR: AgentJob, the same for all agents. No answer
   // From the agent. Each answer may be kFailed instead.
   kFound = 16,    // CBOR: what is there
   kServing = 17,  // CBOR: the daemon's places
@@ -56,6 +57,8 @@ enum class FrameKind : uint32_t {
   kTree = 128,           // CBOR: RelayTree; the first frame, and the only one of its kind
   kChannelInput = 129,   // bytes for the agent
   kChannelClose = 130,   // there will be no more
+  kShared = 131,         // bytes for several agents; in the place of the channel, a number for them
+  kChannelShared = 132,  // uint32: such a number; its bytes are the channel's next input
   kChannelOutput = 144,  // bytes of the agent
   kChannelErrors = 145,  // bytes that its launcher has written to standard error
   kChannelEnd = 146,     // a sentence: how its launcher ended; the channel's last frame
@@ -164,12 +167,26 @@ struct AgentServing {
 std::string ToText(const AgentServing& message);
 StatusOr<AgentServing> ReadServing(const std::string& text);
 
+// kJob: what all agents of a job are told alike.
+struct AgentJob {
+  // One part of the command line: all that its ranks have in common.
+  struct Part {
+    std::vector<std::string> program;
+    std::vector<std::string> variables;  // to be set in the agent's own environment
+    std::string directory;               // absolute
+    bool must = false;                   // the user named it: without it, nothing runs
+  };
+  std::string request;                 // control.CreateJobRequest, without node and node_of_rank
+  std::vector<uint32_t> node_of_rank;  // travels as rank_table.h has it
+  std::vector<Part> parts;
+};
+std::string ToText(const AgentJob& message);
+StatusOr<AgentJob> ReadJob(const std::string& text);
+
 // kStartRank; the rank's number stands in the frame.
 struct AgentRank {
-  std::vector<std::string> program;
-  std::vector<std::string> variables;  // to be set in the agent's own environment
-  std::string directory;               // absolute
-  bool must = false;                   // the user named it: without it, nothing runs
+  uint32_t part = 0;
+  std::vector<std::string> variables;  // to be set besides, which other ranks of the part lack
 };
 std::string ToText(const AgentRank& message);
 StatusOr<AgentRank> ReadRank(const std::string& text);

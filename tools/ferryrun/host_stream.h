@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <sys/types.h>
 
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -25,6 +26,9 @@ class HostStream {
   virtual pid_t pid() const = 0;
   // Queues bytes for the agent and sends as many as there is room for; Advance sends the rest.
   virtual void Write(std::string_view bytes) = 0;
+  // As Write, for bytes that other agents get, too: a connection that several streams share carries
+  // them once.
+  virtual void WriteShared(const std::shared_ptr<const std::string>& bytes) { Write(*bytes); }
   // Return the events to poll for: bytes of the agent, and room for bytes to it. fd -1: none.
   virtual pollfd WordsInterest() const = 0;
   virtual pollfd RoomInterest() const = 0;

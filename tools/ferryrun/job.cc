@@ -36,15 +36,20 @@ Job::Job(std::vector<JobNode> nodes, std::vector<uint32_t> node_of_rank, uint32_
       secret_(HexText(RandomBytes(kSecretBytes))) {}
 
 control::CreateJobRequest Job::RequestFor(uint32_t node) const {
+  control::CreateJobRequest request = CommonRequest();
+  request.mutable_node_of_rank()->Add(node_of_rank_.begin(), node_of_rank_.end());
+  request.set_node(node);
+  return request;
+}
+
+control::CreateJobRequest Job::CommonRequest() const {
   control::CreateJobRequest request;
   request.set_job_id(id_);
   request.set_secret(secret_);
   request.set_size(size());
-  request.mutable_node_of_rank()->Add(node_of_rank_.begin(), node_of_rank_.end());
   for (const JobNode& one : nodes_) {
     request.add_node_addresses(one.control_address);
   }
-  request.set_node(node);
   request.set_tree_radix(tree_radix_);
   return request;
 }

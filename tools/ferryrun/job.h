@@ -30,6 +30,9 @@ class Job {
   uint32_t NodeOf(uint32_t rank) const { return node_of_rank_[rank]; }
   // Returns the request that creates the job at that node's daemon.
   control::CreateJobRequest RequestFor(uint32_t node) const;
+  // Returns what the requests for all nodes have in common: all but `node` and `node_of_rank`.
+  control::CreateJobRequest CommonRequest() const;
+  const std::vector<uint32_t>& node_of_rank() const { return node_of_rank_; }
   // Returns "FERRY_NAME=value" strings for a rank: its place in the job, and `options`.
   std::vector<std::string> Environment(uint32_t rank, config::Options options) const;
 

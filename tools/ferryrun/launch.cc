@@ -97,8 +97,9 @@ class Launch {
   int FailToStart(const Status& status) const {
     return Fail(signals_.interrupt() ? 128 + *signals_.interrupt() : kCannotStart, status);
   }
-  Status CreateJob(const Job& job);
-  Status StartRanks(const Job& job, const RankCommands& commands, Supervisor* supervisor);
+  Status CreateJob(const Job& job, const AgentJob& for_agents);
+  Status StartRanks(const Job& job, const RankCommands& commands, const AgentJob& for_agents,
+                    Supervisor* supervisor);
   std::vector<uint32_t> NodesHere() const;
   std::vector<uint32_t> MachineOfRank() const;
   bool WasAbsent(const Job& job, uint32_t rank, const std::string& how, uint32_t program) const;
@@ -334,24 +335,38 @@ Status Launch::Serve() {
   return {};
 }
 
-Status Launch::CreateJob(const Job& job) {
+Status Launch::CreateJob(const Job& job, const AgentJob& for_agents) {
+  const auto frame = std::make_shared<std::string>();
+  if (LocalNodes() < layout_.nodes.size()) {
+    AppendFrame(FrameKind::kJob, 0, ToText(for_agents), frame.get());
+  }
+  for (const std::unique_ptr<RemoteHost>& host : hosts_) {
+    if (host != nullptr) {
+      host->SendShared(frame);
+    }
+  }
+  for (uint32_t node = 0; node < layout_.nodes.size(); ++node) {
+    if (IsRemote(node)) {
+      hosts_[node]->Send(FrameKind::kCreateJob, 0, NumberPayload(static_cast<int32_t>(node)));
+    }
+  }
   size_t here = 0;
   for (uint32_t node = 0; node < layout_.nodes.size(); ++node) {
-    const control::CreateJobRequest request = job.RequestFor(node);
     if (IsRemote(node)) {
-      hosts_[node]->Send(FrameKind::kCreateJob, 0, request.SerializeAsString());
       FERRY_RETURN_IF_ERROR(
           hosts_[node]->Await(FrameKind::kCreated, kAnswerTimeoutMs, &signals_).status());
       continue;
     }
-    StatusOr<CreatedJob> created = CreatedJob::Create(serving_[here++].client, request);
+    StatusOr<CreatedJob> created =
+        CreatedJob::Create(serving_[here++].client, job.RequestFor(node));
     FERRY_RETURN_IF_ERROR(created.status());
     created_.push_back(std::move(*created));
   }
   return {};
 }
 
-Status Launch::StartRanks(const Job& job, const RankCommands& commands, Supervisor* supervisor) {
+Status Launch::StartRanks(const Job& job, const RankCommands& commands, const AgentJob& for_agents,
+                          Supervisor* supervisor) {
   for (const std::unique_ptr<RemoteHost>& host : hosts_) {
     if (host != nullptr) {
       supervisor->AddHost(host.get());
@@ -359,7 +374,7 @@ Status Launch::StartRanks(const Job& job, const RankCommands& commands, Supervis
   }
   for (uint32_t rank = 0; rank < job.size(); ++rank) {
     if (RemoteHost* host = hosts_[job.NodeOf(rank)].get(); host != nullptr) {
-      FERRY_RETURN_IF_ERROR(supervisor->StartThere(host, commands.There(rank)));
+      FERRY_RETURN_IF_ERROR(supervisor->StartThere(host, commands.There(rank, for_agents)));
       continue;
     }
     RankCommand command = commands.Here(rank);
@@ -430,7 +445,9 @@ void Launch::TellPlaces(const Job& job) const {
 int Launch::RunRanks() {
   const Job job(job_nodes_, layout_.node_of_rank,
                 static_cast<uint32_t>(std::min<uint64_t>(arguments_.tree_radix, UINT32_MAX)));
-  Status created = CreateJob(job);
+  const RankCommands commands(arguments_, layout_, options_, job);
+  const AgentJob for_agents = commands.ForAgents();
+  Status created = CreateJob(job, for_agents);
   if (created.ok()) {
     created = signals_.CheckInterrupt();  // that came while daemons were met
   }
@@ -444,7 +461,6 @@ int Launch::RunRanks() {
   if (LocalNodes() > 0) {
     servers.emplace(ServedJobOf(job.RequestFor(NodesHere().front()), name_space_, NodesHere()));
   }
-  const RankCommands commands(arguments_, layout_, options_, job);
   Supervisor supervisor(
       {.ranks = job.size(),
        .job_id = job.id(),
@@ -457,7 +473,7 @@ int Launch::RunRanks() {
                                   uint32_t program) { return WasAbsent(job, rank, how, program); }},
       &signals_, slots_ ? &*slots_ : nullptr, &daemons_.processes());
   supervisor.Serve(servers ? &*servers : nullptr, MachineOfRank());
-  if (const Status started = StartRanks(job, commands, &supervisor); !started.ok()) {
+  if (const Status started = StartRanks(job, commands, for_agents, &supervisor); !started.ok()) {
     return Fail(ExitCodeOf(started), started);
   }
   const int exit_code = supervisor.Run();

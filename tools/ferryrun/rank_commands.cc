@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -35,11 +37,22 @@ std::vector<std::string> EnvironmentOf(const Arguments& arguments, const Part& p
   return environment;
 }
 
+RankCommands::RankCommands(const Arguments& arguments, const JobLayout& layout,
+                           const config::Options& options, const Job& job)
+    : arguments_(arguments),
+      layout_(layout),
+      options_(options),
+      job_(job),
+      ranks_of_part_(arguments.parts.size()) {
+  for (const uint32_t part : layout.part_of_rank) {
+    ++ranks_of_part_[part];
+  }
+}
+
 std::vector<std::string> RankCommands::VariablesOf(uint32_t rank) const {
   config::Options options = options_;
   options.app = layout_.part_of_rank[rank];
-  options.app_size = static_cast<uint64_t>(
-      std::count(layout_.part_of_rank.begin(), layout_.part_of_rank.end(), options.app));
+  options.app_size = ranks_of_part_[options.app];
   options.universe_size = layout_.slots == 0 ? 0 : std::max<uint64_t>(layout_.slots, job_.size());
   std::vector<std::string> variables = job_.Environment(rank, std::move(options));
   SetVariables(arguments_.variables, &variables);
@@ -56,17 +69,53 @@ RankCommand RankCommands::Here(uint32_t rank) const {
   return command;
 }
 
-AgentRank RankCommands::There(uint32_t rank) const {
-  const Part& part = PartOf(rank);
+std::vector<std::string> RankCommands::VariablesThere(uint32_t rank) const {
   std::vector<std::string> variables = EnvironmentForRanks();
   std::erase_if(variables, StaysHere);
   SetVariables(VariablesOf(rank), &variables);
+  return variables;
+}
+
+AgentJob RankCommands::ForAgents() const {
+  AgentJob all{.request = job_.CommonRequest().SerializeAsString(),
+               .node_of_rank = job_.node_of_rank(),
+               .parts = {}};
   std::error_code ignored;
-  return {.program = part.program,
-          .variables = std::move(variables),
-          .directory = part.directory.empty() ? std::filesystem::current_path(ignored).string()
-                                              : part.directory,
-          .must = !part.directory.empty()};
+  for (const Part& part : arguments_.parts) {
+    all.parts.push_back({.program = part.program,
+                         .variables = {},
+                         .directory = part.directory.empty()
+                                          ? std::filesystem::current_path(ignored).string()
+                                          : part.directory,
+                         .must = !part.directory.empty()});
+  }
+  // Variables that each rank of the part has.
+  std::vector<bool> seen(all.parts.size());
+  for (uint32_t rank = 0; rank < job_.size(); ++rank) {
+    const uint32_t part = layout_.part_of_rank[rank];
+    if (!layout_.nodes[layout_.node_of_rank[rank]].remote) {
+      continue;
+    }
+    std::vector<std::string> variables = VariablesThere(rank);
+    std::vector<std::string>& common = all.parts[part].variables;
+    if (!seen[part]) {
+      seen[part] = true;
+      common = std::move(variables);
+      continue;
+    }
+    const std::set<std::string> own(variables.begin(), variables.end());
+    std::erase_if(common, [&own](const std::string& entry) { return !own.contains(entry); });
+  }
+  return all;
+}
+
+AgentRank RankCommands::There(uint32_t rank, const AgentJob& job) const {
+  const uint32_t part = layout_.part_of_rank[rank];
+  const std::vector<std::string>& common = job.parts[part].variables;
+  const std::set<std::string_view> known(common.begin(), common.end());
+  std::vector<std::string> variables = VariablesThere(rank);
+  std::erase_if(variables, [&known](const std::string& entry) { return known.contains(entry); });
+  return {.part = part, .variables = std::move(variables)};
 }
 
 std::vector<std::string> RankCommands::ProgramsHere() const {

@@ -20,13 +20,14 @@ namespace ferry::tools {
 class RankCommands {
  public:
   RankCommands(const Arguments& arguments, const JobLayout& layout, const config::Options& options,
-               const Job& job)
-      : arguments_(arguments), layout_(layout), options_(options), job_(job) {}
+               const Job& job);
 
   // Returns what a rank of this host runs; on which CPUs, the caller says.
   RankCommand Here(uint32_t rank) const;
-  // Returns what a rank of another host runs.
-  AgentRank There(uint32_t rank) const;
+  // Returns what all agents are told of the job.
+  AgentJob ForAgents() const;
+  // Returns what a rank of another host runs, beside what `job` (ForAgents) says of all.
+  AgentRank There(uint32_t rank, const AgentJob& job) const;
   // Returns the path of the program of each part of the command line, as this host finds it; empty
   // for those that are not there, which fail later, and say why.
   std::vector<std::string> ProgramsHere() const;
@@ -34,11 +35,13 @@ class RankCommands {
  private:
   const Part& PartOf(uint32_t rank) const { return arguments_.parts[layout_.part_of_rank[rank]]; }
   std::vector<std::string> VariablesOf(uint32_t rank) const;
+  std::vector<std::string> VariablesThere(uint32_t rank) const;
 
   const Arguments& arguments_;
   const JobLayout& layout_;
   const config::Options& options_;
   const Job& job_;
+  std::vector<uint64_t> ranks_of_part_;
 };
 
 // Returns this ferryrun's environment, with the variables that flags give to the ranks of `part`.

@@ -66,6 +66,8 @@ class Relay {
   void ReadOrders();
   Status OnOrder(const Frame& frame);
   Status OnAgentOrder(Branch* branch, const Frame& frame);
+  Status OnAgentInput(Branch* branch, std::string_view bytes);
+  void OnShared(const Frame& frame);
   void Start(const RelayTree& tree);
   void StartBranch(const RelayTree& tree, const HostGroup& group);
   Branch* BranchOf(uint32_t channel);
@@ -94,7 +96,8 @@ class Relay {
   bool has_tree_ = false;
   std::string own_host_;
   uint64_t grace_ms_ = 0;
-  std::vector<Branch> branches_;  // by channel
+  std::vector<Branch> branches_;     // by channel
+  std::vector<std::string> shared_;  // by number
   bool is_ferryrun_gone_ = false;
   std::string why_closed_;    // if not because ferryrun has gone
   uint64_t deadline_ns_ = 0;  // by which all have to end; 0: all goes on
@@ -201,10 +204,17 @@ Status Relay::OnOrder(const Frame& frame) {
     Start(*tree);
     return {};
   }
+  if (frame.kind == FrameKind::kShared) {
+    if (!has_tree_ || frame.rank != shared_.size()) {
+      return CorruptFrame();
+    }
+    OnShared(frame);
+    return {};
+  }
   Branch* const branch = BranchOf(frame.rank);
-  const bool is_of_channel = frame.kind == FrameKind::kChannelInput ||
-                             frame.kind == FrameKind::kChannelClose ||
-                             frame.kind == FrameKind::kChannelRoom;
+  const bool is_of_channel =
+      frame.kind == FrameKind::kChannelInput || frame.kind == FrameKind::kChannelShared ||
+      frame.kind == FrameKind::kChannelClose || frame.kind == FrameKind::kChannelRoom;
   if (branch == nullptr || !is_of_channel || frame.payload.size() > kChannelWindowBytes) {
     return CorruptFrame();
   }
@@ -220,15 +230,31 @@ Status Relay::OnOrder(const Frame& frame) {
   return {};
 }
 
+void Relay::OnShared(const Frame& frame) {
+  shared_.push_back(frame.payload);
+  std::string copy;
+  AppendFrame(frame.kind, frame.rank, frame.payload, &copy);
+  for (Branch& branch : branches_) {
+    if (!branch.over && branch.leads_on()) {
+      branch.process->Write(copy);
+    }
+  }
+}
+
 Status Relay::OnAgentOrder(Branch* branch, const Frame& frame) {
   if (frame.kind == FrameKind::kChannelInput) {
-    if (frame.payload.size() > kChannelWindowBytes - branch->input_bytes) {
-      return CorruptFrame();
-    }
-    branch->input_bytes += frame.payload.size();
-    branch->process->Write(frame.payload);
-    AnswerInput(branch);
-  } else if (frame.kind == FrameKind::kChannelClose) {
+    const bool has_room = branch->input_bytes <= kChannelWindowBytes &&
+                          frame.payload.size() <= kChannelWindowBytes - branch->input_bytes;
+    return has_room ? OnAgentInput(branch, frame.payload) : CorruptFrame();
+  }
+  if (frame.kind == FrameKind::kChannelShared) {
+    // These may be more than the window has left.
+    const auto number = static_cast<uint32_t>(ReadNumber(frame));
+    const bool has_room = branch->input_bytes < kChannelWindowBytes;
+    return has_room && number < shared_.size() ? OnAgentInput(branch, shared_[number])
+                                               : CorruptFrame();
+  }
+  if (frame.kind == FrameKind::kChannelClose) {
     CloseBranch(branch);
   } else {
     const auto more = static_cast<uint32_t>(ReadNumber(frame));
@@ -237,6 +263,13 @@ Status Relay::OnAgentOrder(Branch* branch, const Frame& frame) {
     }
     branch->room += more;
   }
+  return {};
+}
+
+Status Relay::OnAgentInput(Branch* branch, std::string_view bytes) {
+  branch->input_bytes += bytes.size();
+  branch->process->Write(bytes);
+  AnswerInput(branch);
   return {};
 }
 

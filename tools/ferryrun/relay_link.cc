@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <deque>
 #include <optional>
 #include <utility>
 
@@ -46,6 +47,7 @@ class RelayLink {
   }
   pollfd RoomInterest() const { return launcher_->RoomInterest(); }
   void Write(size_t host, std::string_view bytes);
+  void WriteShared(size_t host, const std::shared_ptr<const std::string>& bytes);
   void Close(size_t host);
   void Advance();
   std::string Take(size_t host);
@@ -58,9 +60,14 @@ class RelayLink {
   }
 
  private:
+  // Bytes for an agent, or the number of those in shared_ that are.
+  struct Input {
+    std::string bytes = {};
+    std::optional<uint32_t> shared = {};
+  };
   struct Channel {
-    std::string to_send;
-    size_t room = kChannelWindowBytes;  // for what is to be sent
+    std::deque<Input> to_send;
+    int64_t room = kChannelWindowBytes;  // shared bytes may take more than there is
     std::string received;
     size_t taken = 0;  // bytes that the relay does not know yet to have gone on
     UniqueFd errors;
@@ -84,25 +91,47 @@ class RelayLink {
   const std::string first_host_;
   FrameReader reader_{/*greeting=*/true};
   std::vector<Channel> channels_;
-  Status fault_;  // of what the relay has sent
+  std::vector<std::shared_ptr<const std::string>> shared_;  // that the relay has
+  Status fault_;                                            // of what the relay has sent
 };
 
 void RelayLink::Write(size_t host, std::string_view bytes) {
-  channels_[host].to_send.append(bytes);
+  channels_[host].to_send.push_back({.bytes = std::string(bytes)});
+  SendInput(host);
+}
+
+void RelayLink::WriteShared(size_t host, const std::shared_ptr<const std::string>& bytes) {
+  const auto known = std::find(shared_.begin(), shared_.end(), bytes);
+  const auto number = static_cast<uint32_t>(known - shared_.begin());
+  if (known == shared_.end()) {
+    std::string frame;
+    AppendFrame(FrameKind::kShared, number, *bytes, &frame);
+    launcher_->Write(frame);
+    shared_.push_back(bytes);
+  }
+  channels_[host].to_send.push_back({.shared = number});
   SendInput(host);
 }
 
 void RelayLink::SendInput(size_t host) {
   Channel& channel = channels_[host];
-  size_t sent = 0;
-  while (channel.room > 0 && sent < channel.to_send.size()) {
-    const std::string_view part =
-        std::string_view(channel.to_send).substr(sent, std::min(kBlockBytes, channel.room));
-    Send(FrameKind::kChannelInput, host, part);
-    sent += part.size();
-    channel.room -= part.size();
+  while (channel.room > 0 && !channel.to_send.empty()) {
+    Input& next = channel.to_send.front();
+    if (next.shared) {
+      Send(FrameKind::kChannelShared, host, NumberPayload(static_cast<int32_t>(*next.shared)));
+      channel.room -= static_cast<int64_t>(shared_[*next.shared]->size());
+      channel.to_send.pop_front();
+      continue;
+    }
+    const size_t size =
+        std::min({next.bytes.size(), kBlockBytes, static_cast<size_t>(channel.room)});
+    Send(FrameKind::kChannelInput, host, std::string_view(next.bytes).substr(0, size));
+    channel.room -= static_cast<int64_t>(size);
+    next.bytes.erase(0, size);
+    if (next.bytes.empty()) {
+      channel.to_send.pop_front();
+    }
   }
-  channel.to_send.erase(0, sent);
 }
 
 void RelayLink::Close(size_t host) {
@@ -159,7 +188,7 @@ Status RelayLink::OnFrame(const Frame& frame) {
       return {};
     case FrameKind::kChannelRoom: {
       const auto more = static_cast<uint32_t>(ReadNumber(frame));
-      if (more > kChannelWindowBytes - channel.room) {
+      if (more > static_cast<int64_t>(kChannelWindowBytes) - channel.room) {
         return corrupt;
       }
       channel.room += more;
@@ -219,6 +248,9 @@ class RelayedStream final : public HostStream {
   void Write(std::string_view bytes) override { link_->Write(host_, bytes); }
   pollfd WordsInterest() const override { return link_->WordsInterest(); }
   pollfd RoomInterest() const override { return link_->RoomInterest(); }
+  void WriteShared(const std::shared_ptr<const std::string>& bytes) override {
+    link_->WriteShared(host_, bytes);
+  }
   void Advance() override { link_->Advance(); }
   std::string Take() override { return link_->Take(host_); }
   bool ended() const override { return link_->HasEnded(host_); }

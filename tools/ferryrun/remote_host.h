@@ -42,6 +42,9 @@ class RemoteHost {
   // nothing: incoming data stays in the stream, where a poll finds it.
   void Send(FrameKind kind, uint32_t rank, std::string_view payload);
 
+  // As Send, of a frame that other hosts get, too (AppendFrame).
+  void SendShared(const std::shared_ptr<const std::string>& frame) { stream_->WriteShared(frame); }
+
   // Return the events to poll for: frames of the agent, and room for frames to it. fd -1: none.
   pollfd WordsInterest() const { return stream_->WordsInterest(); }
   pollfd RoomInterest() const { return stream_->RoomInterest(); }
