@@ -390,8 +390,7 @@ void LinkEnds::GiveUp(engine::Effects& effects) {
   }
 }
 
-// ---- Breaks
-// --------------------------------------------------------------------------------------
+// ---- Breaks -------------------------------------------------------------------------------------
 
 void LinkEnds::EndDead() {
   // Pairs with the daemon that bumps it behind the words of the peers.

@@ -65,7 +65,7 @@ class LinkEnds {
             engine::Effects& effects);
   // Does what is due. Returns when to look again; UINT64_MAX: when an order comes.
   uint64_t LookAfterAll(uint64_t now_ns, engine::Effects& effects);
-  // What the daemon is to be told since the last call.
+  // The replies for the daemon that have come up since the last call.
   std::vector<attach::LinkReply> TakeReplies() { return std::exchange(replies_, {}); }
 
   // Makes messages to all peers take the daemons' path again, for the end of the job.

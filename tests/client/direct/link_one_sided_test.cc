@@ -146,7 +146,7 @@ class FreedTargetTest : public LinkOneSidedTest {
     put_ = Answered(About(OneSidedOperation::kLongPut, 64, kBytes), 3);
     Say(put_, &here, sizeof(here));
   }
-  // What lies there then must remain as it is, however late that rank goes on.
+  // The memory must then remain as it is, however late that rank goes on.
   void ExpectNoMoreIsWrittenAfter(const HostRegion& freed) {
     rank(1).UnderLease([&] { rank(1).links().ForgetRegion(freed); });
     std::memset(rank(1).heap(), 0x5a, kHeapBytes);
