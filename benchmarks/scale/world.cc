@@ -135,7 +135,7 @@ class Run {
         kPatienceMs);
   }
 
-  // The launcher sends each daemon the job, one after the other.
+  // The launcher sends each daemon the whole table of the job, one after the other.
   void Launch() {
     const JobSpec spec = world_.SpecFor(job_.radix, job_.per_node);
     const auto build = [&spec] {
