@@ -439,8 +439,8 @@ bool LinkEnds::TellLinksDown(engine::Effects& effects) {
     end.is_connected = false;
     end.trouble = text;
     --connected_;
-    // Of the two ranks one hears first that the link is over, and closes it. Not before this one
-    // has said that its direction is back.
+    // The peer hears first that the link is over, and closes it, perhaps after this rank has said
+    // that its direction is back: that is no trouble.
     end.is_closed = !end.is_used && progress_.paths().IsLinkFree(peer);
     // Operations that took it, and that the engine does not know, have ended already: they wait for
     // what the daemon says. It parts the two in any case if the direction is not back.

@@ -93,7 +93,7 @@ int LinkKeeper::Look() {
   return static_cast<int>(std::min<uint64_t>(left_ns / kNsPerMs + 1, 60'000));
 }
 
-// Those that a correct daemon may give.
+// Takes the orders that a correct daemon may give, and drops the others.
 void LinkKeeper::TakeOrders() {
   const engine::PeerTable& peers = progress_.peers();
   while (const std::optional<LinkOrder> order = parts_.attach->TakeOrder()) {

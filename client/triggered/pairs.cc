@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "client/p2p/bounce_buffers.h"
 #include "shm/wake.h"
 #include "shm/word_copy.h"
 
@@ -20,10 +21,6 @@ SendMode ModeOf(const RequestLayout& slot) {
   return (slot.flags & shm::kRequestReady) != 0         ? SendMode::kReady
          : (slot.flags & shm::kRequestSynchronous) != 0 ? SendMode::kSynchronous
                                                         : SendMode::kStandard;
-}
-
-bool IsSend(const RequestLayout& slot) {
-  return slot.kind == static_cast<uint32_t>(shm::RequestKind::kSend);
 }
 
 attach::MemoryPlace PlaceOf(const shm::Location& where) {

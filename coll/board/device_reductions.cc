@@ -21,10 +21,10 @@ namespace {
 // No member posts this line: whoever has failed waits until all others have ended.
 constexpr uint32_t kNoLine = 1;
 
-// The longest vectors of all members together that one kernel reduces: beyond, members had better
-// share the work. Without the kernel an allreduce also has to bring each member the result, and
-// pays for that beyond the size at which a reduce is as fast without it. Measured with eight
-// members (docs/results/mpi_device.md); faster devices might go further.
+// The most bytes that the vectors of all members may have together where one kernel reduces them:
+// beyond, members had better share the work. Without the kernel an allreduce also has to bring each
+// member the result, so its kernel pays up to a larger size. Measured with eight members
+// (docs/results/device.md); faster devices might go further.
 constexpr size_t kMostOfReduce = size_t{64} << 10;
 constexpr size_t kMostOfAllreduce = size_t{512} << 10;
 

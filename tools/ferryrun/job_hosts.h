@@ -29,7 +29,7 @@ class JobHosts {
   RemoteHost& operator[](size_t index) const { return *hosts_[index].remote; }
   // The processes of this machine that lead to hosts.
   std::vector<pid_t> pids() const;
-  // Those that may still send something.
+  // Returns the hosts that may still send something.
   std::vector<RemoteHost*> Open() const;
   // Makes it one of those that do not, and NextLost does not tell of it.
   void GiveUp(const RemoteHost* host);

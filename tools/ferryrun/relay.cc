@@ -44,10 +44,10 @@ struct Branch {
   std::unique_ptr<LauncherProcess> process = nullptr;
   bool over = false;
   uint64_t ended_ns = 0;  // since when its output has ended
-  // Of an agent.
+  // Members of an agent's branch.
   size_t room = kChannelWindowBytes;  // for its output on the way to ferryrun
   size_t input_bytes = 0;             // that ferryrun believes to be under way
-  // Of a relay.
+  // Members of a relay's branch.
   FrameReader reader{/*greeting=*/true};
   std::vector<bool> has_ended = {};  // by channel
 
