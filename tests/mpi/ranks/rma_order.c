@@ -245,8 +245,7 @@ static void run_rounds(long rounds) {
     round.number = i + 1;
     run_round(&round);
     if (rank == 0 && round.number % 100000 == 0) {
-      printf("%s memory: %ld rounds\n", memory_names[memory], i + 1);
-      fflush(stdout);
+      fprintf(stderr, "%s memory: %ld rounds\n", memory_names[memory], i + 1);
     }
   }
   barrier();
