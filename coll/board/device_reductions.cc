@@ -24,7 +24,7 @@ constexpr uint32_t kNoLine = 1;
 // The most bytes that the vectors of all members may have together where one kernel reduces them:
 // beyond, members had better share the work. Without the kernel an allreduce also has to bring each
 // member the result, so its kernel pays up to a larger size. Measured with eight members
-// (docs/results/device.md); faster devices might go further.
+// (docs/performance.md); faster devices might go further.
 constexpr size_t kMostOfReduce = size_t{64} << 10;
 constexpr size_t kMostOfAllreduce = size_t{512} << 10;
 
