@@ -268,7 +268,7 @@ TEST_F(HostsTest, AHostThatIsLostFailsTheJob) {
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.err,
               AllOf(HasSubstr("is lost: " + hosts_->launcher() + " was killed by SIGKILL"),
-                    HasSubstr("its 1 rank(s) count as failed")));
+                    HasSubstr("its 1 rank counts as failed")));
 }
 
 TEST_F(HostsTest, ADaemonThatDiesThereIsReported) {

@@ -110,6 +110,24 @@ INSTANTIATE_TEST_SUITE_P(
                 "`ferryd --run_directory=/nonexistent`"},
         Mistake{{"--private", "true"}, 1, "cannot run '/nonexistent': No such file"}));
 
+TEST(FerryrunTest, SaysWhatMakesAProgramOfASource) {
+  const TempDirectory folder;
+  for (const char* file : {"hello.c", "hello.cc", "hello.py"}) {
+    std::ofstream(folder / file) << "";
+  }
+  const auto words = [&folder](const std::string& name) {
+    const CommandResult result = RunCommand(Private({"-wdir", folder.path(), name}));
+    EXPECT_EQ(result.exit_code, 126) << name;
+    return result.err;
+  };
+  EXPECT_EQ(words("hello.c"),
+            "ferryrun: cannot run 'hello.c': it is a source file: ferrycc hello.c -o hello makes a "
+            "program of it\n");
+  EXPECT_THAT(words("./hello.cc"), HasSubstr("ferrycxx ./hello.cc -o ./hello makes"));
+  EXPECT_THAT(words("hello.py"), HasSubstr("ferryrun python3 hello.py runs it"));
+  EXPECT_EQ(RunCommand(Private({"nosuch.c"})).exit_code, 127);
+}
+
 // Hosts that ferryrun has from Slurm are reached by srun only where the user names no launcher.
 TEST(FerryrunTest, HostsOfSlurmAreReachedAsTheUserSays) {
   const TempDirectory folder;

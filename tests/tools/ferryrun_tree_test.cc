@@ -254,7 +254,7 @@ TEST_F(FerryrunTreeTest, AKilledRelayTakesItsHostsWithIt) {
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.err, HasSubstr("hosts " + HostName(1) + ", " + HostName(2) + ", " +
                                     HostName(3) + " are lost: ssh to host " + HostName(1) +
-                                    " exited with code 137; their 3 rank(s) count as failed"));
+                                    " exited with code 137; their 3 ranks count as failed"));
 }
 
 // Of twelve hosts and a radix of 2, host 1 leads to host 2, which leads to 3 and 4, and to host 5.
@@ -267,7 +267,7 @@ TEST_F(FerryrunTreeTest, ARelayBehindAnotherIsNamed) {
   EXPECT_THAT(result.err,
               HasSubstr("hosts " + HostName(2) + ", " + HostName(3) + ", " + HostName(4) +
                         " are lost: ssh to host " + HostName(2) + " on host " + HostName(1) +
-                        " exited with code 137; their 3 rank(s) count as failed"));
+                        " exited with code 137; their 3 ranks count as failed"));
 }
 
 TEST_F(FerryrunTreeTest, AKilledRelayWhileDaemonsStopLeavesNothing) {
@@ -303,7 +303,7 @@ TEST_F(FerryrunTreeTest, AKilledAgentBesideARelayIsLostAlone) {
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.err,
               HasSubstr("host " + HostName(1) + " is lost: the agent on host " + HostName(1) +
-                        " was killed by SIGKILL; its 1 rank(s) count as failed"));
+                        " was killed by SIGKILL; its 1 rank counts as failed"));
 }
 
 // It says nothing, so ferryrun gives up its hosts. Everything there ends when the relay goes on.

@@ -50,6 +50,42 @@ TEST_F(LineMixerTest, LabelsEveryLineOnce) {
   EXPECT_EQ(text(), "[1] abc\n[1] \n[1] d\n");
 }
 
+TEST_F(LineMixerTest, LabelsEachPictureOfAProgressBar) {
+  const size_t rank = lines_.Add("[0] ");
+  lines_.Feed(rank, "10%\r", now_ns_);
+  lines_.Feed(rank, "20%\r30", now_ns_);
+  lines_.Feed(rank, "%\rdone\n", now_ns_);
+  EXPECT_EQ(text(), "[0] 10%\r[0] 20%\r[0] 30%\r[0] done\n");
+}
+
+TEST_F(LineMixerTest, LabelsAProgressBarThatReturnsBeforeItWrites) {
+  const size_t rank = lines_.Add("[0] ");
+  lines_.Feed(rank, "\r10%", now_ns_);
+  lines_.Feed(rank, "\r20%\n", now_ns_);
+  EXPECT_EQ(text(), "\r[0] 10%\r[0] 20%\n");
+}
+
+TEST_F(LineMixerTest, ALineThatEndsAsThoseOfWindowsIsOne) {
+  const size_t rank = lines_.Add("[0] ");
+  lines_.Feed(rank, "a\r\nb\r", now_ns_);
+  lines_.Feed(rank, "\nc\n", now_ns_);
+  EXPECT_EQ(text(), "[0] a\r\n[0] b\r\n[0] c\n");
+}
+
+TEST_F(LineMixerTest, WordsAreNotWrittenOverAProgressBar) {
+  const size_t one = lines_.Add("[0] ");
+  const size_t other = lines_.Add("[1] ");
+  lines_.Feed(one, "10%\r", now_ns_);
+  lines_.Feed(other, "1%\r", now_ns_);
+  lines_.Feed(one, "words\n20%\r", now_ns_);
+  EXPECT_EQ(text(), "[0] 10%\r[1] 1%\r\n[0] words\n[0] 20%\r");
+  lines_.Say("ferryrun: words\n");
+  EXPECT_EQ(text(), "[0] 10%\r[1] 1%\r\n[0] words\n[0] 20%\r\nferryrun: words\n");
+  lines_.Feed(one, "30%\r", now_ns_);
+  lines_.FinishAll();
+  EXPECT_EQ(text(), "[0] 10%\r[1] 1%\r\n[0] words\n[0] 20%\r\nferryrun: words\n[0] 30%\r\n\n");
+}
+
 TEST_F(LineMixerTest, OthersWaitForTheEndOfALine) {
   const size_t one = lines_.Add("");
   const size_t other = lines_.Add("");

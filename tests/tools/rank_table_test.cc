@@ -71,7 +71,8 @@ TEST(AgentJobTest, ComesBackAsItWas) {
                                 .variables = {"X=\xff", "Y="},
                                 .directory = "/tmp",
                                 .must = true},
-                               {.program = {"d"}, .variables = {}, .directory = "/"}}};
+                               {.program = {"d"}, .variables = {}, .directory = "/"}},
+                     .terminal = TerminalSize{.rows = 40, .columns = 0}};
   const auto read = ReadJob(ToText(job));
   ASSERT_TRUE(read.ok()) << read.status().ToString();
   EXPECT_EQ(read->request, job.request);
@@ -82,6 +83,10 @@ TEST(AgentJobTest, ComesBackAsItWas) {
   EXPECT_EQ(read->parts[0].directory, "/tmp");
   EXPECT_TRUE(read->parts[0].must);
   EXPECT_FALSE(read->parts[1].must);
+  EXPECT_EQ(read->terminal, job.terminal);
+  const auto without = ReadJob(ToText(AgentJob{}));
+  ASSERT_TRUE(without.ok()) << without.status().ToString();
+  EXPECT_EQ(without->terminal, std::nullopt);
   EXPECT_EQ(ReadJob("no CBOR").status().code(), ErrorCode::kCorrupt);
 }
 

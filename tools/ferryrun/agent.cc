@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/clock.h"
 #include "config/environment.h"
 #include "tools/ferryrun/agent_protocol.h"
 #include "tools/ferryrun/binding.h"
@@ -26,6 +27,7 @@
 #include "tools/ferryrun/rank_servers.h"
 #include "tools/ferryrun/signals.h"
 #include "tools/ferryrun/slots.h"
+#include "tools/ferryrun/why_question.h"
 
 namespace ferry::tools {
 namespace {
@@ -69,6 +71,8 @@ class Agent {
   void PassWordsOn();
   Status Exchange(const Frame& frame);
   void AskAbsent(const Frame& frame);
+  void AskWhy(const std::string& job_id);
+  void AnswerWhy();
   void Handle(const Frame& frame);
   Status Dispatch(const Frame& frame);
   Status SetUp(const Frame& frame);
@@ -96,8 +100,10 @@ class Agent {
   std::optional<RankServers> servers_;  // of that job
   BoundRanks bound_;                    // in the order in which they start
   std::vector<LocalRank> ranks_;
-  bool over_ = false;   // end everything
-  bool asked_ = false;  // because of kStop
+  WhyQuestion why_;
+  uint64_t why_deadline_ns_ = 0;  // when to answer with what there is; 0: nobody has asked
+  bool over_ = false;             // end everything
+  bool asked_ = false;            // because of kStop
 };
 
 void Agent::Poll() {
@@ -114,7 +120,17 @@ void Agent::Poll() {
     fds.push_back({full ? -1 : rank.process.err.get(), POLLIN, 0});
     fds.push_back({rank.input.empty() ? -1 : rank.process.in.get(), POLLOUT, 0});
   }
-  if (poll(fds.data(), fds.size(), -1) <= 0) {
+  const size_t first_answer = fds.size();
+  why_.AppendInterests(&fds);
+  const uint64_t now_ns = MonotonicNs();
+  const uint64_t rest_ns = why_deadline_ns_ - std::min(why_deadline_ns_, now_ns);
+  const int ready = poll(fds.data(), fds.size(),
+                         why_deadline_ns_ == 0 ? -1 : static_cast<int>(rest_ns / 1'000'000 + 1));
+  if (ready >= 0) {
+    why_.OnReady(fds.data() + first_answer);
+    AnswerWhy();
+  }
+  if (ready <= 0) {
     return;
   }
   PassNoticesOn();
@@ -263,6 +279,21 @@ void Agent::AskAbsent(const Frame& frame) {
   }
 }
 
+void Agent::AskWhy(const std::string& job_id) {
+  (void)why_.Take();
+  if (daemon_) {
+    why_.Ask({daemon_->run_directory}, job_id);
+  }
+  why_deadline_ns_ = MonotonicNs() + WhyQuestion::kLimitNs;
+}
+
+void Agent::AnswerWhy() {
+  if (why_deadline_ns_ != 0 && (!why_.IsOpen() || MonotonicNs() >= why_deadline_ns_)) {
+    why_deadline_ns_ = 0;
+    Say(FrameKind::kWhy, 0, why_.Take());
+  }
+}
+
 void Agent::Handle(const Frame& frame) {
   if (const Status status = Dispatch(frame); !status.ok()) {
     Say(FrameKind::kFailed, frame.rank, FailedPayload(status));
@@ -291,6 +322,15 @@ Status Agent::Dispatch(const Frame& frame) {
           rank.input_ends |= frame.payload.empty();
           FeedRank(&rank);
         }
+      }
+      return {};
+    case FrameKind::kAskWhy:
+      AskWhy(frame.payload);
+      AnswerWhy();
+      return {};
+    case FrameKind::kWindow:
+      for (const LocalRank& rank : ranks_) {
+        Resize(rank.process.out.get(), ReadWindow(frame));
       }
       return {};
     case FrameKind::kAskAbsent:
@@ -407,6 +447,7 @@ Status Agent::StartOne(const Frame& frame) {
     command.directory = part.directory;
   }
   command.cpus = bound_.CpusOf(ranks_.size());
+  command.terminal = all_of_job_->terminal;
   StatusOr<RankProcess> process = StartRank(command, &slots_, &*servers_);
   FERRY_RETURN_IF_ERROR(process.status());
   fcntl(process->in.get(), F_SETFL, O_NONBLOCK);

@@ -187,6 +187,16 @@ std::optional<RankNotice> ReadNotice(const Frame& frame) {
   return notice;
 }
 
+std::string WindowPayload(const TerminalSize& size) {
+  return {reinterpret_cast<const char*>(&size), sizeof(size)};
+}
+
+TerminalSize ReadWindow(const Frame& frame) {
+  TerminalSize size;
+  std::memcpy(&size, frame.payload.data(), std::min(frame.payload.size(), sizeof(size)));
+  return size;
+}
+
 std::string FailedPayload(const Status& status) {
   return NumberPayload(static_cast<int32_t>(status.code())) + status.message();
 }
@@ -274,7 +284,12 @@ std::string ToText(const AgentJob& message) {
                      {"directory", FromText(part.directory)},
                      {"must", part.must}});
   }
+  Json terminal = Json::array();  // empty: none
+  if (message.terminal) {
+    terminal = {message.terminal->rows, message.terminal->columns};
+  }
   return Dump({{"request", FromText(message.request)},
+               {"terminal", std::move(terminal)},
                {"ranks", message.node_of_rank.size()},
                {"nodes", FromText(PackNodes(message.node_of_rank))},
                {"parts", std::move(parts)}});
@@ -285,6 +300,10 @@ StatusOr<AgentJob> ReadJob(const std::string& text) {
   uint32_t ranks = 0;
   StatusOr<AgentJob> job = Parse<AgentJob>(text, [&](const Json& json) {
     AgentJob read{.request = TextFrom(json.at("request")), .node_of_rank = {}, .parts = {}};
+    if (const Json& terminal = json.at("terminal"); !terminal.empty()) {
+      read.terminal = TerminalSize{.rows = terminal.at(0).get<uint16_t>(),
+                                   .columns = terminal.at(1).get<uint16_t>()};
+    }
     nodes = TextFrom(json.at("nodes"));
     ranks = json.at("ranks");
     for (const Json& part : json.at("parts")) {

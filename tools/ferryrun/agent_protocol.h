@@ -19,6 +19,7 @@
 #include "common/status.h"
 #include "tools/ferryrun/cpu_places.h"
 #include "tools/ferryrun/process.h"
+#include "tools/ferryrun/rank_terminal.h"
 
 namespace ferry::tools {
 
@@ -38,6 +39,8 @@ enum class FrameKind : uint32_t {
   kAskAbsent = 8,  // uint32: a program of those that follow each other, then a sentence, how a rank
                    // there has ended: did it attach to that program? Answer: kAbsent if not
   kJob = 9,        // CBOR: AgentJob, the same for all agents. No answer
+  kWindow = 10,    // TerminalSize, as two uint16: the new size of ranks' terminals. No answer
+  kAskWhy = 11,    // text: a job; what do its ranks there wait for? Answer: kWhy
   // From the agent. Each answer may be kFailed instead.
   kFound = 16,    // CBOR: what is there
   kServing = 17,  // CBOR: the daemon's places
@@ -51,6 +54,7 @@ enum class FrameKind : uint32_t {
   kNotice = 25,       // RankNotice
   kStopped = 26,      // a sentence, if the daemon did not stop as it should
   kAbsent = 27,       // a rank that has ended never attached to the program
+  kWhy = 28,          // text: what `ferryctl why` says
   // Either way.
   kExchange = 64,  // CBOR: ExchangeMessage
   // To a relay, and from it: bytes on their way to agents, and from them. `rank` is the channel.
@@ -110,13 +114,15 @@ class FrameReader {
   std::string preamble_;
 };
 
-// Payloads, and their readers: a number, the end of a rank, a notice, a failure.
+// Payloads, and their readers: a number, the end of a rank, a notice, a size, a failure.
 std::string NumberPayload(int32_t number);
 int32_t ReadNumber(const Frame& frame);
 std::string EndPayload(const ProcessEnd& end);
 ProcessEnd ReadEnd(const Frame& frame);
 std::string NoticePayload(const RankNotice& notice);
 std::optional<RankNotice> ReadNotice(const Frame& frame);  // nothing: it is none
+std::string WindowPayload(const TerminalSize& size);
+TerminalSize ReadWindow(const Frame& frame);
 std::string FailedPayload(const Status& status);
 Status ReadFailed(const Frame& frame);
 
@@ -179,6 +185,7 @@ struct AgentJob {
   std::string request;                 // control.CreateJobRequest, without node and node_of_rank
   std::vector<uint32_t> node_of_rank;  // travels as rank_table.h has it
   std::vector<Part> parts;
+  std::optional<TerminalSize> terminal = {};  // of each rank; nothing: it has none
 };
 std::string ToText(const AgentJob& message);
 StatusOr<AgentJob> ReadJob(const std::string& text);

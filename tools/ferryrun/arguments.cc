@@ -259,6 +259,8 @@ class Parser {
       case Flag::kKeepGoing:
         arguments_.keep_going = true;
         return {};
+      case Flag::kOutput:
+        return SetOutput(name, values[0]);
       case Flag::kFerryd:
         arguments_.ferryd = values[0];
         return {};
@@ -458,6 +460,22 @@ class Parser {
                     ": it knows auto, none, slurm, pbs, lsf, gridengine and flux");
     }
     arguments_.allocation = system;
+    return {};
+  }
+
+  // A directory; or one of Open MPI's words, of which some say it too.
+  Status SetOutput(const std::string& flag, const std::string& text) {
+    constexpr std::string_view kDirectory = "dir=";
+    if (const char* const words = MeaningOf(*FindFlag(flag), text)) {
+      return ApplyWords(words, "");
+    }
+    const std::string path = text.starts_with(kDirectory) ? text.substr(kDirectory.size()) : text;
+    if (path.empty() || path.find_first_of("%,=") != path.npos) {
+      return Refuse(flag + " '" + text +
+                    "': it names a directory, without %, = and commas, for the files rank.N.out "
+                    "and rank.N.err; --label puts the rank before each line");
+    }
+    arguments_.output = path;
     return {};
   }
 

@@ -36,6 +36,7 @@ struct Arguments {
   std::vector<std::string> variables;  // "NAME=value", for all ranks; those of parts come first
   bool private_daemons = false;        // asked for
   bool label = false;
+  std::string output;  // the directory for a file of each rank's output; empty: none
   bool keep_going = false;
   bool verbose = false;          // say where ranks run
   bool report_bindings = false;  // and on which CPUs

@@ -43,6 +43,9 @@ constexpr FlagRow kTable[] = {
     {Flag::kLabel, "--label,-l,-prepend-rank,-tag-output,--tag-output", "",
      "put \"[rank] \" before each line of output"},
     {Flag::kNoLabel, "--no-label", "", "put nothing before it (the default)"},
+    {Flag::kOutput, "-output,--output", "DIRECTORY",
+     "write each rank's output to files of its own there, rank.N.out and rank.N.err, of which none "
+     "may be there already"},
     {Flag::kKeepGoing, "--keep-going", "", "let the others run on when a rank fails"},
     {Flag::kTimeout, "-timeout,--timeout", "SECONDS",
      "end the job after so long, with exit code 124"},
@@ -104,6 +107,7 @@ constexpr FlagRow kTable[] = {
     {Flag::kAlias, "-w,--nodelist", "NAME,...", "-hosts %"},
     {Flag::kAlias, "--machinefile,-default-hostfile,--default-hostfile", "FILE", "-f %"},
     {Flag::kAlias, "-D,--chdir", "PATH", "-wdir %"},
+    {Flag::kAlias, "-output-filename,--output-filename", "DIRECTORY", "--output %"},
     {Flag::kAlias, "-iface,--iface", "NAME", "--network %"},
     {Flag::kAlias, "-launcher-exec,--launcher-exec,-bootstrap-exec,--bootstrap-exec", "COMMAND",
      "--rsh %"},
@@ -139,9 +143,6 @@ constexpr FlagRow kTable[] = {
      "a rank has whole cores in any case; --bind-to hwthread gives it a hardware thread"},
     {Flag::kByValue, "-display,--display", "WHAT",
      "--verbose says on which nodes ranks run, and --report-bindings on which CPUs"},
-    {Flag::kByValue, "-output,--output", "HOW",
-     "--label puts the rank before each line, and ferryrun ... sh -c './program >out.$FERRY_RANK' "
-     "writes a file for each rank"},
     {Flag::kByValue, "hwloc_base_report_bindings,hwloc_base_use_hwthreads_as_cpus", "1|0",
      "--report-bindings draws bindings, and --bind-to hwthread binds to hardware threads"},
     {Flag::kByValue, "-K,--kill-on-bad-exit", "[0|1]",
@@ -169,9 +170,8 @@ constexpr FlagRow kTable[] = {
      "a setting of Hydra"},
 
     // ---- Another way ----
-    {Flag::kRefused,
-     "-outfile-pattern,-errfile-pattern,-output-filename,--output-filename,-o,-e,--error", "FILE",
-     "ferryrun -n 2 sh -c './program >out.$FERRY_RANK' writes a file for each rank"},
+    {Flag::kRefused, "-outfile-pattern,-errfile-pattern,-o,-e,--error", "FILE",
+     "--output DIRECTORY writes files for each rank"},
     {Flag::kRefused, "-rf,-rankfile,--rankfile,-hosts-group", "FILE",
      "-host, --map-by and --bind-to say where ranks run"},
     {Flag::kRefused, "-cpu-set,--cpu-set,-cpu-list,--cpu-list", "LIST",

@@ -36,6 +36,7 @@ enum class Flag {
   kPrivate,
   kLabel,
   kNoLabel,
+  kOutput,
   kKeepGoing,
   kTimeout,
   kGrace,

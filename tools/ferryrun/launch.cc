@@ -25,8 +25,10 @@
 #include "tools/ferryrun/placement.h"
 #include "tools/ferryrun/process.h"
 #include "tools/ferryrun/rank_commands.h"
+#include "tools/ferryrun/rank_files.h"
 #include "tools/ferryrun/rank_process.h"
 #include "tools/ferryrun/rank_servers.h"
+#include "tools/ferryrun/rank_terminal.h"
 #include "tools/ferryrun/remote_host.h"
 #include "tools/ferryrun/slots.h"
 #include "tools/ferryrun/supervisor.h"
@@ -83,6 +85,7 @@ class Launch {
     return LocalNodes() < layout_.nodes.size() && layout_.nodes.size() > 1;
   }
 
+  Status MakeFiles();
   Status MakeSlots();
   void SetRules();
   Status BindHere();
@@ -94,14 +97,17 @@ class Launch {
   Status StartHere(const std::optional<CertificateAndKey>& authority);
   int RunRanks();
   // The exit code, as a shell reports it, if the user ended the run.
-  int FailToStart(const Status& status) const {
+  int FailToStart(const Status& status) {
+    if (files_) {
+      files_->Withdraw();
+    }
     return Fail(signals_.interrupt() ? 128 + *signals_.interrupt() : kCannotStart, status);
   }
   Status CreateJob(const Job& job, const AgentJob& for_agents);
   Status StartRanks(const Job& job, const RankCommands& commands, const AgentJob& for_agents,
                     Supervisor* supervisor);
   std::vector<uint32_t> NodesHere() const;
-  std::vector<uint32_t> MachineOfRank() const;
+  std::vector<std::string> RunDirectoriesHere() const;
   bool WasAbsent(const Job& job, uint32_t rank, const std::string& how, uint32_t program) const;
   void TellPlaces(const Job& job) const;
   AgentSetUp SetUpOf(size_t node) const;
@@ -125,6 +131,8 @@ class Launch {
   std::vector<JobNode> job_nodes_;                  // by node
   std::vector<std::vector<std::string>> bindings_;  // by node, if another host: of its ranks
   std::vector<CreatedJob> created_;                 // here
+  std::optional<RankFiles> files_;                  // of the ranks' output
+  std::optional<TerminalSize> terminal_;            // of each rank
 };
 
 // Before anything that starts threads: the guard is a copy of this process.
@@ -135,6 +143,17 @@ Status Launch::MakeSlots() {
   StatusOr<Slots> slots = Slots::Create();
   FERRY_RETURN_IF_ERROR(slots.status());
   slots_.emplace(std::move(*slots));
+  return {};
+}
+
+// Before anything starts that would have to end again.
+Status Launch::MakeFiles() {
+  if (!arguments_.output.empty()) {
+    StatusOr<RankFiles> files =
+        RankFiles::Create(arguments_.output, static_cast<uint32_t>(layout_.node_of_rank.size()));
+    FERRY_RETURN_IF_ERROR(files.status());
+    files_.emplace(std::move(*files));
+  }
   return {};
 }
 
@@ -379,6 +398,7 @@ Status Launch::StartRanks(const Job& job, const RankCommands& commands, const Ag
     }
     RankCommand command = commands.Here(rank);
     command.cpus = bound_.CpusOf(IndexOf(rank));
+    command.terminal = terminal_;
     FERRY_RETURN_IF_ERROR(supervisor->StartHere(std::move(command)));
   }
   return {};
@@ -394,18 +414,12 @@ std::vector<uint32_t> Launch::NodesHere() const {
   return nodes;
 }
 
-// As Supervisor::Serve numbers machines.
-std::vector<uint32_t> Launch::MachineOfRank() const {
-  std::vector<uint32_t> machine_of_node;
-  uint32_t hosts = 0;
-  for (const NodePlan& node : layout_.nodes) {
-    machine_of_node.push_back(node.remote ? ++hosts : 0);
+std::vector<std::string> Launch::RunDirectoriesHere() const {
+  std::vector<std::string> directories;
+  for (const uint32_t node : NodesHere()) {
+    directories.push_back(job_nodes_[node].run_directory);
   }
-  std::vector<uint32_t> machines;
-  for (const uint32_t node : layout_.node_of_rank) {
-    machines.push_back(machine_of_node[node]);
-  }
-  return machines;
+  return directories;
 }
 
 // Asks the daemon of a rank here, whose process has ended.
@@ -446,7 +460,11 @@ int Launch::RunRanks() {
   const Job job(job_nodes_, layout_.node_of_rank,
                 static_cast<uint32_t>(std::min<uint64_t>(arguments_.tree_radix, UINT32_MAX)));
   const RankCommands commands(arguments_, layout_, options_, job);
-  const AgentJob for_agents = commands.ForAgents();
+  if (!files_ && job.size() <= kMostTerminals) {
+    terminal_ = TerminalOfOutput();
+  }
+  AgentJob for_agents = commands.ForAgents();
+  for_agents.terminal = terminal_;
   Status created = CreateJob(job, for_agents);
   if (created.ok()) {
     created = signals_.CheckInterrupt();  // that came while daemons were met
@@ -464,15 +482,17 @@ int Launch::RunRanks() {
   Supervisor supervisor(
       {.ranks = job.size(),
        .job_id = job.id(),
+       .run_directories = RunDirectoriesHere(),
        .programs = commands.ProgramsHere(),
        .label = arguments_.label,
+       .files = files_ ? &*files_ : nullptr,
        .keep_going = arguments_.keep_going,
        .grace_ms = arguments_.grace_ms,
        .timeout_s = arguments_.timeout_s,
        .ask_absent = [this, &job](uint32_t rank, const std::string& how,
                                   uint32_t program) { return WasAbsent(job, rank, how, program); }},
       &signals_, slots_ ? &*slots_ : nullptr, &daemons_.processes());
-  supervisor.Serve(servers ? &*servers : nullptr, MachineOfRank());
+  supervisor.Serve(servers ? &*servers : nullptr, MachineOfRank(layout_));
   if (const Status started = StartRanks(job, commands, for_agents, &supervisor); !started.ok()) {
     return Fail(ExitCodeOf(started), started);
   }
@@ -518,6 +538,9 @@ int Launch::Run() {
   }
   status = MakeSlots();
   if (status.ok()) {
+    status = MakeFiles();
+  }
+  if (status.ok()) {
     status = ReachHosts();
   }
   if (status.ok()) {
@@ -529,27 +552,6 @@ int Launch::Run() {
   const int exit_code = status.ok() ? RunRanks() : FailToStart(status);
   StopAll();
   return exit_code;
-}
-
-// Finds the mistakes that can be seen before anything starts.
-Status CheckPrograms(const Arguments& arguments, const JobLayout& layout) {
-  for (size_t rank = 0; rank < layout.part_of_rank.size(); ++rank) {
-    const bool first_of_part =
-        rank == 0 || layout.part_of_rank[rank] != layout.part_of_rank[rank - 1];
-    if (layout.nodes[layout.node_of_rank[rank]].remote || !first_of_part) {
-      continue;
-    }
-    const Part& part = arguments.parts[layout.part_of_rank[rank]];
-    std::error_code error;
-    if (!part.directory.empty() && !std::filesystem::is_directory(part.directory, error)) {
-      return {ErrorCode::kInvalidArgument, "cannot run '" + part.program[0] +
-                                               "' in the directory '" + part.directory +
-                                               "': there is no such directory"};
-    }
-    const std::string path = ValueOf("PATH", EnvironmentOf(arguments, part));
-    FERRY_RETURN_IF_ERROR(FindProgram(part.program[0], path, part.directory).status());
-  }
-  return {};
 }
 
 }  // namespace

@@ -127,4 +127,17 @@ StatusOr<JobLayout> PlanNodes(const Arguments& arguments, const config::Options&
   return layout;
 }
 
+std::vector<uint32_t> MachineOfRank(const JobLayout& layout) {
+  std::vector<uint32_t> machine_of_node;
+  uint32_t hosts = 0;
+  for (const NodePlan& node : layout.nodes) {
+    machine_of_node.push_back(node.remote ? ++hosts : 0);
+  }
+  std::vector<uint32_t> machines;
+  for (const uint32_t node : layout.node_of_rank) {
+    machines.push_back(machine_of_node[node]);
+  }
+  return machines;
+}
+
 }  // namespace ferry::tools

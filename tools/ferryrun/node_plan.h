@@ -30,6 +30,9 @@ struct JobLayout {
   uint64_t slots = 0;                  // of all hosts that are named; 0: none is
 };
 
+// Returns, by rank, the number of its machine: 0 here, from 1 on its host, in the order of nodes.
+std::vector<uint32_t> MachineOfRank(const JobLayout& layout);
+
 // Plans the job's nodes. Several names of this host are one node. Hosts that get no rank are left
 // out.
 StatusOr<JobLayout> PlanNodes(const Arguments& arguments, const config::Options& options,

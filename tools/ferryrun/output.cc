@@ -1,11 +1,13 @@
 #include "tools/ferryrun/output.h"
 
+#include <cxxabi.h>
 #include <limits.h>
 #include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <utility>
 
 #include "common/library_words.h"
@@ -41,6 +43,23 @@ bool Set(std::vector<bool>* bits, uint32_t index) {
   const bool was_set = (*bits)[index];
   (*bits)[index] = true;
   return !was_set;
+}
+
+// Names of C++ functions, which stand in reports of crashes as the linker knows them.
+std::string WithReadableNames(std::string_view words) {
+  constexpr std::string_view kMark = " _Z";
+  std::string text;
+  for (size_t mark = words.find(kMark); mark != words.npos; mark = words.find(kMark)) {
+    const size_t begin = mark + 1;
+    const size_t end = std::min(words.find(' ', begin), words.size());
+    const std::string name(words.substr(begin, end - begin));
+    int status = 0;
+    char* const readable = abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status);
+    text.append(words, 0, begin).append(readable != nullptr ? readable : name);
+    std::free(readable);
+    words.remove_prefix(end);
+  }
+  return text.append(words);
 }
 
 }  // namespace
@@ -89,7 +108,8 @@ void LineMixer::Feed(size_t source, std::string_view bytes, uint64_t now_ns) {
 void LineMixer::Finish(size_t source, uint64_t now_ns) {
   Source& own = sources_[source];
   own.ended = true;
-  const bool unfinished = own.held.empty() ? !own.at_start : own.held.back() != '\n';
+  const bool unfinished =
+      own.held.empty() ? !own.at_start || own.returned : own.held.back() != '\n';
   if (unfinished && !own.label.empty()) {
     own.held += '\n';
     ++held_bytes_;
@@ -107,6 +127,7 @@ void LineMixer::FinishAll() {
 
 void LineMixer::Say(std::string_view line) {
   BreakLine(/*new_line=*/true);
+  *sink_->text() += std::exchange(to_cover_, std::nullopt) ? "\n" : "";
   *sink_->text() += line;
 }
 
@@ -146,22 +167,44 @@ void LineMixer::Advance(uint64_t now_ns) {
 void LineMixer::Write(Source* source, size_t bytes) {
   std::string_view text = std::string_view(source->held).substr(0, bytes);
   while (!text.empty()) {
-    if (source->at_start) {
-      *sink_->text() += source->label;
-    }
-    const size_t size = std::min(text.find('\n'), text.size() - 1) + 1;
-    sink_->text()->append(text.substr(0, size));
-    source->at_start = text[size - 1] == '\n';
+    const char* const ends = source->label.empty() ? "\n" : "\r\n";
+    size_t size = std::min(text.find_first_of(ends), text.size() - 1) + 1;
+    size += text[size - 1] == '\r' && size < text.size() && text[size] == '\n' ? 1 : 0;
+    WriteLine(source, text.substr(0, size));
     text.remove_prefix(size);
   }
   held_bytes_ -= bytes;
   source->held.erase(0, bytes);
 }
 
+// A whole line, or a part of one.
+void LineMixer::WriteLine(Source* source, std::string_view line) {
+  const auto index = static_cast<size_t>(source - sources_.data());
+  const bool returns = !source->label.empty() && line.back() == '\r';
+  // Two progress bars share a line, but words are not written over one.
+  if (to_cover_ && *to_cover_ != index && !returns) {
+    *sink_->text() += '\n';
+    to_cover_.reset();
+  }
+  const bool is_late_end = source->returned && line == "\n";  // of \r\n
+  if (source->at_start && line != "\r" && !is_late_end) {
+    *sink_->text() += source->label;
+  }
+  *sink_->text() += line;
+  source->at_start = line.back() == '\n' || returns;
+  source->returned = returns;
+  to_cover_ = returns ? std::optional(index) : std::nullopt;
+}
+
+size_t LineMixer::WholeLines(const Source& source) {
+  const size_t end = source.held.find_last_of(source.label.empty() ? "\n" : "\r\n");
+  return end == std::string::npos ? 0 : end + 1;
+}
+
 void LineMixer::WriteWholeLines() {
   for (Source& source : sources_) {
-    if (const size_t end = source.held.rfind('\n'); end != std::string::npos) {
-      Write(&source, end + 1);
+    if (const size_t size = WholeLines(source); size > 0) {
+      Write(&source, size);
     }
   }
 }
@@ -239,7 +282,10 @@ std::string SameWords::Sift(uint32_t rank, std::string_view bytes, uint64_t now_
       words.remove_suffix(1);
       const std::string own = RankWords(rank);
       words.remove_prefix(words.starts_with(own) ? own.size() : 0);
-      rest += IsNew(rank, words, now_ns) ? line : "";
+      const std::string readable = WithReadableNames(words);
+      if (IsNew(rank, readable, now_ns)) {
+        rest.append(line, 0, line.size() - words.size() - 1).append(readable) += '\n';
+      }
     }
     mid_line_[rank] = end == bytes.npos;
     bytes.remove_prefix(line.size());

@@ -39,7 +39,8 @@ class OutputSink {
 
 // Merges the output of several sources into one sink. A line that one source has begun, such as a
 // prompt or a progress bar, goes out at once; the others then wait for its end, but not for long.
-// Without labels no byte is added or taken away.
+// Without labels no byte is added or taken away. With them, what ends with \r, as progress bars
+// write it, is a line too, over which the next one of that source is written.
 class LineMixer {
  public:
   // The longest time that the others wait.
@@ -69,12 +70,16 @@ class LineMixer {
   struct Source {
     std::string label;
     std::string held;
-    bool at_start = true;  // of a line
+    bool at_start = true;   // of a line
+    bool returned = false;  // with a label: there by a \r
     bool ended = false;
   };
   static constexpr size_t kMaxHeldBytes = 1 << 16;
 
+  // The bytes up to the last end of a line, with it.
+  static size_t WholeLines(const Source& source);
   void Advance(uint64_t now_ns);
+  void WriteLine(Source* source, std::string_view line);
   // Writes the first bytes that the source holds.
   void Write(Source* source, size_t bytes);
   void WriteWholeLines();
@@ -86,7 +91,8 @@ class LineMixer {
   OutputSink* const sink_;
   std::vector<Source> sources_;
   size_t held_bytes_ = 0;
-  std::optional<size_t> open_;  // the source whose line has begun
+  std::optional<size_t> open_;      // the source whose line has begun
+  std::optional<size_t> to_cover_;  // the source whose line the next one would be written over
   uint64_t waiting_since_ns_ = 0;
 };
 

@@ -8,9 +8,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <initializer_list>
 
 #include "common/open_files.h"
 #include "common/own_program.h"
@@ -35,6 +37,34 @@ Status CannotRun(const std::string& name, int error_number, const std::string& a
   const bool missing = error_number == ENOENT || error_number == ENOTDIR;
   return {missing ? ErrorCode::kNotFound : ErrorCode::kPermissionDenied,
           "cannot run '" + name + "': " + std::strerror(error_number) + advice};
+}
+
+// What makes a program of a file, or runs it, if its name says that it is none; else "".
+std::string AdviceFor(const std::string& path) {
+  const std::filesystem::path file(path);
+  const std::string ending = file.extension();
+  const auto is_one_of = [&ending](std::initializer_list<const char*> endings) {
+    return std::find(endings.begin(), endings.end(), ending) != endings.end();
+  };
+  const std::string program = (file.parent_path() / file.stem()).string();
+  if (is_one_of({".c"})) {
+    return "a source file: ferrycc " + path + " -o " + program + " makes a program of it";
+  }
+  if (is_one_of({".cc", ".cpp", ".cxx", ".C", ".c++"})) {
+    return "a source file: ferrycxx " + path + " -o " + program + " makes a program of it";
+  }
+  if (is_one_of({".py"})) {
+    return "a script: ferryrun python3 " + path + " runs it";
+  }
+  return "";
+}
+
+// kPermissionDenied with that advice, if there is such a file; else ok.
+Status RefuseSource(const std::string& name, const std::string& path) {
+  const std::string advice = AdviceFor(name);
+  return advice.empty() || access(path.c_str(), F_OK) != 0
+             ? Status()
+             : Status(ErrorCode::kPermissionDenied, "cannot run '" + name + "': it is " + advice);
 }
 
 constexpr int kNotFound = 127;  // as the loader and shells say it
@@ -140,6 +170,9 @@ StatusOr<std::string> FindProgram(const std::string& name, std::string_view sear
     if (error_number == 0) {
       return path;
     }
+    if (error_number == EACCES) {
+      FERRY_RETURN_IF_ERROR(RefuseSource(name, path));
+    }
     return CannotRun(path, error_number,
                      error_number == EACCES ? " (is it executable? try chmod +x)" : "");
   }
@@ -157,6 +190,7 @@ StatusOr<std::string> FindProgram(const std::string& name, std::string_view sear
       best_error = EACCES;
     }
   }
+  FERRY_RETURN_IF_ERROR(RefuseSource(name, directory.empty() ? name : directory + "/" + name));
   return CannotRun(name, best_error, " (is it in PATH, or did you mean ./" + name + "?)");
 }
 

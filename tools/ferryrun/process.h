@@ -22,8 +22,8 @@ namespace ferry::tools {
 
 // Returns the path to run for `name`: itself if it holds a slash, seen from `directory` unless that
 // is empty; else the first match in `search_path` (entries separated by colons). kNotFound, or
-// kPermissionDenied when it is there but cannot be run; the message has the form "cannot run 'x':
-// why (what to do)".
+// kPermissionDenied when it is there but cannot be run, or is a source file; the message has the
+// form "cannot run 'x': why (what to do)".
 StatusOr<std::string> FindProgram(const std::string& name, std::string_view search_path,
                                   const std::string& directory = "");
 

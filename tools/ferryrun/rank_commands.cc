@@ -133,4 +133,24 @@ std::vector<std::string> RankCommands::ProgramsHere() const {
   return programs;
 }
 
+Status CheckPrograms(const Arguments& arguments, const JobLayout& layout) {
+  for (size_t rank = 0; rank < layout.part_of_rank.size(); ++rank) {
+    const bool first_of_part =
+        rank == 0 || layout.part_of_rank[rank] != layout.part_of_rank[rank - 1];
+    if (layout.nodes[layout.node_of_rank[rank]].remote || !first_of_part) {
+      continue;
+    }
+    const Part& part = arguments.parts[layout.part_of_rank[rank]];
+    std::error_code error;
+    if (!part.directory.empty() && !std::filesystem::is_directory(part.directory, error)) {
+      return {ErrorCode::kInvalidArgument, "cannot run '" + part.program[0] +
+                                               "' in the directory '" + part.directory +
+                                               "': there is no such directory"};
+    }
+    const std::string path = ValueOf("PATH", EnvironmentOf(arguments, part));
+    FERRY_RETURN_IF_ERROR(FindProgram(part.program[0], path, part.directory).status());
+  }
+  return {};
+}
+
 }  // namespace ferry::tools

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "common/status.h"
 #include "config/options.h"
 #include "tools/ferryrun/agent_protocol.h"
 #include "tools/ferryrun/arguments.h"
@@ -43,6 +44,10 @@ class RankCommands {
   const Job& job_;
   std::vector<uint64_t> ranks_of_part_;
 };
+
+// Finds the mistakes in what ranks of this host run that can be seen before anything starts:
+// kInvalidArgument (a directory that is not there), or why FindProgram fails.
+Status CheckPrograms(const Arguments& arguments, const JobLayout& layout);
 
 // Returns this ferryrun's environment, with the variables that flags give to the ranks of `part`.
 std::vector<std::string> EnvironmentOf(const Arguments& arguments, const Part& part);

@@ -16,8 +16,12 @@ constexpr int kDrainBlocks = 64;  // more than a pipe holds
 
 }  // namespace
 
-RankOutput::RankOutput(uint32_t ranks, bool labelled)
-    : ranks_(ranks), labelled_(labelled), out_(STDOUT_FILENO), err_(STDERR_FILENO) {}
+RankOutput::RankOutput(uint32_t ranks, bool labelled, RankFiles* files)
+    : ranks_(ranks),
+      labelled_(labelled && files == nullptr),
+      out_(STDOUT_FILENO),
+      err_(STDERR_FILENO),
+      files_(files) {}
 
 std::string RankOutput::Label(uint32_t rank) const {
   if (!labelled_) {
@@ -31,8 +35,8 @@ std::string RankOutput::Label(uint32_t rank) const {
 void RankOutput::AddRank(UniqueFd out, UniqueFd err) {
   const auto rank = static_cast<int>(streams_.size() / 2);
   const std::string label = Label(static_cast<uint32_t>(rank));
-  streams_.push_back({std::move(out), &out_lines_, out_lines_.Add(label)});
-  streams_.push_back({std::move(err), &err_lines_, err_lines_.Add(label), rank});
+  streams_.push_back({std::move(out), &out_lines_, out_lines_.Add(label), rank});
+  streams_.push_back({std::move(err), &err_lines_, err_lines_.Add(label), rank, /*is_error=*/true});
 }
 
 void RankOutput::AddLauncher(const std::string& host, UniqueFd errors) {
@@ -77,17 +81,31 @@ void RankOutput::Read(Stream* stream) {
 
 void RankOutput::Feed(Stream* stream, std::string_view bytes) {
   const uint64_t now_ns = MonotonicNs();
-  if (stream->sifted_rank < 0) {
-    stream->lines->Feed(stream->source, bytes, now_ns);
-  } else {
-    const auto rank = static_cast<uint32_t>(stream->sifted_rank);
+  const auto rank = static_cast<uint32_t>(stream->rank);
+  if (stream->rank >= 0 && files_ != nullptr) {
+    const Status written = files_->Write(rank, stream->is_error, bytes);
+    file_trouble_ = written.ok() ? file_trouble_ : written;
+  } else if (stream->is_error) {
     stream->lines->Feed(stream->source, same_words_.Sift(rank, bytes, now_ns), now_ns);
+  } else {
+    stream->lines->Feed(stream->source, bytes, now_ns);
   }
 }
 
-int RankOutput::Flush() {
+Status RankOutput::Flush() {
   err_.Flush();
-  return out_.Flush();
+  if (const int error_number = out_.Flush(); error_number != 0) {
+    return StatusFromErrno(error_number, "cannot write to standard output");
+  }
+  return std::exchange(file_trouble_, Status());
+}
+
+void RankOutput::ResizeTerminals(const TerminalSize& size) const {
+  for (const Stream& stream : streams_) {
+    if (!stream.is_error) {
+      Resize(stream.fd.get(), size);
+    }
+  }
 }
 
 uint64_t RankOutput::deadline_ns() const {

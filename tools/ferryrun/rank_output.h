@@ -12,15 +12,20 @@
 #include <string_view>
 #include <vector>
 
+#include "common/status.h"
 #include "common/unique_fd.h"
 #include "tools/ferryrun/output.h"
+#include "tools/ferryrun/rank_files.h"
+#include "tools/ferryrun/rank_terminal.h"
 
 namespace ferry::tools {
 
 class RankOutput {
  public:
   // `labelled`: "[2] " stands before each line; the numbers of `ranks` ranks get one width.
-  RankOutput(uint32_t ranks, bool labelled);
+  // `files`: where the ranks' output goes instead, as it is; null: nowhere else. They must outlive
+  // this object.
+  RankOutput(uint32_t ranks, bool labelled, RankFiles* files);
 
   // Adds the next rank. Descriptors that are not valid: FeedRank brings what it writes.
   void AddRank(UniqueFd out, UniqueFd err);
@@ -36,8 +41,9 @@ class RankOutput {
   bool IsFull() const { return out_.IsFull() || err_.IsFull(); }
   // Returns true if nothing waits to be written.
   bool empty() const { return out_.empty() && err_.empty(); }
-  // Writes as much as goes without waiting. Returns 0, or the errno of standard output.
-  int Flush();
+  // Writes as much as goes without waiting. Returns what cannot be written, once: standard output,
+  // or a file.
+  Status Flush();
   // The time at which to call OnTime; UINT64_MAX: never.
   uint64_t deadline_ns() const;
   void OnTime(uint64_t now_ns);
@@ -47,6 +53,8 @@ class RankOutput {
 
   // Writes a line of ferryrun's own.
   void Say(const std::string& text) { err_lines_.Say("ferryrun: " + text + "\n"); }
+  // Gives the terminals of the ranks that have one here another size.
+  void ResizeTerminals(const TerminalSize& size) const;
   // As SameWords::IsNew, of what ferryrun says of a rank.
   bool IsNew(uint32_t rank, const std::string& words);
 
@@ -54,8 +62,9 @@ class RankOutput {
   struct Stream {
     UniqueFd fd;  // invalid: FeedRank brings it
     LineMixer* lines;
-    size_t source;         // of `lines`
-    int sifted_rank = -1;  // whose messages SameWords shows once; below 0: all is shown
+    size_t source;          // of `lines`
+    int rank = -1;          // whose it is; below 0: a launcher's
+    bool is_error = false;  // SameWords shows the library's messages once
   };
 
   std::string Label(uint32_t rank) const;
@@ -69,6 +78,8 @@ class RankOutput {
   OutputSink err_;
   LineMixer out_lines_{&out_};
   LineMixer err_lines_{&err_};
+  RankFiles* const files_;
+  Status file_trouble_;            // to be told
   SameWords same_words_;           // of ranks, and of ferryrun about them
   std::vector<Stream> streams_;    // two for each rank: standard output and error
   std::vector<Stream> launchers_;  // standard errors

@@ -16,6 +16,8 @@
 namespace ferry::tools {
 namespace {
 
+constexpr std::string_view kPythonUnbuffered = "PYTHONUNBUFFERED";
+
 std::string_view NameOf(std::string_view entry) { return entry.substr(0, entry.find('=')); }
 
 Status PreloadMalloc(std::vector<std::string>* environment) {
@@ -26,6 +28,24 @@ Status PreloadMalloc(std::vector<std::string>* environment) {
   return {};
 }
 
+// What the rank's standard output goes through, up to ferryrun's end of it.
+StatusOr<Pipe> MakeOutput(const RankCommand& command, std::vector<std::string>* environment) {
+  if (command.terminal) {
+    StatusOr<Pipe> terminal = MakeTerminal(*command.terminal);
+    if (terminal.ok()) {
+      // Python ends lines at once on a terminal, and shows no part of a line before.
+      const bool is_said =
+          std::any_of(environment->begin(), environment->end(),
+                      [](const std::string& entry) { return NameOf(entry) == kPythonUnbuffered; });
+      if (!is_said) {
+        environment->push_back(std::string(kPythonUnbuffered) + "=1");
+      }
+      return terminal;
+    }
+  }
+  return MakePipe();
+}
+
 }  // namespace
 
 StatusOr<RankProcess> StartRank(const RankCommand& command, Slots* slots, RankServers* servers) {
@@ -34,11 +54,11 @@ StatusOr<RankProcess> StartRank(const RankCommand& command, Slots* slots, RankSe
   FERRY_RETURN_IF_ERROR(path.status());
   StatusOr<Pipe> in = MakePipe();
   FERRY_RETURN_IF_ERROR(in.status());
-  StatusOr<Pipe> out = MakePipe();
-  FERRY_RETURN_IF_ERROR(out.status());
   StatusOr<Pipe> err = MakePipe();
   FERRY_RETURN_IF_ERROR(err.status());
   std::vector<std::string> environment = command.environment;
+  StatusOr<Pipe> out = MakeOutput(command, &environment);
+  FERRY_RETURN_IF_ERROR(out.status());
   if (!command.directory.empty()) {
     SetVariables({"PWD=" + command.directory}, &environment);
   }

@@ -14,6 +14,7 @@
 #include "common/status.h"
 #include "common/topology/cpu_set.h"
 #include "common/unique_fd.h"
+#include "tools/ferryrun/rank_terminal.h"
 #include "tools/ferryrun/slots.h"
 
 namespace ferry::tools {
@@ -27,6 +28,8 @@ struct RankCommand {
   std::vector<std::string> environment;  // "NAME=value", all of it; PATH finds the program
   std::string directory = {};            // absolute; empty: ferryrun's own
   topology::CpuSet cpus = {};            // empty: any
+  // Its standard output is a terminal of this size; nothing: a pipe.
+  std::optional<TerminalSize> terminal = {};
 };
 
 // A running rank, and ferryrun's ends of its streams. Output is read without blocking.
@@ -37,9 +40,10 @@ struct RankProcess {
   UniqueFd err;
 };
 
-// Starts a rank. Where FERRY_MALLOC says so, its malloc is libferry_malloc.so's, behind the
-// libraries that LD_PRELOAD names. kNotFound, kPermissionDenied and kInvalidArgument (the directory
-// or the CPUs) say which program cannot be run, and why.
+// Starts a rank. One that is to have a terminal gets a pipe where there is none left. Where
+// FERRY_MALLOC says so, its malloc is libferry_malloc.so's, behind the libraries that LD_PRELOAD
+// names. kNotFound, kPermissionDenied and kInvalidArgument (the directory or the CPUs) say which
+// program cannot be run, and why.
 StatusOr<RankProcess> StartRank(const RankCommand& command, Slots* slots, RankServers* servers);
 
 // Sets each "NAME=value" of `more` in `environment`, in place of another of that name.

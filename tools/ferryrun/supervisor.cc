@@ -32,7 +32,7 @@ Supervisor::Supervisor(const SupervisorSettings& settings, SignalSource* signals
       signals_(signals),
       slots_(slots),
       daemons_(daemons),
-      output_(settings.ranks, settings.label),
+      output_(settings.ranks, settings.label, settings.files),
       ranks_(settings.programs, slots) {}
 
 Supervisor::~Supervisor() {
@@ -81,6 +81,7 @@ int Supervisor::Run() {
     Poll();
   }
   timeout_ns_ = 0;
+  why_deadline_ns_ = 0;
   SayEnding();
   SayForeignLibrary();
   EndSlots();  // and what ranks left in their session, so that their streams end
@@ -125,8 +126,12 @@ void Supervisor::Poll() {
   const bool full = output_.IsFull();
   fds.push_back(input_.Interest());
   hosts_.AppendInterests(/*reads=*/!full, &fds);
+  const size_t first_answer = fds.size();
+  why_.AppendInterests(&fds);
   const int ready = poll(fds.data(), fds.size(), PollTimeoutMs());
+  why_.OnReady(fds.data() + first_answer);  // before anything asks again
   OnTimeout();
+  LookAtWhy();
   if (ready <= 0) {
     return;
   }
@@ -163,7 +168,8 @@ void Supervisor::TakeFrames() {
 
 int Supervisor::PollTimeoutMs() const {
   uint64_t next_ns = output_.deadline_ns();
-  for (const uint64_t time_ns : {deadline_ns_, report_ns_, timeout_ns_, ranks_.WatchNs()}) {
+  for (const uint64_t time_ns :
+       {deadline_ns_, report_ns_, timeout_ns_, why_deadline_ns_, ranks_.WatchNs()}) {
     next_ns = time_ns == 0 ? next_ns : std::min(next_ns, time_ns);
   }
   const uint64_t now_ns = MonotonicNs();
@@ -185,7 +191,7 @@ void Supervisor::OnTimeout() {
     Decide(kTimedOut);
     Say("the job did not end within " + std::to_string(settings_.timeout_s) +
         " s (--timeout); ending its " + Counted(ranks_.Running(), "rank"));
-    Stop(SIGTERM);
+    AskWhy(SIGTERM);
   }
   if (deadline_ns_ != 0 && now_ns >= deadline_ns_) {
     switch (phase_) {
@@ -228,24 +234,13 @@ void Supervisor::OnSignal(int signal) {
       SignalRanks(SIGTSTP);
       raise(SIGSTOP);
       return;
+    case SIGWINCH:
+      ResizeTerminals();
+      SignalRanks(SIGWINCH);
+      return;
     default:
       SignalRanks(signal);
   }
-}
-
-// Ranks may catch the first one, and go on; the second is meant.
-void Supervisor::OnInterrupt() {
-  if (std::exchange(interrupted_, true)) {
-    Decide(128 + SIGINT);
-    if (ranks_.Running() > 0) {
-      Say("interrupted again: killing " + ranks_.RunningText());
-    }
-    Kill();
-    return;
-  }
-  Say("interrupted: passing SIGINT on to " + ranks_.RunningText() +
-      "; a second interrupt kills what is left");
-  SignalRanks(SIGINT);
 }
 
 void Supervisor::OnChildEnd() {
@@ -397,6 +392,9 @@ void Supervisor::OnFrame(RemoteHost* host, const Frame& frame) {
     case FrameKind::kDaemonEnded:
       OnDaemonEnd(host->Title() + ": " + frame.payload);
       return;
+    case FrameKind::kWhy:
+      OnWhy(host->Title(), frame.payload);
+      return;
     case FrameKind::kStopped:
       if (!frame.payload.empty()) {
         Say(host->Title() + ": " + frame.payload);
@@ -430,6 +428,7 @@ void Supervisor::OnNotice(const RankNotice& notice) {
   lives_.OnNotice(notice);
   has_lost_daemon_here_ |= ranks_.HostOf(notice.rank) == nullptr && IsOfLostDaemon(notice);
   if (notice.kind == RankNotice::Kind::kEnters || notice.kind == RankNotice::Kind::kMeets) {
+    uses_ferry_ = true;
     AskAboutSilentRanks();
     WeighFailures();
   }
@@ -487,8 +486,8 @@ void Supervisor::OnLostHosts(const JobHosts::Lost& lost) {
     return;
   }
   Decide(1);
-  Say(lost.Sentence(named) + (named.size() == 1 ? "; its " : "; their ") + std::to_string(ranks) +
-      " rank(s) count as failed");
+  Say(lost.Sentence(named) + (named.size() == 1 ? "; its " : "; their ") + Counted(ranks, "rank") +
+      (ranks == 1 ? " counts as failed" : " count as failed"));
   if (phase_ == Phase::kRunning) {
     Stop(SIGTERM);
   }
@@ -536,8 +535,8 @@ void Supervisor::OnDaemonEnd(const std::string& text) {
 }
 
 void Supervisor::FlushOutput() {
-  if (const int error_number = output_.Flush(); error_number != 0 && phase_ == Phase::kRunning) {
-    Say(std::string("cannot write to standard output: ") + std::strerror(error_number));
+  if (const Status written = output_.Flush(); !written.ok() && phase_ == Phase::kRunning) {
+    Say(written.message());
     Decide(1);
     Stop(SIGTERM);
   }
@@ -572,26 +571,6 @@ void Supervisor::GiveUpHosts() {
       Say(host->Title() + " does not say that its " + Counted(lost, "rank") +
           " has been killed, and is given up");
     }
-  }
-}
-
-// Tells how the ranks have ended, at the end.
-void Supervisor::SayEnding() {
-  if (ending_signal_ != 0) {
-    uint32_t killed = 0;
-    for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
-      killed += ranks_.HasEnded(rank) && lives_.End(rank).signal == SIGKILL;
-    }
-    Say(std::string("ended by SIG") + sigabbrev_np(ending_signal_) + ": job " + settings_.job_id +
-        " has ended, with " + std::to_string(asked_) + " of " + std::to_string(settings_.ranks) +
-        " ranks that still ran" +
-        (killed > 0 ? "; " + std::to_string(killed) + " had to be killed" : ""));
-  }
-}
-
-void Supervisor::SayForeignLibrary() {
-  if (const std::string text = ranks_.ForeignLibraryText(); !text.empty()) {
-    Say(text);
   }
 }
 

@@ -8,7 +8,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -19,6 +21,7 @@
 #include "tools/ferryrun/exchange_hub.h"
 #include "tools/ferryrun/job_hosts.h"
 #include "tools/ferryrun/process.h"
+#include "tools/ferryrun/rank_files.h"
 #include "tools/ferryrun/rank_lives.h"
 #include "tools/ferryrun/rank_output.h"
 #include "tools/ferryrun/rank_process.h"
@@ -27,17 +30,20 @@
 #include "tools/ferryrun/remote_input.h"
 #include "tools/ferryrun/signals.h"
 #include "tools/ferryrun/slots.h"
+#include "tools/ferryrun/why_question.h"
 
 namespace ferry::tools {
 
 struct SupervisorSettings {
   uint32_t ranks = 1;
   std::string job_id = {};
-  std::vector<std::string> programs = {};  // what ranks here run: paths
-  bool label = false;                      // "[2] " before each line
-  bool keep_going = false;                 // let the other ranks run on when one fails
-  uint64_t grace_ms = 5000;                // between asking ranks to end and killing them
-  uint64_t timeout_s = 0;                  // after which the job is ended; 0: never
+  std::vector<std::string> run_directories = {};  // of the job's daemons here
+  std::vector<std::string> programs = {};         // what ranks here run: paths
+  bool label = false;                             // "[2] " before each line
+  RankFiles* files = nullptr;                     // for the ranks' output; null: it comes here
+  bool keep_going = false;                        // let the other ranks run on when one fails
+  uint64_t grace_ms = 5000;                       // between asking ranks to end and killing them
+  uint64_t timeout_s = 0;                         // after which the job is ended; 0: never
   // Tells the daemon of a rank here how its process has ended. True: the rank never attached to
   // `program`, of those that follow each other.
   std::function<bool(uint32_t rank, const std::string& how, uint32_t program)> ask_absent = {};
@@ -108,6 +114,11 @@ class Supervisor {
   void OnTimeout();
   void OnDaemonEnd(const std::string& text);
   void FlushOutput();
+  void ResizeTerminals();
+  void AskWhy(int then);
+  void OnWhy(const std::string& host, const std::string& text);
+  void LookAtWhy();
+  void SayWhy();
   void SignalRanks(int signal);
   void Stop(int signal);
   void Kill();
@@ -131,6 +142,12 @@ class Supervisor {
   RemoteInput input_;                     // of rank 0, if that is on a host
   Phase phase_ = Phase::kRunning;
   bool interrupted_ = false;
+  bool uses_ferry_ = false;                  // a rank has begun to join
+  WhyQuestion why_;                          // before the job is ended
+  std::map<std::string, std::string> whys_;  // of other hosts, by title; the answers
+  int after_why_ = 0;                        // the signal that the ranks get then
+  size_t hosts_that_answer_ = 0;             // are still to
+  uint64_t why_deadline_ns_ = 0;             // when to go on without an answer; 0: nobody has asked
   bool daemon_failed_ = false;
   bool has_lost_daemon_here_ = false;
   uint64_t timeout_ns_ = 0;       // when the job has run too long; 0 = never
