@@ -211,6 +211,7 @@ RankView ReadRank(const Session& session) {
   std::stable_sort(view.requests.begin(), view.requests.end(),
                    [](const auto& a, const auto& b) { return a.start_ns < b.start_ns; });
   ReadUnexpected(session, &view);
+  view.calls = shm::ReadCalls(session.layout()->calls, session.job_size);
   return view;
 }
 

@@ -13,6 +13,7 @@
 
 #include "common/error_code.h"
 #include "daemon/session/session.h"
+#include "shm/call_record.h"
 #include "shm/layout/request_layout.h"
 #include "shm/layout/transfer_layout.h"
 
@@ -59,6 +60,7 @@ struct RankView {
       requests;             // unfinished ones, the oldest first; at most kMaxRequestsShown
   uint32_t unfinished = 0;  // all of them
   std::vector<UnexpectedView> unexpected;  // grouped; at most kMaxUnexpectedShown groups
+  shm::CallsView calls;                    // that its threads are in, as far as they show them
   uint64_t fingerprint = 0;                // changes whenever a message of the rank moves
 };
 

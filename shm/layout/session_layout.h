@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "shm/layout/call_layout.h"
 #include "shm/layout/device_ring_layout.h"
 #include "shm/layout/journal_layout.h"
 #include "shm/layout/lane_layout.h"
@@ -177,8 +178,9 @@ struct alignas(4096) SessionLayout {
   AnswerLayout answers[kAnswers];
   alignas(128) OneSidedFailures failures[kOneSidedCores];
   alignas(4096) uint8_t answer_cells[kAnswers][kCellBytes];  // the bytes of gets
+  alignas(4096) CallBoardLayout calls;                       // written by any thread of the rank
 };
-FERRY_ASSERT_LAYOUT(SessionLayout, 1679360);
+FERRY_ASSERT_LAYOUT(SessionLayout, 1691648);
 FERRY_ASSERT_OFFSET(SessionLayout, lease, 128);
 FERRY_ASSERT_OFFSET(SessionLayout, journal, 256);
 FERRY_ASSERT_OFFSET(SessionLayout, daemon_wake, 1280);
@@ -206,6 +208,7 @@ FERRY_ASSERT_OFFSET(SessionLayout, rings, 1097728);
 FERRY_ASSERT_OFFSET(SessionLayout, answers, 1101824);
 FERRY_ASSERT_OFFSET(SessionLayout, failures, 1102848);
 FERRY_ASSERT_OFFSET(SessionLayout, answer_cells, 1155072);
+FERRY_ASSERT_OFFSET(SessionLayout, calls, 1679360);
 
 inline constexpr uint64_t RoundUpToPage(uint64_t size_bytes) {
   return (size_bytes + 4095) & ~uint64_t{4095};

@@ -7,6 +7,8 @@
 #include <cstdint>
 
 #include "common/version.h"
+#include "shm/layout/call_layout.h"
+#include "shm/layout/call_names.h"
 #include "shm/layout/counter_layout.h"
 #include "shm/layout/descriptor.h"
 #include "shm/layout/device_ring_layout.h"
@@ -250,7 +252,7 @@ TEST(LayoutTest, OneSided) {
 }
 
 TEST(LayoutTest, SessionLayout) {
-  EXPECT_SIZE(SessionLayout, 1679360);
+  EXPECT_SIZE(SessionLayout, 1691648);
   EXPECT_AT(SessionLayout, header, 0);
   EXPECT_AT(SessionLayout, lease, 128);
   EXPECT_AT(SessionLayout, journal, 256);
@@ -283,6 +285,45 @@ TEST(LayoutTest, SessionLayout) {
   EXPECT_AT(SessionLayout, answers, 1101824);
   EXPECT_AT(SessionLayout, failures, 1102848);
   EXPECT_AT(SessionLayout, answer_cells, 1155072);
+  EXPECT_AT(SessionLayout, calls, 1679360);
+}
+
+TEST(LayoutTest, CallBoardLayout) {
+  EXPECT_SIZE(CallRecordLayout, 128);
+  EXPECT_AT(CallRecordLayout, sequence, 0);
+  EXPECT_AT(CallRecordLayout, generation, 8);
+  EXPECT_AT(CallRecordLayout, begin_ns, 16);
+  EXPECT_AT(CallRecordLayout, name, 24);
+  EXPECT_AT(CallRecordLayout, inner, 26);
+  EXPECT_AT(CallRecordLayout, flags, 28);
+  EXPECT_AT(CallRecordLayout, thread, 32);
+  EXPECT_AT(CallRecordLayout, group, 36);
+  EXPECT_AT(CallRecordLayout, peer, 40);
+  EXPECT_AT(CallRecordLayout, peer_in_group, 44);
+  EXPECT_AT(CallRecordLayout, tag, 48);
+  EXPECT_AT(CallRecordLayout, bytes, 56);
+  EXPECT_AT(CallRecordLayout, number, 64);
+  EXPECT_AT(CallRecordLayout, object, 72);
+  EXPECT_AT(CallRecordLayout, missing, 80);
+  EXPECT_AT(CallRecordLayout, missing_count, 84);
+  EXPECT_AT(CallRecordLayout, group_name, 88);
+  EXPECT_SIZE(CallTotals, 32);
+  EXPECT_AT(CallTotals, calls, 0);
+  EXPECT_AT(CallTotals, bytes, 8);
+  EXPECT_AT(CallTotals, waits, 16);
+  EXPECT_AT(CallTotals, waited_ns, 24);
+  EXPECT_SIZE(CallBoardLayout, 9344);
+  EXPECT_AT(CallBoardLayout, unshown, 0);
+  EXPECT_AT(CallBoardLayout, slots, 128);
+  EXPECT_AT(CallBoardLayout, totals, 1152);
+}
+
+// Some of the numbers; a line in the middle of the list moves the later ones.
+TEST(LayoutTest, CallNames) {
+  EXPECT_EQ(static_cast<int>(CallName::kMpiSend), 1) << kBump;
+  EXPECT_EQ(static_cast<int>(CallName::kMpiBarrier), 48) << kBump;
+  EXPECT_EQ(static_cast<int>(CallName::kShmemQuiet), 183) << kBump;
+  EXPECT_EQ(static_cast<int>(CallName::kFerryStreamSynchronize), 220) << kBump;
 }
 
 TEST(LayoutTest, FaultLayout) {
@@ -496,7 +537,7 @@ TEST(LayoutTest, RingWords) {
 }
 
 TEST(LayoutTest, Constants) {
-  EXPECT_EQ(kLayoutVersion, 16U) << "tell docs/shm_layout.md and CHANGELOG.md";
+  EXPECT_EQ(kLayoutVersion, 17U) << "tell docs/shm_layout.md and CHANGELOG.md";
   EXPECT_EQ(kSegmentMagic, 0x5952524546303031ULL);
   EXPECT_EQ(kLaneSlots, 256U) << kBump;
   EXPECT_EQ(kLaneCells, 64U) << kBump;
@@ -508,6 +549,8 @@ TEST(LayoutTest, Constants) {
   EXPECT_EQ(kMatchBuckets, 1024U) << kBump;
   EXPECT_EQ(kMaxLocalRanks, 1024U) << kBump;
   EXPECT_EQ(kCounterWords, 48U) << kBump;
+  EXPECT_EQ(kCallSlots, 8U) << kBump;
+  EXPECT_EQ(kMostCallNames, 256U) << kBump;
   EXPECT_EQ(kMpscPayloadBytes, 56U) << kBump;
   EXPECT_EQ(kMaxRings, 16U) << kBump;
   EXPECT_EQ(kRingStatusBits, 16U) << kBump;
@@ -522,16 +565,16 @@ TEST(LayoutTest, PlacesInsideSegments) {
   EXPECT_EQ(InboxLaneOffset(LinkLane(2)), 1638400U) << kBump;
   EXPECT_EQ(InboxTransferOffset(2), 2183168U) << kBump;
   EXPECT_EQ(InboxSizeBytes(2, 100), 2199552U) << kBump;
-  EXPECT_EQ(SessionRequestsOffset(), 1679360U) << kBump;
+  EXPECT_EQ(SessionRequestsOffset(), 1691648U) << kBump;
   const SessionPlaces at = PlacesOfSession(/*job_size=*/100, /*request_limit=*/100);
-  EXPECT_EQ(at.peers, 1698560U) << kBump;
-  EXPECT_EQ(at.rtrs, 1704960U) << kBump;
-  EXPECT_EQ(at.links, 1724160U) << kBump;
-  EXPECT_EQ(at.busy, 1725760U) << kBump;
-  EXPECT_EQ(at.one_sided, 1725824U) << kBump;
-  EXPECT_EQ(at.gone, 1726624U) << kBump;
-  EXPECT_EQ(at.match, 1728512U) << kBump;
-  EXPECT_EQ(SessionSizeBytes(100, 100, 1000), 1904640U) << kBump;
+  EXPECT_EQ(at.peers, 1710848U) << kBump;
+  EXPECT_EQ(at.rtrs, 1717248U) << kBump;
+  EXPECT_EQ(at.links, 1736448U) << kBump;
+  EXPECT_EQ(at.busy, 1738048U) << kBump;
+  EXPECT_EQ(at.one_sided, 1738112U) << kBump;
+  EXPECT_EQ(at.gone, 1738912U) << kBump;
+  EXPECT_EQ(at.match, 1740800U) << kBump;
+  EXPECT_EQ(SessionSizeBytes(100, 100, 1000), 1916928U) << kBump;
 }
 
 // Rank numbers have 32 bits everywhere, so the places of any job fit into 64.
