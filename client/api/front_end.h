@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "client/api/calls.h"
 #include "client/api/memory_access.h"
 #include "client/api/message.h"
 #include "client/api/messaging.h"
@@ -34,6 +35,8 @@ class FrontEnd {
   MemoryAccess* memory = nullptr;
   NodePeers* peers = nullptr;
   OneSided* one_sided = nullptr;
+  // What the rank's threads are in. Null until the rank has joined.
+  Calls* calls = nullptr;
 
   uint32_t rank() const { return rank_; }
   uint32_t size() const { return size_; }
@@ -82,7 +85,7 @@ class FrontEnd {
 };
 
 // Incremented with each change of this file.
-inline constexpr uint32_t kFrontEndVersion = 28;
+inline constexpr uint32_t kFrontEndVersion = 29;
 
 }  // namespace ferry::client
 

@@ -28,6 +28,8 @@ Looks LooksFor(WordWait::From from) {
   return {0, 0};
 }
 
+// After so many yields a wait is shown (Calls::NoteWait).
+constexpr uint32_t kYieldsToShow = 64;
 constexpr uint64_t kShortestRestNs = 20'000;
 constexpr uint64_t kRestPart = 8;
 
@@ -45,7 +47,9 @@ bool WordWait::Yield() {
   }
   yields_left_--;
   (void)front_end_.peers->Poll();
-  (void)shm::YieldToOthers();
+  if (shm::YieldToOthers() != 0 || yields_left_ % kYieldsToShow == 0) {
+    front_end_.calls->NoteWait();
+  }
   return true;
 }
 

@@ -275,7 +275,11 @@ int ferry_finalize(void) {
   if (Status status = CheckRunning(); !status.ok()) {
     return Fail(status);
   }
-  const Status status = connection.client->Leave();
+  const Status status = [] {
+    ferry::client::NamedCall call(JobLife::Instance().exit());
+    const ferry::client::CallScope scope(connection.client->calls, &call);
+    return connection.client->Leave();
+  }();
   if (status.code() == ErrorCode::kInvalidRequest) {
     return Fail(status);
   }
@@ -312,6 +316,8 @@ int ferry_barrier(void) {
   if (Status status = CheckRunning(); !status.ok()) {
     return Fail(status);
   }
+  ferry::client::NamedCall call(ferry::shm::CallName::kFerryBarrier);
+  const ferry::client::CallScope scope(connection.client->calls, &call);
   return Report(connection.client->Barrier());
 }
 

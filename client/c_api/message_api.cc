@@ -12,6 +12,7 @@ namespace {
 
 using ferry::ErrorCode;
 using ferry::Status;
+using ferry::client::CallScope;
 using ferry::client::CheckRank;
 using ferry::client::CheckRunning;
 using ferry::client::Completion;
@@ -20,6 +21,7 @@ using ferry::client::Fail;
 using ferry::client::IsRunning;
 using ferry::client::Message;
 using ferry::client::Report;
+using ferry::shm::CallName;
 
 Status CheckBuffer(const void* buffer, size_t size_bytes) {
   if (buffer == nullptr && size_bytes != 0) {
@@ -84,6 +86,35 @@ Status CheckRequest(const ferry_request* request) {
   }
   return {};
 }
+
+// A call for a message, or for requests (then `message` is null), for those who look at the rank
+// while it waits (client/api/calls.h).
+struct MessageCall : ferry::client::CallNote {
+  MessageCall(CallName function, const Message* message)
+      : CallNote(&DescribeIt), function(function), message(message) {}
+
+  const CallName function;
+  const Message* const message;
+
+ private:
+  static void DescribeIt(const CallNote& note, ferry::shm::CallDescription* description) {
+    const auto& call = static_cast<const MessageCall&>(note);
+    description->name = call.function;
+    if (call.message == nullptr) {
+      return;
+    }
+    const bool is_any = call.message->peer == ferry::client::kAny;
+    description->peer = is_any ? ferry::shm::kCallAnyRank : call.message->peer;
+    description->peer_in_group = description->peer;
+    const bool is_any_tag = call.message->tag == ferry::client::kAny;
+    description->flags |= is_any_tag ? ferry::shm::kCallAnyTag : ferry::shm::kCallHasTag;
+    description->tag = call.message->tag;
+    if (call.function != CallName::kFerryProbe) {
+      description->flags |= ferry::shm::kCallHasBytes;
+      description->bytes = call.message->size_bytes;
+    }
+  }
+};
 
 Message ToMessage(const void* buffer, size_t size_bytes, int peer, int tag) {
   return {const_cast<void*>(buffer), size_bytes, peer, tag, ferry::client::kUserContext};
@@ -163,6 +194,11 @@ int ferry_send(const void* buffer, size_t size_bytes, int destination, int tag) 
   if (const int error = Check(message, false); error != FERRY_SUCCESS) [[unlikely]] {
     return error;
   }
+  if (connection.client->SendNow(message)) [[likely]] {
+    return FERRY_SUCCESS;
+  }
+  MessageCall call(CallName::kFerrySend, &message);
+  const CallScope scope(connection.client->calls, &call);
   Completion completion;
   const ErrorCode error = connection.client->Send(message, &completion);
   return Report(error != ErrorCode::kOk ? error : completion.error);
@@ -173,6 +209,8 @@ int ferry_recv(void* buffer, size_t size_bytes, int source, int tag, ferry_statu
   if (const int error = Check(message, true); error != FERRY_SUCCESS) [[unlikely]] {
     return error;
   }
+  MessageCall call(CallName::kFerryRecv, &message);
+  const CallScope scope(connection.client->calls, &call);
   Completion completion;
   const ErrorCode error = connection.client->Receive(message, &completion);
   Fill(status, completion);
@@ -236,6 +274,8 @@ int ferry_wait(ferry_request* request, ferry_status* status) {
   if (Status check = CheckRequest(request); !check.ok()) {
     return Fail(check);
   }
+  MessageCall call(CallName::kFerryWait, nullptr);
+  const CallScope scope(connection.client->calls, &call);
   return WaitFor(request, status);
 }
 
@@ -248,6 +288,11 @@ int ferry_waitall(size_t count, ferry_request* requests, ferry_status* statuses)
       return Fail(check);
     }
   }
+  if (count == 0) {
+    return FERRY_SUCCESS;  // there need be no connection
+  }
+  MessageCall call(CallName::kFerryWaitall, nullptr);
+  const CallScope scope(connection.client->calls, &call);
   if (count > 1) {  // together: shared work is done once
     connection.client->AwaitAll({requests, count});
   }
@@ -279,6 +324,8 @@ int ferry_waitany(size_t count, ferry_request* requests, int* index, ferry_statu
   if (Status check = CheckRunning(); !check.ok()) {
     return Fail(check);
   }
+  MessageCall call(CallName::kFerryWaitany, nullptr);
+  const CallScope scope(connection.client->calls, &call);
   *index = connection.client->WaitAny({requests, count}, &completion);
   return *index < 0 ? FERRY_SUCCESS : Finish(&requests[*index], status, completion);
 }
@@ -304,9 +351,11 @@ int ferry_probe(int source, int tag, ferry_status* status) {
   if (Status check = CheckMessage(nullptr, 0, source, tag, true); !check.ok()) {
     return Fail(check);
   }
+  const Message pattern = ToMessage(nullptr, 0, source, tag);
+  MessageCall call(CallName::kFerryProbe, &pattern);
+  const CallScope scope(connection.client->calls, &call);
   Completion completion;
-  const ErrorCode error =
-      connection.client->Probe(ToMessage(nullptr, 0, source, tag), true, &completion);
+  const ErrorCode error = connection.client->Probe(pattern, true, &completion);
   Fill(status, completion);
   return Report(error);
 }

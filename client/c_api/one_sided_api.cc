@@ -168,6 +168,8 @@ int With(const char* name, ferry_context context, Use&& use) {
                            "ferry_context_create returned?");
       }
     }
+    ferry::client::NamedCall noted(name);
+    const ferry::client::CallScope scope(client.calls, &noted);
     return use(call);
   });
 }

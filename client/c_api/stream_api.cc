@@ -118,7 +118,11 @@ int ferry_queue_free(ferry_queue* queue) {
 }
 
 int ferry_queue_wait(ferry_queue queue) {
-  return WithClient([&](Client& client) { return client.AwaitQueue(queue); });
+  return WithClient([&](Client& client) {
+    ferry::client::NamedCall call(ferry::shm::CallName::kFerryQueueWait);
+    const ferry::client::CallScope scope(client.calls, &call);
+    return client.AwaitQueue(queue);
+  });
 }
 
 int ferry_enqueue_startall(ferry_queue queue, size_t count, const ferry_request* requests) {
@@ -158,7 +162,12 @@ int ferry_stream_destroy(ferry_stream* stream) {
 }
 
 int ferry_stream_synchronize(ferry_stream stream) {
-  return WithStream(stream, [](ferry::gpu::Stream& found) { return found.Synchronize(); });
+  return WithStream(stream, [](ferry::gpu::Stream& found) {
+    ferry::client::NamedCall call(ferry::shm::CallName::kFerryStreamSynchronize);
+    const ferry::client::CallScope scope(ferry::client::connection.client->calls, &call);
+    ferry::client::connection.client->calls->NoteWait();
+    return found.Synchronize();
+  });
 }
 
 int ferry_stream_memcpy(ferry_stream stream, void* destination, const void* source,

@@ -26,6 +26,12 @@ constexpr std::chrono::milliseconds kReasonPatience(200);
 // How long a rank that leaves after a death waits for receivers of data in its heap.
 constexpr uint64_t kLeavePatienceNs = 10'000'000'000;
 
+// The calling thread's call (calls.h), where several threads may call.
+CallNote** CallOfThisThread() {
+  constinit thread_local CallNote* call = nullptr;
+  return &call;
+}
+
 Status CheckJob(const config::Options& options) {
   if (options.size == 0 || options.job_id.empty()) {
     return {
@@ -260,6 +266,8 @@ void Client::MakeParts(ZeroedArray<PeerProcess> processes) {
   addresses_ = &memory_->regions().addresses();
   wake_ = &progress_->wake();
   threads_allowed_ = &progress_->threads();
+  calls_.emplace(&view_.layout->calls, threads_allowed_, &CallOfThisThread);
+  FrontEnd::calls = &*calls_;
   death_epoch_ = &progress_->wake().layout()->death_epoch;
   if (options_.malloc == "ferry") {
     memory_->ExplainMalloc(view_.rank);

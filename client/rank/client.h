@@ -99,7 +99,10 @@ class Client final : public FrontEnd,
     return queues().Make(static_cast<QueueType>(type), stream_address);
   }
   Status FreeQueue(QueueHandle queue) override { return queues().Free(queue); }
-  Status AwaitQueue(QueueHandle queue) override { return queues().Await(queue); }
+  Status AwaitQueue(QueueHandle queue) override {
+    calls_->NoteWait();  // the stream's own wait does not
+    return queues().Await(queue);
+  }
   Status EnqueueStart(QueueHandle queue, std::span<const RequestHandle> requests) override {
     return matching_->EnqueueStart(queue, requests);
   }
@@ -267,6 +270,7 @@ class Client final : public FrontEnd,
   std::optional<Receiver> receiver_;
   std::optional<Matching> matching_;
   std::optional<OneSidedOperations> one_sided_;
+  std::optional<Calls> calls_;
   uint32_t barriers_ = 0;
   Absence absence_;          // with a transfer that the link thread carries on
   Absence absence_of_puts_;  // the same after operations in memory of others

@@ -1,4 +1,6 @@
 // Client: memory, and the ranks of the node. See client.h and front_end.h.
+#include <cstdlib>
+
 #include "client/rank/client.h"
 
 namespace ferry::client {
@@ -103,6 +105,42 @@ bool Client::GiveBounceBuffer(void* bounce_buffer) {
   }
   memory_->FreeBounceBuffer(bounce_buffer);
   return true;
+}
+
+// ---- Probes -------------------------------------------------------------------------------------
+
+// Between the look and the receive another thread may take the message; then we look again.
+ErrorCode Client::ProbeMatched(const Message& pattern, bool block, MatchedReceive* receive) {
+  for (;;) {
+    ErrorCode error = Probe(pattern, block, &receive->envelope);
+    if (error != ErrorCode::kOk) {
+      return error;
+    }
+    const Completion& envelope = receive->envelope;
+    if (envelope.size_bytes != 0) {
+      void* const buffer = std::realloc(receive->buffer, envelope.size_bytes);
+      if (buffer == nullptr) {
+        return FailureWords::Tell(ErrorCode::kOutOfMemory);
+      }
+      receive->buffer = buffer;
+    }
+    uint32_t request = 0;
+    error = receiver_->Take({envelope.size_bytes != 0 ? receive->buffer : nullptr,
+                             envelope.size_bytes, envelope.source, envelope.tag, pattern.context},
+                            &request);
+    if (error != ErrorCode::kOk) {
+      return error;
+    }
+    error = receiver_->TakeProbed(request, pattern, envelope);
+    if (error == ErrorCode::kOk) {
+      receive->handle = pool_->HandleOf(request);
+      return error;
+    }
+    requests_->GiveUp(request);
+    if (error != ErrorCode::kWouldBlock) {
+      return error;
+    }
+  }
 }
 
 // ---- The ranks of this node ---------------------------------------------------------------------

@@ -1,6 +1,5 @@
 // Client: messages, and how threads wait for them. See client.h.
 #include <algorithm>
-#include <cstdlib>
 
 #include "client/rank/client.h"
 #include "common/clock.h"
@@ -24,6 +23,14 @@ constexpr uint32_t kPollsToLate = 128;
 constexpr uint32_t kTurnsPerYield = 16;
 // Transfers of this size or more by a direct link are worth a thread that carries them on.
 constexpr uint64_t kOverlapMinBytes = 65536;
+
+// After so many looks a wait is shown (Calls::NoteWait), or once other ranks take the core; before
+// that it is not worth its price, also between nodes.
+constexpr uint32_t kLooksToShow = 128;
+
+bool IsLongWait(uint32_t looks) {
+  return looks >= kLooksToShow || (looks != 0 && shm::IsCrowded());
+}
 
 // Returns true if a rank that has found nothing in so many looks takes the next one without a
 // pause: a turn of the links takes longer than a pause, and looks into the kernel.
@@ -119,6 +126,9 @@ void Client::WaitInside(Done&& done, const shm::WaitPolicy& policy, uint64_t end
       waiter.Reset();
       continue;
     }
+    if (IsLongWait(idle_polls)) {
+      calls_->NoteWait();
+    }
     if (++idle_polls % kPollsToLate == 0 && late(true)) {
       waiter.Reset();
       continue;
@@ -131,6 +141,7 @@ void Client::WaitInside(Done&& done, const shm::WaitPolicy& policy, uint64_t end
       continue;
     }
     HearOfDeaths();
+    calls_->NoteWait();
     const engine::LaneSet forgotten = engine.ForgetLanes();
     const uint32_t sequence = wake.PrepareToSleep();
     if (engine.HasWork(forgotten) || progress_->has_copies_elsewhere() || done()) {
@@ -292,6 +303,9 @@ ErrorCode Client::ReceiveByRequest(const Message& message, uint64_t end_ns, Comp
   const bool has_links = UsesLinks();
   uint32_t looks = 0;
   do {
+    if (IsLongWait(looks)) {
+      calls_->NoteWait();
+    }
     matched = receiver_->TryMatch(request);
   } while (!matched && !is_to_be_posted && (TurnsOn(has_links, ++looks) || !waiter.Idle()));
   error = matched ? ErrorCode::kOk : requests_->Start(request);
@@ -521,6 +535,7 @@ void Client::Rest(uint64_t longest_ns) {
   shm::Wake& wake = progress_->wake();
   const auto has_changed = [&] { return wake.changes() != changes_seen; };
   if (!Poll() && !has_changed() && longest_ns != 0) {  // for a sleep, 0 would be for ever
+    calls_->NoteWait();
     wake.Enter();
     wake.BeginRest();
     const engine::LaneSet forgotten = engine.ForgetLanes();
@@ -564,40 +579,6 @@ ErrorCode Client::Probe(const Message& pattern, bool block, Completion* found) {
     (void)look();
   }
   return poison() != ErrorCode::kOk ? poison() : result;
-}
-
-// Between the look and the receive another thread may take the message; then we look again.
-ErrorCode Client::ProbeMatched(const Message& pattern, bool block, MatchedReceive* receive) {
-  for (;;) {
-    ErrorCode error = Probe(pattern, block, &receive->envelope);
-    if (error != ErrorCode::kOk) {
-      return error;
-    }
-    const Completion& envelope = receive->envelope;
-    if (envelope.size_bytes != 0) {
-      void* const buffer = std::realloc(receive->buffer, envelope.size_bytes);
-      if (buffer == nullptr) {
-        return FailureWords::Tell(ErrorCode::kOutOfMemory);
-      }
-      receive->buffer = buffer;
-    }
-    uint32_t request = 0;
-    error = receiver_->Take({envelope.size_bytes != 0 ? receive->buffer : nullptr,
-                             envelope.size_bytes, envelope.source, envelope.tag, pattern.context},
-                            &request);
-    if (error != ErrorCode::kOk) {
-      return error;
-    }
-    error = receiver_->TakeProbed(request, pattern, envelope);
-    if (error == ErrorCode::kOk) {
-      receive->handle = pool_->HandleOf(request);
-      return error;
-    }
-    requests_->GiveUp(request);
-    if (error != ErrorCode::kWouldBlock) {
-      return error;
-    }
-  }
 }
 
 }  // namespace ferry::client

@@ -215,6 +215,7 @@ bool Board::WaitUntil(int member, const Reached& reached) {
            (self->board->FindTrouble(self->member, &self->trouble) && !(*self->reached)());
   };
   Tell(false);
+  link_->NoteAwaited(member);
   SleepUntil(look, &waiting);
   if (reached()) {
     return true;

@@ -42,6 +42,8 @@ class NodeLink {
   virtual bool HasPauses() const { return false; }
   virtual bool MaySpin() const { return true; }
   virtual bool IsAwake() const { return false; }
+  // Called before a WaitFor that `member` is to end.
+  virtual void NoteAwaited(int /*member*/) {}
   virtual void Wake(int member) = 0;
   // Returns kOk, or why nothing more will come from that member (or why this one cannot go on).
   virtual ErrorCode StateOf(int member) = 0;

@@ -6,6 +6,8 @@ void FrontLink::WaitFor(bool (*done)(void*), void* argument) {
   front_end_->peers->WaitFor(done, argument);
 }
 
+void FrontLink::NoteAwaited(int member) { front_end_->calls->NoteMissing(WorldRank(member), 1); }
+
 void FrontLink::Wake(int member) { front_end_->peers->WakePeer(RankOf(member)); }
 
 ErrorCode FrontLink::StateOf(int member) { return front_end_->peers->PeerState(RankOf(member)); }

@@ -26,6 +26,7 @@ class FrontLink : public NodeLink {
   int WorldRank(int member) const { return world_ranks_[static_cast<size_t>(member)]; }
 
   void WaitFor(bool (*done)(void*), void* argument) override;
+  void NoteAwaited(int member) override;
   void Wake(int member) override;
   ErrorCode StateOf(int member) override;
   NodeAddress Locate(const void* pointer, size_t size_bytes) override;

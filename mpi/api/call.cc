@@ -34,6 +34,8 @@ Win* Call::Find(MPI_Win handle) {
   Win* const found = FindIn<Win>(wins, handle, MPI_ERR_WIN, "MPI_Win");
   if (found != nullptr) {
     comm_ = &found->comm();
+    noted_.note().comm = comm_;
+    noted_.note().is_window = true;
   }
   return found;
 }
@@ -48,6 +50,7 @@ Comm* Call::Find(MPI_Comm handle) {
     return nullptr;
   }
   comm_ = found;
+  noted_.note().comm = found;
   return found;
 }
 

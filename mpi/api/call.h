@@ -17,6 +17,7 @@
 #include "mpi/base/failure.h"
 #include "mpi/base/handle_table.h"
 #include "mpi/base/session.h"
+#include "mpi/comm/call_notes.h"
 #include "mpi/comm/comm.h"
 #include "mpi/datatype/datatype.h"
 #include "mpi/info/info.h"
@@ -31,7 +32,8 @@ namespace ferry::mpi {
 class Call : public HasThen<Call> {
  public:
   // `name` begins with MPI_ and must live as long as the Call.
-  Call(const char* name) : name_(name) {}  // NOLINT: implicit, for functions that are a call's all
+  // NOLINTNEXTLINE: implicit, for functions that are a call's all
+  Call(const char* name) : name_(name), noted_(name, nullptr) {}
 
   bool ok() const { return result_ == MPI_SUCCESS; }
   int result() const { return result_; }
@@ -69,6 +71,11 @@ class Call : public HasThen<Call> {
   void Blame(Ref<ErrorHandler> handler, void* object) {
     handler_ = std::move(handler);
     object_ = object;
+  }
+  // Names a rank of a window, or of the communicator, for those who look at a call that waits.
+  void NotePeer(const Comm& comm, int rank) {
+    noted_.note().peers = &comm;
+    noted_.note().peer = rank;
   }
   // Refuses a null pointer with MPI_ERR_ARG. Takes one or more pairs of pointer and argument's
   // name.
@@ -126,6 +133,7 @@ class Call : public HasThen<Call> {
   T* GiveIn(Table* table, Ref<T> object, Handle* handle, const char* text);
 
   const char* const name_;
+  NotedCall noted_;
   Comm* comm_ = nullptr;
   Ref<ErrorHandler> handler_;  // see Blame; null: that of comm_
   void* object_ = nullptr;

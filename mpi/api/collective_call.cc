@@ -67,6 +67,9 @@ void RenounceNonblocking(Comm& comm) {
 int BeginCollective(const CollectiveCall& call, Comm& comm,
                     std::unique_ptr<CollectiveOperation> operation) {
   const bool persistent = call.mode == CallMode::kPersistent;
+  if (!persistent) {
+    front_end->calls->Count(client::CallOf(call.name), PayloadBytes(operation->problem));
+  }
   Ref<CollectiveRequest> request =
       MakeRef<CollectiveRequest>(comm, std::move(operation), persistent);
   const MPI_Request handle = request->Publish();

@@ -14,8 +14,10 @@
 #include <utility>
 
 #include "mpi/api/function.h"
+#include "mpi/base/connection.h"
 #include "mpi/base/failure.h"
 #include "mpi/coll/channel.h"
+#include "mpi/coll/collective_note.h"
 #include "mpi/coll/collective_operation.h"
 #include "mpi/coll/table.h"
 #include "mpi/comm/comm.h"
@@ -104,11 +106,13 @@ int CarryOut(const CollectiveCall& call, MPI_Comm handle, Describe&& describe) {
   if (call.mode == CallMode::kBlocking) {
     Channel& channel = Channel::Of(*comm);
     channel.Name(call.name);
+    CollectiveOperation operation;
+    CollectiveNote note(call.name, *comm, channel.call_number(), &operation.problem);
+    const client::CallScope scope(front_end->calls, &note);
     const bool compares = ComparesCalls();
     if (!compares) [[likely]] {
       channel.Enter();
     }
-    CollectiveOperation operation;
     Failure failure = describe(*comm, operation);
     if (compares) [[unlikely]] {
       failure = CompareCalls(call, *comm, &operation, std::move(failure));
@@ -119,6 +123,8 @@ int CarryOut(const CollectiveCall& call, MPI_Comm handle, Describe&& describe) {
       }
       return FailCollective(call, *comm, failure);
     }
+    front_end->calls->Show(&note);
+    front_end->calls->Count(note.name, PayloadBytes(operation.problem));
     return RunBlocking(call, *comm, &operation);
   }
   auto operation = std::make_unique<CollectiveOperation>();

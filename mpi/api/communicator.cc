@@ -332,8 +332,10 @@ FERRY_MPI_CALL(int, MPI_Comm_set_name, (MPI_Comm comm, const char* comm_name)) {
   Call call(FERRY_MPI_NAME);
   Comm* const found = call.Find(comm);
   call.Need(comm_name, "comm_name");
-  return call.Then(
-      [&] { found->SetName(std::string(comm_name).substr(0, MPI_MAX_OBJECT_NAME - 1)); });
+  return call.Then([&] {
+    found->SetName(std::string(comm_name).substr(0, MPI_MAX_OBJECT_NAME - 1));
+    front_end->calls->ForgetNames();
+  });
 }
 
 FERRY_MPI_CALL(int, MPI_Comm_get_name, (MPI_Comm comm, char* comm_name, int* resultlen)) {

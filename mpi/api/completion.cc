@@ -124,7 +124,9 @@ void AwaitWords(bool is_far, Done&& done) {
 
 // Waits until done(), which looks at the requests.
 template <typename Done>
-void WaitUntil(Handles handles, Done&& done) {
+void WaitUntil(const char* call_name, Handles handles, Done&& done) {
+  AnyNote note(call_name, handles);
+  const client::CallScope scope(front_end->calls, &note);
   using Target = std::remove_reference_t<Done>;
   const auto call = [](void* argument) { return (*static_cast<Target*>(argument))(); };
   bool is_far = false;
@@ -216,10 +218,17 @@ class Sweep {
     return nullptr;
   }
   // Blocks. Those that will never be done, since the rank is poisoned, fail with it.
-  void AwaitAll() {
+  void AwaitAll(const char* call) {
     Request* next = GoOn();
-    for (; next != nullptr && front_end->poison() == ErrorCode::kOk; next = GoOn()) {
-      Await(next);
+    if (next != nullptr) {
+      CompletionNote note(call, next);
+      const client::CallScope scope(front_end->calls, &note);
+      note_ = &note;
+      for (; next != nullptr && front_end->poison() == ErrorCode::kOk; next = GoOn()) {
+        Note(next);
+        Await(next);
+      }
+      note_ = nullptr;
     }
     for (; next_ < handles_.size(); ++next_) {
       if (Request* const request = requests.Find(handles_[next_]); request != nullptr) {
@@ -242,9 +251,17 @@ class Sweep {
         [](void* argument) {
           const auto& [sweep, awaited, is_watched] = *static_cast<Waiting*>(argument);
           const Request* const next = sweep->GoOn();
+          sweep->Note(next);
           return next == nullptr || (next != awaited && (is_watched || next->is_watched()));
         },
         &waiting);
+  }
+  // Those who look at the rank see what it waits for now. The request noted before may be gone.
+  void Note(const Request* next) {
+    if (note_ != nullptr && next != nullptr && note_->request != next) {
+      note_->request = next;
+      front_end->calls->NoteChange();
+    }
   }
   bool Take(Request* request, MPI_Request* handle, MPI_Status* status) {
     if (request != nullptr && request->EndWell(handle, status)) [[likely]] {
@@ -262,6 +279,7 @@ class Sweep {
   MPI_Status* const statuses_;
   Harvest harvest_;
   size_t next_ = 0;  // those before have ended
+  CompletionNote* note_ = nullptr;
 };
 
 bool AreAllDone(Handles handles) {
@@ -351,7 +369,11 @@ FERRY_MPI_CALL(int, MPI_Wait, (MPI_Request * handle, MPI_Status* status)) {
   if (request->EndWell(handle, status)) {
     return MPI_SUCCESS;
   }
-  request->Await();
+  {
+    CompletionNote note(FERRY_MPI_NAME, request);
+    const client::CallScope scope(front_end->calls, &note);
+    request->Await();
+  }
   return Finish(FERRY_MPI_NAME, handle, *request, status);
 }
 
@@ -389,7 +411,7 @@ FERRY_MPI_CALL(int, MPI_Waitall, (int count, MPI_Request handles[], MPI_Status s
   FERRY_RETURN_ERROR(CheckArray(FERRY_MPI_NAME, count, handles));
   EndAbandoned();
   Sweep sweep({handles, static_cast<size_t>(count)}, statuses);
-  sweep.AwaitAll();
+  sweep.AwaitAll(FERRY_MPI_NAME);
   return sweep.Report(FERRY_MPI_NAME);
 }
 
@@ -432,7 +454,7 @@ FERRY_MPI_CALL(int, MPI_Waitany,
   EndAbandoned();
   const Handles all(handles, static_cast<size_t>(count));
   int found = -1;
-  WaitUntil(all, [&] {
+  WaitUntil(FERRY_MPI_NAME, all, [&] {
     found = FirstDone(all);
     return found != -1;
   });
@@ -477,7 +499,7 @@ FERRY_MPI_CALL(int, MPI_Waitsome,
   FERRY_RETURN_ERROR(CheckSome(FERRY_MPI_NAME, count, handles, outcount, indices));
   EndAbandoned();
   const Handles all(handles, static_cast<size_t>(count));
-  WaitUntil(all, [&] { return FirstDone(all) != -1; });
+  WaitUntil(FERRY_MPI_NAME, all, [&] { return FirstDone(all) != -1; });
   return TakeSome(FERRY_MPI_NAME, all, outcount, indices, statuses);
 }
 

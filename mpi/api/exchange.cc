@@ -28,6 +28,9 @@ class Exchange : public Request {
   }
   void Look(MPI_Status* status) override { receive_->Look(status); }
   Comm* comm() const override { return receive_->comm(); }
+  void DescribeWait(shm::CallDescription* description) const override {
+    receive_->DescribeWait(description);
+  }
 
  private:
   const Ref<Request> send_;  // null: to MPI_PROC_NULL
@@ -55,7 +58,11 @@ int Run(const MessageArguments& send, const MessageArguments& receive, Bytes cop
         MPI_Status* status) {
   Ref<Request> exchange;
   FERRY_RETURN_ERROR(Begin(send, receive, std::move(copy), &exchange));
-  exchange->Await();
+  {
+    CompletionNote note(receive.call, exchange.get());
+    const client::CallScope scope(front_end->calls, &note);
+    exchange->Await();
+  }
   const Failure failure = exchange->End(status);
   return Conclude(receive.call, *exchange, failure);
 }

@@ -95,4 +95,19 @@ int ResolveProbe(const char* call, int source, int tag, MPI_Comm comm, Envelope*
   return Resolve({call, nullptr, 0, MPI_BYTE, source, tag, comm}, false, envelope);
 }
 
+// ---- For those who look at the rank -------------------------------------------------------------
+
+void MessageNote::DescribeIt(const CallNote& note, shm::CallDescription* description) {
+  const MessageArguments& arguments = static_cast<const MessageNote&>(note).arguments;
+  const Envelope& envelope = static_cast<const MessageNote&>(note).envelope;
+  description->name = client::CallOf(arguments.call);
+  DescribeComm(*envelope.comm, description);
+  DescribeWorldPeer(envelope.comm, envelope.message.peer, description);
+  DescribeTag(envelope.message.tag, description);
+  if (envelope.type != nullptr) {
+    DescribeBytes(static_cast<uint64_t>(arguments.count * envelope.type->size_bytes()),
+                  description);
+  }
+}
+
 }  // namespace ferry::mpi

@@ -10,6 +10,7 @@
 #include "client/api/front_end.h"
 #include "mpi/base/connection.h"
 #include "mpi/base/handle_table.h"
+#include "mpi/comm/call_notes.h"
 #include "mpi/comm/comm.h"
 #include "mpi/datatype/datatype.h"
 #include "mpi/init/fail.h"
@@ -86,6 +87,18 @@ inline Failure CheckData(const void* buffer, int64_t count, const Datatype& type
   envelope->message.context = comm->context();
   return MPI_SUCCESS;
 }
+
+// A call that waits for a message, for those who look at the rank. Both arguments outlive it.
+struct MessageNote : client::CallNote {
+  MessageNote(const MessageArguments& arguments, const Envelope& envelope)
+      : CallNote(&DescribeIt), arguments(arguments), envelope(envelope) {}
+
+  const MessageArguments& arguments;
+  const Envelope& envelope;
+
+ private:
+  static void DescribeIt(const CallNote& note, shm::CallDescription* description);
+};
 
 inline Payload PayloadOf(const MessageArguments& arguments, const Envelope& envelope) {
   return Payload(const_cast<void*>(arguments.buffer), arguments.count, *envelope.type);

@@ -33,6 +33,8 @@ int SendDense(const MessageArguments& arguments, Envelope& envelope) {
   if (front_end->messages->SendNow(envelope.message)) [[likely]] {
     return MPI_SUCCESS;
   }
+  MessageNote note(arguments, envelope);
+  const client::CallScope scope(front_end->calls, &note);
   client::Completion completion;
   ErrorCode error = front_end->messages->Send(envelope.message, &completion);
   if (error == ErrorCode::kOk) [[likely]] {
@@ -92,7 +94,7 @@ int PublishRequest(const char* call, Ref<MessageRequest> request, MPI_Request* h
 int PublishStarted(const MessageArguments& arguments, const Envelope& envelope, bool is_send,
                    client::RequestHandle started, MPI_Request* handle) {
   Ref<MessageRequest> request = MessageRequest::Take();
-  request->Adopt(*envelope.comm, is_send, envelope.message.peer, started);
+  request->Adopt(*envelope.comm, is_send, envelope.message, started);
   return PublishRequest(arguments.call, std::move(request), handle);
 }
 
@@ -160,6 +162,8 @@ int BlockingSend(const MessageArguments& arguments, SendMode mode) {
     return SendDense(arguments, envelope);
   }
   return WithRequest(arguments, envelope, true, [&](const Ref<MessageRequest>& request) {
+    MessageNote note(arguments, envelope);
+    const client::CallScope scope(front_end->calls, &note);
     return AwaitRequest(arguments.call, *request, MPI_STATUS_IGNORE);
   });
 }
@@ -174,10 +178,14 @@ int BlockingReceive(const MessageArguments& arguments, MPI_Status* status) {
   }
   if (!envelope.type->IsDense(arguments.count)) [[unlikely]] {
     return WithRequest(arguments, envelope, false, [&](const Ref<MessageRequest>& request) {
+      MessageNote note(arguments, envelope);
+      const client::CallScope scope(front_end->calls, &note);
       return AwaitRequest(arguments.call, *request, status);
     });
   }
   SetDense(arguments, &envelope);
+  MessageNote note(arguments, envelope);
+  const client::CallScope scope(front_end->calls, &note);
   client::Completion completion;
   ErrorCode error = front_end->messages->Receive(envelope.message, &completion);
   if (error == ErrorCode::kOk) [[likely]] {

@@ -43,6 +43,9 @@ int ProbeFor(const char* call, int source, int tag, MPI_Comm handle, int* flag,
     SetStatus(status, MPI_PROC_NULL, MPI_ANY_TAG, 0);
     return MPI_SUCCESS;
   }
+  const MessageArguments pattern{.call = call};
+  MessageNote note(pattern, envelope);
+  const client::CallScope scope(front_end->calls, &note);
   client::Completion found;
   const ErrorCode error = front_end->messages->Probe(envelope.message, flag == nullptr, &found);
   if (error == ErrorCode::kWouldBlock) {
@@ -74,6 +77,9 @@ int ProbeMatched(const char* call, int source, int tag, MPI_Comm handle, int* fl
     SetStatus(status, MPI_PROC_NULL, MPI_ANY_TAG, 0);
     return MPI_SUCCESS;
   }
+  const MessageArguments pattern{.call = call};
+  MessageNote note(pattern, envelope);
+  const client::CallScope scope(front_end->calls, &note);
   client::Messaging::MatchedReceive receive;
   const ErrorCode error =
       front_end->messages->ProbeMatched(envelope.message, flag == nullptr, &receive);
@@ -178,7 +184,11 @@ int ReceiveMatched(const MatchedArguments& arguments, MPI_Status* status) {
     SetStatus(status, MPI_PROC_NULL, MPI_ANY_TAG, 0);
     return MPI_SUCCESS;
   }
-  request->Await();
+  {
+    CommNote note(arguments.call, request->comm());
+    const client::CallScope scope(front_end->calls, &note);
+    request->Await();
+  }
   const Failure failure = request->End(status);
   return Conclude(arguments.call, *request, failure);
 }

@@ -37,7 +37,7 @@ Failure FindHints(MPI_Info handle, WindowWish* wish) {
 
 // `put_base`: a function of the window's memory, for where the program wants to have its address.
 template <typename PutBase>
-int Make(Call call, MPI_Comm comm, MPI_Info info, WindowWish wish, MPI_Win* win,
+int Make(Call&& call, MPI_Comm comm, MPI_Info info, WindowWish wish, MPI_Win* win,
          PutBase&& put_base) {
   const Comm* const parent = call.FindIntra(comm);
   FERRY_RETURN_ERROR(call.result());
@@ -64,7 +64,7 @@ int Create(Call call, void* base, MPI_Aint size, MPI_Aint disp_unit, MPI_Info in
     wish.refused = {MPI_ERR_BASE,
                     "base is a null pointer, but the size is " + std::to_string(size)};
   }
-  return Make(call, comm, info, std::move(wish), win, [](void*) {});
+  return Make(std::move(call), comm, info, std::move(wish), win, [](void*) {});
 }
 
 int Allocate(Call call, int flavor, MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm,
@@ -77,7 +77,7 @@ int Allocate(Call call, int flavor, MPI_Aint size, MPI_Aint disp_unit, MPI_Info 
   if (wish.refused.ok() && baseptr == nullptr) {
     wish.refused = {MPI_ERR_ARG, "baseptr is a null pointer"};
   }
-  return Make(call, comm, info, std::move(wish), win,
+  return Make(std::move(call), comm, info, std::move(wish), win,
               [baseptr](void* base) { std::memcpy(baseptr, &base, sizeof(base)); });
 }
 

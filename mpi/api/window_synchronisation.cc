@@ -25,6 +25,9 @@ void NeedRank(Call& call, const Win* win, int rank) {
                                   " is none of the window, which has ranks 0 to " +
                                   std::to_string(win->size() - 1));
   }
+  if (win != nullptr) {
+    call.NotePeer(win->comm(), rank);
+  }
 }
 
 // The members of a group as ranks of the window.

@@ -69,6 +69,9 @@ void CallWatch::Wait::LookNow(const std::function<bool(int peer)>* absent) {
   const bool can_see = absent != nullptr;
   std::lock_guard lock(watch_.mutex_);
   if (next_ == Next::kListen) {
+    if (can_see) {
+      watch_.ShowMissing(FindMissing(absent));
+    }
     watch_.is_listening_ = watch_.is_listening_ || !can_see;
     next_ = can_see ? Next::kTell : Next::kAsk;
     end_ns_ = std::max(begin_ns_ + watch_.patience_ns_, now_ns);
@@ -80,8 +83,10 @@ void CallWatch::Wait::LookNow(const std::function<bool(int peer)>* absent) {
     end_ns_ = now_ns + std::min(watch_.patience_ns_, kMostAnswerNs);
     return;
   }
+  const std::vector<int> missing = FindMissing(absent);
+  watch_.ShowMissing(missing);
   if (can_see || watch_.IsSpeaker(call_)) {
-    if (const std::string text = Tell(FindMissing(absent)); !text.empty()) {
+    if (const std::string text = Tell(missing); !text.empty()) {
       SayToUser(static_cast<int>(front_end->rank()), text);
     }
   }
@@ -131,6 +136,14 @@ std::string CallWatch::Wait::Tell(const std::vector<int>& absent) const {
   std::snprintf(number, sizeof(number), seconds < 1 ? "%.1g" : "%.0f", seconds);
   return call_.name + (comm.empty() ? "" : " on " + comm) + " has waited for " + number + " s" +
          text + " (ferryctl why says what ranks wait for)";
+}
+
+// For those who look at this rank (client/api/calls.h).
+void CallWatch::ShowMissing(const std::vector<int>& missing) const {
+  if (!missing.empty()) {
+    front_end->calls->NoteMissing(world_ranks_[static_cast<size_t>(missing.front())],
+                                  static_cast<uint32_t>(missing.size()));
+  }
 }
 
 // ---- Notices ------------------------------------------------------------------------------------

@@ -102,6 +102,7 @@ class CallWatch {
     std::string name;
   };
 
+  void ShowMissing(const std::vector<int>& missing) const;
   void StartAsking(const Call& call);
   void ListenNow();
   void SendWaiting();

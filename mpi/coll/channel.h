@@ -66,6 +66,8 @@ class Channel : public Comm::Extension, public Watched {
   // Names the blocking call that begins; `call` is the MPI function. To be called by each blocking
   // call.
   void Name(const char* call) { watch_.SetBlockingCall({calls_++, call}); }
+  // Returns its number.
+  uint64_t call_number() const { return watch_.blocking_call().number; }
   // Counts a blocking call, at one of which the ranks make their board; so it may block. To be
   // called in each blocking call in which all ranks take part, even if it is in vain; where ranks
   // compare their calls, only once they have found that they belong together.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "mpi/base/connection.h"
+#include "mpi/coll/collective_note.h"
 #include "mpi/coll/helper.h"
 #include "mpi/p2p/status.h"
 
@@ -98,6 +99,16 @@ Failure CollectiveRequest::EndMatched() const {
                                           CollectiveName(operation_->problem.collective) +
                                           " failed (" + ErrorCodeText(error) +
                                           "): free it, make it and match it anew"});
+}
+
+void CollectiveRequest::DescribeWait(shm::CallDescription* description) const {
+  DescribeProblem(*comm_, operation_->problem, description);
+  description->inner = client::CallOf(operation_->call_name);
+  description->flags |= shm::kCallNonblocking;
+  if (!is_persistent_) {
+    description->number = call_number_;
+    description->flags |= shm::kCallHasNumber;
+  }
 }
 
 bool CollectiveRequest::IsDone() {

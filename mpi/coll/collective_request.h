@@ -31,6 +31,7 @@ class CollectiveRequest : public Request, public Matchable {
   bool is_active() const override { return is_active_; }
   Failure Start() override;
   Comm* comm() const override { return comm_.get(); }
+  void DescribeWait(shm::CallDescription* description) const override;
   bool is_enqueued() const override;
   Matchable* matchable() override { return is_persistent_ ? this : nullptr; }
 

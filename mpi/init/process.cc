@@ -20,6 +20,7 @@
 #include "include/ferry/ferry.h"
 #include "mpi/base/error_handler.h"
 #include "mpi/base/handle_table.h"
+#include "mpi/comm/call_notes.h"
 #include "mpi/datatype/basic_type.h"
 #include "mpi/datatype/datatype.h"
 #include "mpi/op/op.h"
@@ -78,6 +79,7 @@ Failure Connect(int required) {
 }
 
 Failure Disconnect() {
+  EndNotedCalls();  // libferry notes what follows
   if (ferry_front_end_leave() != FERRY_SUCCESS) {
     return {MPI_ERR_OTHER, ferry_last_error()};
   }

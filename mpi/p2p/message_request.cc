@@ -5,6 +5,7 @@
 
 #include "mpi/base/connection.h"
 #include "mpi/base/handle_table.h"
+#include "mpi/comm/call_notes.h"
 #include "mpi/p2p/status.h"
 
 namespace ferry::mpi {
@@ -109,10 +110,13 @@ Failure MessageRequest::Begin(Comm& comm, bool is_send, Payload payload, client:
   return {};
 }
 
-void MessageRequest::Adopt(Comm& comm, bool is_send, int32_t peer, client::RequestHandle started) {
+void MessageRequest::Adopt(Comm& comm, bool is_send, const client::Message& message,
+                           client::RequestHandle started) {
   is_send_ = is_send;
   comm_ = Ref<Comm>::Share(&comm);
-  message_.peer = peer;
+  message_.peer = message.peer;
+  message_.tag = message.tag;
+  message_.size_bytes = message.size_bytes;
   handle_ = started;
   is_active_ = true;
 }
@@ -201,6 +205,17 @@ Failure MessageRequest::FindEnqueued(client::RequestHandle* handle) {
   }
   *handle = persistent_;
   return {};
+}
+
+void MessageRequest::DescribeWait(shm::CallDescription* description) const {
+  description->inner = is_send_ ? shm::CallName::kMpiIsend : shm::CallName::kMpiIrecv;
+  if (is_persistent_) {
+    description->flags |= shm::kCallNonblocking;
+  }
+  DescribeComm(*comm_, description);
+  DescribeWorldPeer(comm_.get(), message_.peer, description);
+  DescribeTag(message_.tag, description);
+  DescribeBytes(message_.size_bytes, description);
 }
 
 bool MessageRequest::IsDone() {

@@ -21,7 +21,8 @@ class MessageRequest final : public Request, public Matchable {
   // Starts a message with the peer, tag, context and mode of `message`, and the payload's buffer.
   Failure Begin(Comm& comm, bool is_send, Payload payload, client::Message message);
   // Makes this the request of a message that libferry has started, without a payload to keep.
-  void Adopt(Comm& comm, bool is_send, int32_t peer, client::RequestHandle started);
+  void Adopt(Comm& comm, bool is_send, const client::Message& message,
+             client::RequestHandle started);
   // Makes a complete request for a receive whose message was there, and returns its handle. Null:
   // no memory for another one.
   static MPI_Request PublishReceived(Comm& comm, const client::Completion& completion);
@@ -45,6 +46,7 @@ class MessageRequest final : public Request, public Matchable {
   Failure Cancel() override;
   void GiveUp() override;
   int32_t awaited_peer() const override { return message_.peer; }
+  void DescribeWait(shm::CallDescription* description) const override;
   Comm* comm() const override { return comm_.get(); }
   MPI_Request Publish() override;
   void Unpublish(MPI_Request handle) override;

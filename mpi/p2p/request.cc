@@ -7,6 +7,7 @@
 
 #include "mpi/base/connection.h"
 #include "mpi/base/handle_table.h"
+#include "mpi/comm/call_notes.h"
 #include "mpi/p2p/status.h"
 
 namespace ferry::mpi {
@@ -48,6 +49,41 @@ void RefuseMatch(const std::vector<client::RequestHandle>& requests) {
     client::Completion completion;
     front_end->messages->Wait(match, &completion);  // over: its requests are gone
   }
+}
+
+void Request::DescribeWait(shm::CallDescription* description) const {
+  if (comm() != nullptr) {
+    DescribeComm(*comm(), description);
+  }
+  if (const int32_t peer = awaited_peer(); peer != client::kAny) {
+    DescribeWorldPeer(comm(), peer, description);
+  }
+}
+
+void CompletionNote::DescribeIt(const CallNote& note, shm::CallDescription* description) {
+  const auto& call = static_cast<const CompletionNote&>(note);
+  call.request->DescribeWait(description);
+  description->name = client::CallOf(call.function);
+}
+
+void AnyNote::DescribeIt(const CallNote& note, shm::CallDescription* description) {
+  const auto& call = static_cast<const AnyNote&>(note);
+  const Request* first = nullptr;
+  int active = 0;
+  bool is_one_comm = true;
+  for (const MPI_Request handle : call.handles) {
+    const Request* const request = requests.Find(handle);
+    if (request != nullptr && request->is_active()) {
+      first = active++ == 0 ? request : first;
+      is_one_comm = is_one_comm && request->comm() == first->comm();
+    }
+  }
+  if (active == 1) {
+    first->DescribeWait(description);
+  } else if (active != 0 && is_one_comm && first->comm() != nullptr) {
+    DescribeComm(*first->comm(), description);
+  }
+  description->name = client::CallOf(call.function);
 }
 
 void Request::Await() {

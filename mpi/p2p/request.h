@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -79,6 +80,9 @@ class Request : public Object {
   virtual Failure Cancel();
   // Gives the operation up at the end of MPI, if no other rank depends on it.
   virtual void GiveUp() {}
+  // Says what it is, for those who look at a rank that waits for it. By default: the communicator
+  // and awaited_peer().
+  virtual void DescribeWait(shm::CallDescription* description) const;
   // The rank of the job that the request waits for, or client::kAny. It decides how to wait.
   virtual int32_t awaited_peer() const { return client::kAny; }
   // The communicator whose error handler its failures go to; null: none.
@@ -90,6 +94,31 @@ class Request : public Object {
   // Frees the handle of an active request whose operation goes on; the request is ended when that
   // is over.
   virtual Failure FreeActive(MPI_Request handle);
+};
+
+// A call that waits for a request, for those who look at the rank. Both outlive it.
+struct CompletionNote : client::CallNote {
+  CompletionNote(const char* function, const Request* request)
+      : CallNote(&DescribeIt), function(function), request(request) {}
+
+  const char* const function;
+  const Request* request;
+
+ private:
+  static void DescribeIt(const CallNote& note, shm::CallDescription* description);
+};
+
+// A call that waits for any of several requests: they see the request if it is the only active one,
+// else what all have in common.
+struct AnyNote : client::CallNote {
+  AnyNote(const char* function, std::span<const MPI_Request> handles)
+      : CallNote(&DescribeIt), function(function), handles(handles) {}
+
+  const char* const function;
+  const std::span<const MPI_Request> handles;
+
+ private:
+  static void DescribeIt(const CallNote& note, shm::CallDescription* description);
 };
 
 // True once the process has made a queue: only then does is_enqueued() need to be called.

@@ -6,6 +6,7 @@
 #include "common/counted.h"
 #include "mpi/base/connection.h"
 #include "mpi/base/handle_table.h"
+#include "mpi/comm/call_notes.h"
 #include "mpi/p2p/status.h"
 #include "mpi/partitioned/orphans.h"
 #include "mpi/partitioned/unmatched.h"
@@ -118,6 +119,14 @@ void Side::LookAfterKernels() {
 }
 
 // ---- Waiting ------------------------------------------------------------------------------------
+
+void Side::DescribeWait(shm::CallDescription* description) const {
+  description->inner =
+      readied_partitions() != 0 ? shm::CallName::kMpiPsendInit : shm::CallName::kMpiPrecvInit;
+  Request::DescribeWait(description);
+  DescribeTag(tag_, description);
+  DescribeBytes(static_cast<uint64_t>(total_bytes()), description);
+}
 
 void Side::AwaitUntil(bool (*done)(void*), void* argument) {
   if (!done(argument)) {

@@ -52,6 +52,7 @@ class Side : public Request, public Partitioned, public PrequestSource, public W
   Failure Cancel() override;
   int32_t awaited_peer() const override { return static_cast<int32_t>(peer_); }
   Comm* comm() const override { return comm_.get(); }
+  void DescribeWait(shm::CallDescription* description) const override;
   // True while a thread waits for this side: it carries the round on, except in the rests that it
   // takes.
   bool IsLookedAfter() override {

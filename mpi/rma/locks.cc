@@ -149,6 +149,9 @@ class Lock {
         continue;
       }
       if (IsAlive(rank)) {
+        if (is_alone) {
+          NoteHolder(rank);
+        }
         is_alone = false;
         continue;
       }
@@ -160,7 +163,11 @@ class Lock {
   }
   void CheckHolder(uint32_t word) {
     const int holder = static_cast<int>(HolderIn(word)) - 1;
-    if (holder < 0 || holder == win_.rank() || !win_.HasRank(holder) || IsAlive(holder)) {
+    if (holder < 0 || holder == win_.rank() || !win_.HasRank(holder)) {
+      return;
+    }
+    if (IsAlive(holder)) {
+      NoteHolder(holder);
       return;
     }
     uint32_t expected = word;
@@ -172,6 +179,9 @@ class Lock {
     NoteEnded(holder);
   }
 
+  void NoteHolder(int rank) const {
+    front_end->calls->NoteMissing(static_cast<int32_t>(win_.target(rank).rank), 1);
+  }
   bool IsAlive(int rank) const {
     return front_end->peers->PeerState(win_.target(rank).rank) == ErrorCode::kOk;
   }

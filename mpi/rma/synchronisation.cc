@@ -95,6 +95,7 @@ template <typename Offset, typename Expected>
 Failure AwaitCounts(Win& win, const std::vector<int>& ranks, Offset offset, Expected expected) {
   for (const int rank : ranks) {
     const std::vector<int> awaited{rank};
+    front_end->calls->NoteMissing(static_cast<int32_t>(win.target(rank).rank), 1);
     FERRY_RETURN_FAILURE(AwaitWords(
         win.waits_from(),
         [&] {

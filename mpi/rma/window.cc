@@ -265,6 +265,7 @@ Failure Win::QuietWith(int target) {
 Failure Win::Barrier(const char* call) {
   Channel& channel = Channel::Of(*comm_);
   channel.Name(call);
+  front_end->calls->NoteNumber(channel.call_number());
   channel.Enter();
   collective::Problem problem;
   problem.collective = collective::Collective::kBarrier;

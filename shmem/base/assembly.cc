@@ -169,11 +169,42 @@ void Assembly::Run(const char* call, collective::Problem* problem,
   const OneAtATime one_at_a_time(call, &is_busy_);
   problem->rank = self();
   problem->size = size();
+  Note note(call, *this, *problem, runs_++);
+  const client::CallScope scope(job.front_end->calls, &note);
+  job.front_end->calls->Show(&note);
   if (NeedsHostCopies(binding, has_board())) [[unlikely]] {
     RunOnCopies(call, *problem, binding);
   } else {
     RunWhereItIs(call, *problem, binding);
   }
+}
+
+void Assembly::Note::DescribeIt(const CallNote& note, shm::CallDescription* description) {
+  const auto& call = static_cast<const Note&>(note);
+  const Assembly& assembly = call.assembly;
+  description->name = client::CallOf(call.function);
+  description->flags |= shm::kCallHasGroup;
+  description->group = assembly.GroupNumber();
+  if (collective::HasRoot(call.problem.collective)) {
+    description->flags |= shm::kCallPeerIsRoot;
+    description->peer_in_group = call.problem.root;
+    description->peer = assembly.PeOf(call.problem.root);
+  }
+  if (call.problem.collective != Collective::kBarrier) {
+    description->flags |= shm::kCallHasBytes;
+    description->bytes = call.problem.has_blocks ? collective::BytesOf(call.problem.receive_blocks)
+                                                 : call.problem.block_bytes;
+  }
+}
+
+// The same in all its PEs; OpenSHMEM's contexts have the upper bit, and boards their places in the
+// memory of one PE.
+uint32_t Assembly::GroupNumber() const {
+  constexpr uint32_t kOfTeams = uint32_t{1} << 31;
+  constexpr uint64_t kBoardAlignment = 128;
+  const uint64_t board = where_.board_offset / kBoardAlignment * static_cast<uint64_t>(job.size) +
+                         static_cast<uint64_t>(PeOf(0));
+  return kOfTeams | (where_.board_offset != 0 ? static_cast<uint32_t>(board) : where_.context);
 }
 
 void Assembly::RunOnCopies(const char* call, const collective::Problem& problem,

@@ -18,6 +18,7 @@
 #include <optional>
 #include <vector>
 
+#include "client/api/calls.h"
 #include "coll/board/board.h"
 #include "coll/board/board_run.h"
 #include "coll/messages/front_link.h"
@@ -101,6 +102,24 @@ class Assembly {
   }
 
  private:
+  // For those who look at the PE (client/api/calls.h).
+  struct Note : client::CallNote {
+    Note(const char* function, const Assembly& assembly, const collective::Problem& problem,
+         uint64_t run)
+        : CallNote(&DescribeIt), function(function), assembly(assembly), problem(problem) {
+      number = run;
+      has_number = true;
+    }
+
+    const char* const function;
+    const Assembly& assembly;
+    const collective::Problem& problem;
+
+   private:
+    static void DescribeIt(const CallNote& note, shm::CallDescription* description);
+  };
+
+  uint32_t GroupNumber() const;
   static collective::Problem GatherOf(size_t size_bytes);
   template <typename Before>
   void OrRenounce(const char* call, collective::Problem* problem, Before& before) {
@@ -131,6 +150,7 @@ class Assembly {
   const collective::BoardLimits limits_;
   collective::Problem sync_;
   uint64_t number_ = 0;
+  uint64_t runs_ = 0;
   std::atomic<bool> is_busy_{false};
 };
 

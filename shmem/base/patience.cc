@@ -13,9 +13,20 @@ constexpr uint64_t kLongestRestNs = 5'000'000;
 
 }  // namespace
 
-Patience::Patience(const char* call, Deaths deaths, Looks looks)
+void Patience::Note::DescribeIt(const CallNote& note, shm::CallDescription* description) {
+  const auto& call = static_cast<const Note&>(note);
+  description->name = client::CallOf(call.function);
+  if (call.word != nullptr) {
+    description->flags |= shm::kCallHasObject;
+    description->object = reinterpret_cast<uintptr_t>(call.word);
+  }
+}
+
+Patience::Patience(const char* call, Deaths deaths, Looks looks, const void* word)
     : call_(call),
       deaths_(deaths),
+      note_(call, word),
+      scope_(job.front_end->calls, &note_),
       wait_(*job.front_end,
             looks == Looks::kMessages ? From::kQuestion
             : job.has_remote_pes      ? From::kNetwork

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 
+#include "client/api/calls.h"
 #include "client/api/word_wait.h"
 
 namespace ferry::shmem {
@@ -21,8 +22,9 @@ class Patience {
   enum class Deaths : uint8_t { kEndProgram, kOurs };
   // The cost of a look: nothing, or a message to another node.
   enum class Looks : uint8_t { kFree, kMessages };
+  // `word`: where it looks, if that is one place of this PE's memory.
   explicit Patience(const char* call, Deaths deaths = Deaths::kEndProgram,
-                    Looks looks = Looks::kFree);
+                    Looks looks = Looks::kFree, const void* word = nullptr);
 
   // Waits a little. To be called after a look that found nothing.
   void Rest() {
@@ -37,8 +39,22 @@ class Patience {
   void RestLonger();
   void LookForDeaths();
 
+  // For those who look at the PE (client/api/calls.h).
+  struct Note : client::CallNote {
+    Note(const char* function, const void* word)
+        : CallNote(&DescribeIt), function(function), word(word) {}
+
+    const char* const function;
+    const void* const word;
+
+   private:
+    static void DescribeIt(const CallNote& note, shm::CallDescription* description);
+  };
+
   const char* const call_;
   const Deaths deaths_;
+  Note note_;
+  const client::CallScope scope_;
   client::WordWait wait_;
   int death_count_ = 0;
   bool has_found_death_ = false;
@@ -46,11 +62,11 @@ class Patience {
 
 // Returns once look() is true.
 template <typename Look>
-void Await(const char* call, Look&& look) {
+void Await(const char* call, Look&& look, const void* word = nullptr) {
   if (look()) {
     return;
   }
-  Patience patience(call);
+  Patience patience(call, Patience::Deaths::kEndProgram, Patience::Looks::kFree, word);
   do {
     patience.Rest();
   } while (!look());

@@ -139,18 +139,46 @@ bool IsOnePiece(ptrdiff_t stride_bytes, const Stride& stride) {
   return stride.blocks == 1 || static_cast<size_t>(stride_bytes) == stride.block_bytes;
 }
 
+// A call that may wait for a remote PE, for those who look at this one (client/api/calls.h).
+class InCall {
+ public:
+  // `pe`: -1 stands for all.
+  InCall(const char* call, int pe) : note_(call, pe), scope_(job.front_end->calls, &note_) {}
+
+ private:
+  struct Note : client::CallNote {
+    Note(const char* function, int pe) : CallNote(&DescribeIt), function(function), pe(pe) {}
+
+    const char* const function;
+    const int pe;
+
+    static void DescribeIt(const CallNote& note, shm::CallDescription* description) {
+      const auto& call = static_cast<const Note&>(note);
+      description->name = client::CallOf(call.function);
+      if (call.pe >= 0) {
+        description->peer = description->peer_in_group = call.pe;
+      }
+    }
+  };
+
+  Note note_;
+  const client::CallScope scope_;
+};
+
 }  // namespace
 
 // ---- Puts and gets ------------------------------------------------------------------------------
 
 void PutRemote(const char* call, Context* context, const PeAddress& to, const void* source,
                size_t bytes, Completion completion, const client::Signal& signal) {
+  const InCall in_call(call, to.remote_pe());
   Check(call, to,
         Remote().Put(RemoteOf(context), to.place(), source, bytes, signal, WhenOf(completion)));
 }
 
 void GetRemote(const char* call, Context* context, void* dest, const PeAddress& from, size_t bytes,
                Completion completion) {
+  const InCall in_call(call, from.remote_pe());
   Check(call, from, Remote().Get(RemoteOf(context), dest, from.place(), bytes, WhenOf(completion)));
 }
 
@@ -239,6 +267,7 @@ ErrorCode TryFetchRemote(Context* context, const PeAddress& word, const RemoteAt
 
 uint64_t FetchRemote(const char* call, Context* context, const PeAddress& word,
                      const RemoteAtomic& atomic) {
+  const InCall in_call(call, word.remote_pe());
   uint64_t found = 0;
   Check(call, word, TryFetchRemote(context, word, atomic, &found));
   return found;
@@ -265,6 +294,7 @@ void BeginFetchRemote(const char* call, Context* context, const PeAddress& word,
 void FenceRemote(Context* context) { Remote().Fence(RemoteOf(context)); }
 
 void QuietRemote(const char* call, Context* context) {
+  const InCall in_call(call, -1);
   int failed_pe = 0;
   const ErrorCode error = RemoteContextOf(context).Quiet(&failed_pe);
   if (error != ErrorCode::kOk) [[unlikely]] {
@@ -273,6 +303,7 @@ void QuietRemote(const char* call, Context* context) {
 }
 
 void QuietRemoteWith(const char* call, Context* context, int world_pe) {
+  const InCall in_call(call, world_pe);
   const ErrorCode error = RemoteContextOf(context).QuietWith(world_pe);
   if (error != ErrorCode::kOk) [[unlikely]] {
     FailWith(call, world_pe, error);

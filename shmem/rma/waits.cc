@@ -110,7 +110,8 @@ template <typename T>
 void AwaitEach(const char* call, const WaitCall<T>& wait) {
   for (size_t i = 0; i < wait.count; ++i) {
     if (!IsMasked(wait, i)) {
-      Await(call, [&] { return HoldsAt(wait, i); });
+      Await(
+          call, [&] { return HoldsAt(wait, i); }, &wait.variables[i]);
     }
   }
 }
@@ -136,11 +137,12 @@ size_t WaitUntil(const char* call, WaitFor what, const WaitCall<T>& wait) {
   const size_t nothing = is_any ? SIZE_MAX : 0;
   const size_t start = is_any ? NextStart(wait.count) : 0;
   size_t found = nothing;
-  Await(call, [&] {
+  const auto look = [&] {
     bool is_empty = false;
     found = is_any ? LookForAny(wait, start, &is_empty) : LookAtAll(what, wait, &is_empty);
     return is_empty || found != nothing;
-  });
+  };
+  Await(call, look, wait.count == 1 ? wait.variables : nullptr);
   return found;
 }
 
@@ -150,10 +152,11 @@ uint64_t SignalWaitUntil(const char* call, uint64_t* signal_address, int compari
   CheckComparison(call, comparison);
   CheckWords(call, "the signal's address", signal_address, sizeof(*signal_address));
   uint64_t found = 0;
-  Await(call, [&] {
+  const auto look = [&] {
     found = shm::LoadAcquire(*signal_address);  // Pairs with PutSignal.
     return Holds(found, comparison, value);
-  });
+  };
+  Await(call, look, signal_address);
   return found;
 }
 

@@ -176,11 +176,17 @@ class FakeFrontEnd final : public client::FrontEnd {
   FakeFrontEnd() {
     FrontEnd::messages = &messages;
     FrontEnd::peers = &peers;
+    FrontEnd::calls = &calls_;
     rank_ = kSelf;
     options_.mpi_warn_after_ms = 1;
   }
   FakeMessages messages;
   FakePeers peers;
+
+ private:
+  shm::CallBoardLayout layout_{};
+  const bool has_threads_ = false;
+  client::Calls calls_{&layout_, &has_threads_, nullptr};
 };
 
 class CallWatchTest : public testing::Test {

@@ -1,0 +1,59 @@
+// What calls of MPI say of themselves while they wait (client/api/calls.h).
+//
+// Calling thread: that of the call. Nothing blocks.
+#pragma once
+
+#include <cstdint>
+
+#include "client/api/calls.h"
+#include "mpi/comm/comm.h"
+
+namespace ferry::mpi {
+
+// Names the communicator.
+void DescribeComm(const Comm& comm, shm::CallDescription* description);
+// Names a rank of `comm`, to which or from which a message goes (`peer` of its peers()). Does
+// nothing for one that is none.
+void DescribePeer(const Comm& comm, int peer, shm::CallDescription* description);
+// Names a rank of the job, or any one (client::kAny).
+void DescribeWorldPeer(const Comm* comm, int32_t world_rank, shm::CallDescription* description);
+// A tag, or client::kAny.
+void DescribeTag(int32_t tag, shm::CallDescription* description);
+void DescribeBytes(uint64_t bytes, shm::CallDescription* description);
+
+// A call of which the function and the communicator are known, perhaps later.
+struct CommNote : client::CallNote {
+  CommNote(const char* function, const Comm* comm)
+      : CallNote(&DescribeIt), function(function), comm(comm) {}
+
+  const char* const function;
+  const Comm* comm;
+  const Comm* peers = nullptr;  // null: it has no peer
+  int peer = 0;                 // of `peers`
+  bool is_window = false;
+
+ private:
+  static void DescribeIt(const CallNote& note, shm::CallDescription* description);
+};
+
+// A call in its scope, if this process is connected when it begins. The connection may end before
+// it does.
+class NotedCall {
+ public:
+  NotedCall(const char* function, const Comm* comm);
+  ~NotedCall();
+  NotedCall(const NotedCall&) = delete;
+  NotedCall& operator=(const NotedCall&) = delete;
+
+  CommNote& note() { return note_; }
+
+ private:
+  CommNote note_;
+  client::CallNote** place_ = nullptr;  // null: it is not noted
+  client::CallNote* outer_ = nullptr;
+};
+
+// Ends the scopes of the calling thread's calls, before the connection ends.
+void EndNotedCalls();
+
+}  // namespace ferry::mpi
