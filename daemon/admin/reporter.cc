@@ -5,103 +5,202 @@
 #include <algorithm>
 #include <chrono>
 #include <future>
+#include <iterator>
+#include <map>
 #include <memory>
+#include <span>
+#include <thread>
 
 #include "common/clock.h"
 #include "daemon/admin/admin_report.h"
 #include "daemon/admin/link_report.h"
+#include "daemon/admin/why_graph.h"
+#include "daemon/admin/why_steps.h"
 #include "daemon/tls/secrets.h"
 
 namespace ferry::daemon {
 namespace {
 
-constexpr uint32_t kMaxQuestions =
-    64;  // for one answer: all ranks of a job may have been asked for
-
-std::string ChainText(const control::RankWait& wait) {
-  std::string text;
-  for (int i = 0; i < wait.chain_size(); ++i) {
-    text += (i == 0   ? "rank "
-             : i == 1 ? " waits for rank "
-                      : ", which waits for rank ") +
-            std::to_string(wait.chain(i));
-  }
-  return text;
-}
-
-// Adds the ranks that `next`, of the chain's last one, knows of. True: a circle closes.
-bool Append(const control::RankWait& next, control::RankWait* wait) {
-  for (int i = 1; i < next.chain_size(); ++i) {
-    const uint32_t rank = next.chain(i);
-    const bool known =
-        std::find(wait->chain().begin(), wait->chain().end(), rank) != wait->chain().end();
-    wait->add_chain(rank);
-    if (known) {
-      return true;
-    }
-  }
-  return false;
-}
-
 // Well below the time that ferryctl gives its own daemon: a node that stands still is the usual
 // reason to ask.
 constexpr std::chrono::seconds kPatience(1);
 
-// Asks what a rank waits for: here, or the daemon of its node over the link to it.
+// Looks at ranks here, or asks the daemon of their node over the link to it.
 //
-// Calling thread: any but the control thread; blocks as WhyFollower says.
-class NodeAsker final : public WhyAsker {
+// Calling thread: any but the control thread; blocks as WaitGraph says.
+class NodeLooker final : public RankLooker {
  public:
   // Both outlive it. `quiet` is the control thread's.
-  NodeAsker(const ReporterContext& context, QuietLog* quiet) : context_(context), quiet_(quiet) {}
+  NodeLooker(const ReporterContext& context, QuietLog* quiet) : context_(context), quiet_(quiet) {}
 
-  // kNotFound, kNodeUnreachable, kTimeout, and what the other daemon says.
-  StatusOr<control::RankWait> Ask(const std::string& job_id, uint32_t rank) override {
-    const auto answer = std::make_shared<Answer>();
-    const std::future<void> came = answer->came.get_future();
-    context_.loop.Run([&] { Begin(job_id, rank, answer); });
-    if (came.wait_for(kPatience) != std::future_status::ready) {
-      return Status(ErrorCode::kTimeout, "it did not answer");
+  Answer Look(const std::string& job_id, uint32_t rank, bool may_ask) override {
+    Answer answer;
+    const auto question = std::make_shared<Question>();
+    context_.loop.Run([&] { Begin(job_id, rank, may_ask, question, &answer); });
+    answer.trouble = Await(*question);
+    if (answer.trouble.ok()) {
+      Take(job_id, rank, *question, &answer);
     }
-    FERRY_RETURN_IF_ERROR(answer->status);
-    if (answer->reply.ranks_size() != 1) {
-      return Status(ErrorCode::kCorrupt, "its answer does not have the rank");
+    if (answer.ranks.empty()) {
+      answer.ranks.emplace_back();
+      answer.ranks.back().set_rank(rank);
     }
-    return answer->reply.ranks(0);
+    return answer;
   }
 
+  std::vector<control::RankWait> LookAgain(const std::string& job_id,
+                                           std::span<const WaitPairName> pairs) override {
+    std::map<uint32_t, NodeQuestion> questions;
+    context_.loop.Run([&] { BeginAgain(job_id, pairs, &questions); });
+    std::vector<control::RankWait> looks(pairs.size());
+    size_t seen = 0;
+    for (auto& [node, asked] : questions) {
+      control::WhyReply& reply = asked.question->reply;
+      if (!Await(*asked.question).ok() ||
+          static_cast<size_t>(reply.ranks_size()) != asked.places.size()) {
+        return {};
+      }
+      for (int i = 0; i < reply.ranks_size(); ++i, ++seen) {
+        looks[asked.places[static_cast<size_t>(i)]] = std::move(*reply.mutable_ranks(i));
+      }
+    }
+    return seen == pairs.size() ? looks : std::vector<control::RankWait>();
+  }
+
+  void Pause(std::chrono::milliseconds time) override { std::this_thread::sleep_for(time); }
+
  private:
-  struct Answer {
+  struct Question {
     std::promise<void> came;  // then the others change no more
+    std::future<void> is_there = came.get_future();
     Status status;
     control::WhyReply reply;
   };
 
+  // About several ranks of a node.
+  struct NodeQuestion {
+    control::PeerWhyRequest request;
+    std::vector<size_t> places;  // by pair of the request: its place among all pairs
+    std::shared_ptr<Question> question = std::make_shared<Question>();
+  };
+
+  static Status Await(Question& question) {
+    if (question.is_there.wait_for(kPatience) != std::future_status::ready) {
+      return {ErrorCode::kTimeout, "it did not answer"};
+    }
+    return question.status;
+  }
+
   // On the control thread.
-  void Begin(const std::string& job_id, uint32_t rank, const std::shared_ptr<Answer>& answer) {
-    const auto done = [answer](const Status& status, const control::WhyReply& reply) {
-      answer->status = status;
-      answer->reply = reply;
-      answer->came.set_value();
-    };
+  const JobRecord* Job(const std::string& job_id) const {
     const auto& jobs = context_.registry.jobs();
     const auto found = jobs.find(job_id);
-    if (found == jobs.end() || rank >= found->second->size()) {
-      return done({ErrorCode::kNotFound, "the job has ended"}, {});
-    }
-    const JobRecord& job = *found->second;
-    if (job.IsLocal(rank)) {
-      control::WhyReply reply;
-      const Status status = SummarizeRank(context_.registry, context_.data_plane, job_id, rank,
-                                          MonotonicNs(), quiet_, &reply);
-      return done(status, reply);
-    }
+    return found == jobs.end() ? nullptr : found->second.get();
+  }
+
+  control::PeerWhyRequest RequestFor(const JobRecord& job) const {
     control::PeerWhyRequest request;
     request.set_incarnation(context_.links.Incarnation());
-    request.set_job_id(job_id);
-    request.set_job_proof(JobProof(job.spec.secret, job_id, context_.links.Incarnation()));
+    request.set_job_id(job.spec.id);
+    request.set_job_proof(JobProof(job.spec.secret, job.spec.id, context_.links.Incarnation()));
+    return request;
+  }
+
+  static void End(const Status& status, const control::WhyReply& reply, Question* question) {
+    question->status = status;
+    question->reply = reply;
+    question->came.set_value();
+  }
+
+  void Send(const JobRecord& job, uint32_t node, const control::PeerWhyRequest& request,
+            const std::shared_ptr<Question>& question) {
+    context_.links.SendWhy(job.nodes[node].address, request,
+                           [question](const Status& status, const control::WhyReply& reply) {
+                             End(status, reply, question.get());
+                           });
+  }
+
+  // On the control thread.
+  void Begin(const std::string& job_id, uint32_t rank, bool may_ask,
+             const std::shared_ptr<Question>& question, Answer* answer) {
+    const JobRecord* const job = Job(job_id);
+    if (job == nullptr || rank >= job->size()) {
+      return End({ErrorCode::kNotFound, "the job has ended"}, {}, question.get());
+    }
+    if (job->IsLocal(rank)) {
+      control::WhyReply reply;
+      const Status status = LookAround(context_.registry, context_.data_plane, job_id, rank,
+                                       MonotonicNs(), quiet_, &reply);
+      return End(status, reply, question.get());
+    }
+    answer->ranks.push_back(KnownOf(*job, context_.data_plane, rank, MonotonicNs(), quiet_));
+    const bool is_there =
+        answer->ranks.back().state() == ConditionText(Condition::Kind::kElsewhere);
+    if (!may_ask || !is_there) {
+      return End({}, {}, question.get());
+    }
+    answer->asked = true;
+    control::PeerWhyRequest request = RequestFor(*job);
     request.set_rank(rank);
-    context_.links.SendWhy(job.nodes[job.spec.node_of_rank[rank]].address, request, done);
+    Send(*job, job->spec.node_of_rank[rank], request, question);
+  }
+
+  // Takes the ranks of the node that was asked out of its answer. A daemon that answers with
+  // others is not believed.
+  void Take(const std::string& job_id, uint32_t rank, Question& question, Answer* answer) {
+    if (!answer->asked && !answer->ranks.empty()) {
+      return;
+    }
+    const bool is_right = context_.loop.Run([&] {
+      const JobRecord* const job = Job(job_id);
+      if (job == nullptr || rank >= job->size() || question.reply.ranks_size() == 0 ||
+          question.reply.ranks(0).rank() != rank ||
+          question.reply.ranks(0).state() == ConditionText(Condition::Kind::kElsewhere)) {
+        return false;
+      }
+      const std::vector<uint32_t>& nodes = job->spec.node_of_rank;
+      return std::all_of(question.reply.ranks().begin(), question.reply.ranks().end(),
+                         [&](const control::RankWait& look) {
+                           return look.rank() < nodes.size() && nodes[look.rank()] == nodes[rank];
+                         });
+    });
+    if (!is_right) {
+      answer->trouble = {ErrorCode::kCorrupt, "its answer does not have the rank"};
+      return;
+    }
+    answer->ranks.assign(std::make_move_iterator(question.reply.mutable_ranks()->begin()),
+                         std::make_move_iterator(question.reply.mutable_ranks()->end()));
+  }
+
+  // On the control thread.
+  void BeginAgain(const std::string& job_id, std::span<const WaitPairName> pairs,
+                  std::map<uint32_t, NodeQuestion>* questions) {
+    const JobRecord* const job = Job(job_id);
+    if (job == nullptr) {
+      return;
+    }
+    for (size_t i = 0; i < pairs.size(); ++i) {
+      if (pairs[i].rank < job->size()) {
+        NodeQuestion& asked = (*questions)[job->spec.node_of_rank[pairs[i].rank]];
+        control::WaitPair* const pair = asked.request.add_pairs();
+        pair->set_rank(pairs[i].rank);
+        pair->set_waiter(pairs[i].waiter);
+        asked.places.push_back(i);
+      }
+    }
+    for (auto& [node, asked] : *questions) {
+      if (node == job->spec.node) {
+        control::WhyReply reply;
+        const Status status = LookAtPairs(context_.registry, context_.data_plane, job_id,
+                                          asked.request.pairs(), MonotonicNs(), quiet_, &reply);
+        End(status, reply, asked.question.get());
+      } else {
+        control::PeerWhyRequest request = RequestFor(*job);
+        *request.mutable_pairs() = asked.request.pairs();
+        request.set_rank(asked.request.pairs(0).rank());
+        Send(*job, node, request, asked.question);
+      }
+    }
   }
 
   const ReporterContext& context_;
@@ -109,50 +208,6 @@ class NodeAsker final : public WhyAsker {
 };
 
 }  // namespace
-
-// ---- WhyFollower ----
-
-const StatusOr<control::RankWait>& WhyFollower::Ask(const std::string& job_id, uint32_t rank) {
-  const auto found = answers_.find({job_id, rank});
-  if (found != answers_.end()) {
-    return found->second;
-  }
-  StatusOr<control::RankWait> answer =
-      Status(ErrorCode::kLimitExceeded, "too many nodes were asked already");
-  if (is_one_silent_) {
-    answer = Status(ErrorCode::kTimeout, "it was not asked, since another one did not answer");
-  } else if (asked_ < kMaxQuestions) {
-    ++asked_;
-    answer = asker_.Ask(job_id, rank);
-    is_one_silent_ = answer.status().code() == ErrorCode::kTimeout;
-  }
-  return answers_.emplace(std::pair(job_id, rank), std::move(answer)).first->second;
-}
-
-void WhyFollower::Follow(const std::string& job_id, control::RankWait* wait) {
-  while (wait->leaves_node() && wait->chain_size() != 0) {
-    const uint32_t last = wait->chain(wait->chain_size() - 1);
-    const StatusOr<control::RankWait>& next = Ask(job_id, last);
-    if (!next.ok()) {
-      wait->add_troubles("the ferryd of rank " + std::to_string(last) +
-                         "'s node was asked what it waits for: " + next.status().message());
-      return;
-    }
-    if (next->chain_size() == 0 || next->chain(0) != last) {
-      return;  // no correct daemon answers so
-    }
-    const bool circle = Append(*next, wait);
-    wait->set_leaves_node(next->leaves_node() && !circle);
-    wait->set_end(next->end());
-    wait->set_verdict(ChainText(*wait) +
-                      (circle ? ": a circle over several nodes. If it is there still when asked "
-                                "again, it is a deadlock"
-                              : ", which " + next->end()));
-    if (next->chain_size() == 1 && next->leaves_node()) {
-      return;  // nor so: that rank is its own
-    }
-  }
-}
 
 // ---- Reporter ----
 
@@ -202,11 +257,8 @@ Status Reporter::FillWhy(Viewer viewer, const control::WhyRequest& request,
     return ReportWhy(context_.registry, viewer, context_.data_plane, request, MonotonicNs(),
                      &quiet_, reply);
   });
-  NodeAsker asker(context_, &quiet_);
-  WhyFollower follower(&asker);
-  for (control::RankWait& wait : *reply->mutable_ranks()) {
-    follower.Follow(wait.job_id(), &wait);
-  }
+  NodeLooker looker(context_, &quiet_);
+  WaitGraph(&looker).Explain(reply->mutable_ranks());
   return outcome;
 }
 

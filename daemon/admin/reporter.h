@@ -9,10 +9,8 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "common/status.h"
 #include "daemon/admin/why.h"
@@ -23,36 +21,6 @@
 #include "proto/control.pb.h"
 
 namespace ferry::daemon {
-
-// Asks about one rank of a job, wherever it is; any thread but the control thread. Blocks.
-class WhyAsker {
- public:
-  virtual ~WhyAsker() = default;
-  // Returns the wait of the rank. kTimeout: its daemon did not answer in time.
-  virtual StatusOr<control::RankWait> Ask(const std::string& job_id, uint32_t rank) = 0;
-};
-
-// Follows chains of waiting ranks from node to node: where `why` cannot see a rank here, it asks
-// the daemon of the rank's node, which answers for its own ranks (service Peer, Why).
-//
-// Calling thread: a gRPC handler's; blocks until those daemons have answered, or one has not in
-// time: from then on it asks no other daemon. The control thread goes on meanwhile.
-class WhyFollower {
- public:
-  explicit WhyFollower(WhyAsker* asker) : asker_(*asker) {}
-
-  // Lengthens the chain of `wait`, and its verdict, for as long as the chain leaves a node. If a
-  // daemon does not answer, that becomes a trouble of `wait`; the verdict then says where to ask.
-  void Follow(const std::string& job_id, control::RankWait* wait);
-
- private:
-  const StatusOr<control::RankWait>& Ask(const std::string& job_id, uint32_t rank);
-
-  WhyAsker& asker_;
-  uint32_t asked_ = 0;
-  bool is_one_silent_ = false;
-  std::map<std::pair<std::string, uint32_t>, StatusOr<control::RankWait>> answers_;
-};
 
 // The user who asks; nothing for an administrator.
 using Viewer = std::optional<uid_t>;

@@ -1,6 +1,7 @@
 #include "daemon/admin/why.h"
 
 #include <algorithm>
+#include <deque>
 #include <optional>
 #include <set>
 #include <string>
@@ -16,165 +17,17 @@ using Kind = Condition::Kind;
 
 constexpr uint64_t kNsPerMs = 1'000'000;
 constexpr uint64_t kTroublingNs = 1'000'000'000;
+constexpr size_t kMostEdges = 256;   // of a rank
+constexpr size_t kMostAround = 256;  // ranks of LookAround
+constexpr uint32_t kMostPairs = 1024;
 
 // Contexts of the application are those of its communicators; this one is Ferry's (barriers).
 constexpr uint32_t kInternalContext = 1;
 
-// ---- The chain ----
-
-// How much the end of a chain explains.
-int Weight(Kind kind) {
-  switch (kind) {
-    case Kind::kDied:
-    case Kind::kLeft:
-    case Kind::kUnreachable:
-      return 5;
-    case Kind::kStopped:
-    case Kind::kAbsent:
-      return 4;
-    case Kind::kComputes:
-    case Kind::kElsewhere:
-      return 2;
-    case Kind::kWaits:
-    case Kind::kJoins:
-      return 1;
-  }
-  return 0;
-}
-constexpr int kCircleWeight = 3;
-
-struct Chain {
-  std::vector<uint32_t> ranks;
-  bool circle = false;  // the last rank stands in it twice, and all between wait for each other
-  int weight = 0;
-};
-
-// Follows all ranks that a rank waits for, depth first, and keeps the chain whose end explains
-// most. A rank that waits for several may need all or one of them: Ferry cannot know.
-class ChainFinder {
- public:
-  explicit ChainFinder(WhySteps* steps) : steps_(*steps) {}
-
-  Chain Find(uint32_t rank) {
-    Follow(rank);
-    return best_;
-  }
-
- private:
-  void Keep(int weight, bool circle) {
-    if (weight > best_.weight) {
-      best_ = {path_, circle, weight};
-    }
-  }
-
-  void Follow(uint32_t rank) {
-    path_.push_back(rank);
-    const WhySteps::Known& known = steps_.Look(rank);
-    const Kind kind = known.condition.kind;
-    Keep(Weight(kind), false);
-    // Only a rank inside a blocking call waits; what others have begun goes on without them.
-    if (visited_.insert(rank).second && kind == Kind::kWaits) {
-      std::set<uint32_t> followed;
-      for (const RequestView& request : known.view.requests) {
-        const Step step = steps_.StepOf(rank, request);
-        if (step.partner && *step.partner != rank && followed.insert(*step.partner).second) {
-          Meet(*step.partner);
-        }
-      }
-    }
-    path_.pop_back();
-  }
-
-  void Meet(uint32_t partner) {
-    const auto before = std::find(path_.begin(), path_.end(), partner);
-    if (before != path_.end()) {
-      if (IsStuck({before, path_.end()})) {
-        path_.push_back(partner);
-        Keep(kCircleWeight, true);
-        path_.pop_back();
-      }
-      return;
-    }
-    if (!visited_.contains(partner)) {
-      Follow(partner);
-    }
-  }
-
-  // Returns true if all ranks of the circle sleep, and wait for what only the next one's program
-  // can do.
-  bool IsStuck(const std::vector<uint32_t>& circle) {
-    for (size_t i = 0; i < circle.size(); ++i) {
-      const uint32_t next = circle[(i + 1) % circle.size()];
-      const RankView& view = steps_.Look(circle[i]).view;
-      const bool waits =
-          std::any_of(view.requests.begin(), view.requests.end(), [&](const RequestView& request) {
-            const Step step = steps_.StepOf(circle[i], request);
-            return step.stuck && step.partner == next;
-          });
-      if (!view.asleep || !waits) {
-        return false;
-      }
-    }
-    return true;
-  }
-
-  WhySteps& steps_;
-  std::vector<uint32_t> path_;
-  std::set<uint32_t> visited_;
-  Chain best_;
-};
-
-// The ranks of a circle were looked at one after the other: what was true of each need not have
-// been true of all at once. It was, if nothing has moved when all are looked at again.
-Chain FindChain(uint32_t rank, WhySteps* steps) {
-  Chain chain = ChainFinder(steps).Find(rank);
-  if (!chain.circle) {
-    return chain;
-  }
-  std::vector<uint64_t> before;
-  for (const uint32_t each : chain.ranks) {
-    before.push_back(steps->Look(each).view.fingerprint);
-  }
-  steps->Forget();
-  Chain again = ChainFinder(steps).Find(rank);
-  again.circle = again.circle && again.ranks == chain.ranks;
-  for (size_t i = 0; i < before.size() && again.circle; ++i) {
-    again.circle = steps->Look(again.ranks[i]).view.fingerprint == before[i];
-  }
-  return again;
-}
-
-std::string Verdict(const Chain& chain, WhySteps* steps) {
-  const uint32_t first = chain.ranks.front();
-  const WhySteps::Known& known = steps->Look(first);
-  std::string text = chain.circle ? "deadlock: " + RankName(first) : RankName(first);
-  for (size_t i = 1; i < chain.ranks.size(); ++i) {
-    text += (i == 1 ? " waits for " : ", which waits for ") + RankName(chain.ranks[i]);
-  }
-  if (chain.circle) {
-    return text + ": each of them waits for what the next one has not sent or asked for";
-  }
-  if (chain.ranks.size() > 1) {
-    const Condition& end = steps->Look(chain.ranks.back()).condition;
-    return text + ", which " + end.phrase;
-  }
-  text += " " + known.condition.phrase;
-  if (known.condition.kind == Kind::kWaits) {
-    text += known.view.unfinished == 0
-                ? ", without a request: in a probe, for memory that others change, or just done"
-                : ": for any rank, or for a copy that is under way";
-  } else if (known.view.unfinished != 0) {
-    text += "; " + std::to_string(known.view.unfinished) + " of its requests are unfinished";
-  }
-  return text;
-}
-
 // ---- One rank ----
 
 void AddReasons(uint32_t rank, uint64_t now_ns, WhySteps* steps, control::RankWait* wait) {
-  // A copy: steps of peers may forget and look anew.
-  const std::vector<RequestView> requests = steps->Look(rank).view.requests;
-  for (const RequestView& request : requests) {
+  for (const RequestView& request : steps->Look(rank).view.requests) {
     const Step step = steps->StepOf(rank, request);
     control::WaitReason* reason = wait->add_reasons();
     const bool barrier = request.context == kInternalContext;
@@ -257,9 +110,42 @@ std::optional<uint64_t> WaitMs(const RankView& view, uint64_t now_ns) {
   return (now_ns - latest_ns) / kNsPerMs;
 }
 
-void ReportRank(uint32_t rank, bool details, uint64_t now_ns, QuietLog* quiet, WhySteps* steps,
-                control::RankWait* wait) {
-  const Chain chain = FindChain(rank, steps);
+// Adds whom the rank waits for. Only a rank inside a blocking call waits.
+void AddEdges(uint32_t rank, WhySteps* steps, control::RankWait* wait) {
+  std::map<uint32_t, control::WaitEdge*> by_peer;
+  for (const RequestView& request : steps->Look(rank).view.requests) {
+    const Step step = steps->StepOf(rank, request);
+    if (!step.partner || *step.partner == rank || *step.partner >= steps->job().size() ||
+        (by_peer.size() >= kMostEdges && !by_peer.contains(*step.partner))) {
+      continue;
+    }
+    control::WaitEdge*& edge = by_peer[*step.partner];
+    if (edge == nullptr) {
+      edge = wait->add_edges();
+      edge->set_peer(*step.partner);
+    }
+    if (step.announced) {
+      if (edge->announced() == 0) {
+        edge->set_context(request.context);
+        edge->set_tag(request.tag);
+      }
+      if (edge->context() == request.context && edge->tag() == request.tag) {
+        edge->set_announced(edge->announced() + 1);
+      }
+    } else if (step.stuck && request.send) {
+      edge->set_sends(true);
+    } else if (step.stuck) {
+      edge->set_receives(true);
+      if (step.drained) {
+        edge->set_drained(*step.drained);
+      }
+    }
+  }
+}
+
+// Fills in all that one look at the rank tells. Of a rank elsewhere that is little.
+void FillLook(uint32_t rank, bool details, uint64_t now_ns, QuietLog* quiet, WhySteps* steps,
+              control::RankWait* wait) {
   const WhySteps::Known& known = steps->Look(rank);
   const Session* session = steps->SessionOf(rank);
   wait->set_job_id(steps->job().spec.id);
@@ -272,20 +158,31 @@ void ReportRank(uint32_t rank, bool details, uint64_t now_ns, QuietLog* quiet, W
     wait->set_pid(static_cast<uint32_t>(session->pid));
     wait->set_quiet_ms(quiet->Note(steps->job().serial, rank, known.view.fingerprint, now_ns) /
                        kNsPerMs);
+    wait->set_mark(known.view.mark);
+    wait->set_asleep(known.view.asleep);
   }
   if (known.condition.kind == Kind::kWaits) {
     wait->set_waits_ms(WaitMs(known.view, now_ns).value_or(wait->quiet_ms()));
+    AddEdges(rank, steps, wait);
   }
-  wait->mutable_chain()->Add(chain.ranks.begin(), chain.ranks.end());
-  wait->set_deadlock(chain.circle);
-  const Condition& end = steps->Look(chain.ranks.back()).condition;
-  wait->set_leaves_node(!chain.circle && end.kind == Kind::kElsewhere);
-  wait->set_end(end.phrase);
-  wait->set_verdict(Verdict(chain, steps));
   AddTroubles(rank, steps, wait);
   if (details) {
     AddReasons(rank, now_ns, steps, wait);
     AddUnexpected(steps->Look(rank).view, wait);
+  }
+}
+
+// What the rank has for another one that waits for it.
+void FillPair(uint32_t rank, uint32_t waiter, WhySteps* steps, control::RankWait* wait) {
+  const RankView& view = steps->Look(rank).view;
+  AddUnexpected(view, wait);
+  wait->set_queued_to_waiter(
+      std::any_of(view.requests.begin(), view.requests.end(), [&](const RequestView& request) {
+        return request.send && request.state == shm::RequestState::kQueued &&
+               request.peer == static_cast<int32_t>(waiter);
+      }));
+  if (const Session* session = steps->SessionOf(rank)) {
+    wait->set_sent_to_waiter(ReadPeerCounts(*session, waiter).sent);
   }
 }
 
@@ -341,22 +238,59 @@ void ReportWaiting(const JobRecord& job, const DataPlane& data_plane, uint64_t n
     const bool waits = job.IsLocal(rank) && (steps.Look(rank).condition.kind == Kind::kWaits ||
                                              steps.Look(rank).condition.kind == Kind::kJoins);
     if (waits) {
-      ReportRank(rank, false, now_ns, quiet, &steps, reply->add_ranks());
+      FillLook(rank, false, now_ns, quiet, &steps, reply->add_ranks());
     }
   }
 }
 
 }  // namespace
 
-Status SummarizeRank(const JobRegistry& registry, const DataPlane& data_plane,
-                     const std::string& job_id, uint32_t rank, uint64_t now_ns, QuietLog* quiet,
-                     control::WhyReply* reply) {
+control::RankWait KnownOf(const JobRecord& job, const DataPlane& data_plane, uint32_t rank,
+                          uint64_t now_ns, QuietLog* quiet) {
+  WhySteps steps(job, data_plane);
+  control::RankWait wait;
+  FillLook(rank, false, now_ns, quiet, &steps, &wait);
+  return wait;
+}
+
+Status LookAround(const JobRegistry& registry, const DataPlane& data_plane,
+                  const std::string& job_id, uint32_t rank, uint64_t now_ns, QuietLog* quiet,
+                  control::WhyReply* reply) {
   quiet->Sweep(registry);
   const StatusOr<const JobRecord*> job = FindJob(registry, job_id);
   FERRY_RETURN_IF_ERROR(job.status());
   FERRY_RETURN_IF_ERROR(CheckIsHere(**job, rank));
   WhySteps steps(**job, data_plane);
-  ReportRank(rank, false, now_ns, quiet, &steps, reply->add_ranks());
+  std::set<uint32_t> met = {rank};
+  std::deque<uint32_t> next = {rank};
+  for (; !next.empty(); next.pop_front()) {
+    control::RankWait* const wait = reply->add_ranks();
+    FillLook(next.front(), false, now_ns, quiet, &steps, wait);
+    for (const control::WaitEdge& edge : wait->edges()) {
+      if ((*job)->IsLocal(edge.peer()) && met.size() < kMostAround &&
+          met.insert(edge.peer()).second) {
+        next.push_back(edge.peer());
+      }
+    }
+  }
+  return {};
+}
+
+Status LookAtPairs(const JobRegistry& registry, const DataPlane& data_plane,
+                   const std::string& job_id, const WaitPairs& pairs, uint64_t now_ns,
+                   QuietLog* quiet, control::WhyReply* reply) {
+  const StatusOr<const JobRecord*> job = FindJob(registry, job_id);
+  FERRY_RETURN_IF_ERROR(job.status());
+  if (static_cast<uint32_t>(pairs.size()) > kMostPairs) {
+    return {ErrorCode::kLimitExceeded, "too many ranks in one question"};
+  }
+  WhySteps steps(**job, data_plane);
+  for (const control::WaitPair& pair : pairs) {
+    FERRY_RETURN_IF_ERROR(CheckIsHere(**job, pair.rank()));
+    control::RankWait* const wait = reply->add_ranks();
+    FillLook(pair.rank(), false, now_ns, quiet, &steps, wait);
+    FillPair(pair.rank(), pair.waiter(), &steps, wait);
+  }
   return {};
 }
 
@@ -379,13 +313,13 @@ Status ReportWhy(const JobRegistry& registry, std::optional<uid_t> uid, const Da
   if (request.all_ranks()) {
     for (uint32_t rank = 0; rank < job.size(); ++rank) {
       if (job.IsLocal(rank)) {
-        ReportRank(rank, false, now_ns, quiet, &steps, reply->add_ranks());
+        FillLook(rank, false, now_ns, quiet, &steps, reply->add_ranks());
       }
     }
     return {};
   }
   FERRY_RETURN_IF_ERROR(CheckIsHere(job, request.rank()));
-  ReportRank(request.rank(), true, now_ns, quiet, &steps, reply->add_ranks());
+  FillLook(request.rank(), true, now_ns, quiet, &steps, reply->add_ranks());
   return {};
 }
 

@@ -263,6 +263,9 @@ Step WhySteps::Posted(uint32_t rank, const RequestView& request) {
                           : is_by_link      ? shm::LinkLane(own.local_size)
                                             : shm::DaemonLane(own.local_size);
     const bool is_remote = !job_.IsLocal(peer);
+    if (is_remote) {
+      step.drained = ReadPeerCounts(own, peer).drained;
+    }
     if (const uint64_t backlog = sender != nullptr || is_remote ? LaneBacklog(own, lane) : 0;
         backlog != 0) {
       step.stuck = false;
@@ -363,6 +366,8 @@ Step WhySteps::BetweenNodes(uint32_t rank, const RequestView& request) {
     } else if (request.send) {
       step.text = "announced to " + RankName(*step.partner) +
                   "; it has posted no receive that matches, or fetches the data now";
+      step.stuck = true;
+      step.announced = true;
     } else if (request.peer >= 0 &&
                ReadPath(*SessionOf(rank), *step.partner).in == shm::PeerPath::kLink) {
       step.text = "matched; the rank fetches the data itself, by its direct link to " +

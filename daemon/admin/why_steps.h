@@ -39,6 +39,10 @@ struct Step {
   std::optional<uint32_t> partner =
       {};              // the rank whose turn it is; none: any, or this rank itself
   bool stuck = false;  // nothing but an action of the partner's program can end it
+  // What the partner, on another node, must confirm before that is certain: that it holds the
+  // announced send unmatched, or that it has sent no more messages than were drained.
+  bool announced = false;
+  std::optional<uint32_t> drained = {};
 };
 
 class WhySteps {
@@ -51,9 +55,7 @@ class WhySteps {
     RankView view;      // only of ranks of this node that have segments
     RankReport report;  // likewise
   };
-  const Known& Look(uint32_t rank);
-  // Makes Look look again. The views of different ranks are of different times.
-  void Forget() { known_.clear(); }
+  const Known& Look(uint32_t rank);  // valid for as long as this
 
   // `request` is one of Look(rank).view.requests.
   Step StepOf(uint32_t rank, const RequestView& request);

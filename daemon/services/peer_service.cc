@@ -88,8 +88,11 @@ class PeerService final : public control::Peer::CallbackService {
                                 const control::PeerWhyRequest* request,
                                 control::WhyReply* reply) override {
     return AnswerInTurn(context, request, [this, request, reply](const std::string&) {
-      return SummarizeRank(registry_, data_plane_, request->job_id(), request->rank(),
-                           MonotonicNs(), &quiet_, reply);
+      return request->pairs().empty()
+                 ? LookAround(registry_, data_plane_, request->job_id(), request->rank(),
+                              MonotonicNs(), &quiet_, reply)
+                 : LookAtPairs(registry_, data_plane_, request->job_id(), request->pairs(),
+                               MonotonicNs(), &quiet_, reply);
     });
   }
 

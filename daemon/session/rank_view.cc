@@ -129,6 +129,13 @@ void ReadUnexpected(const Session& session, RankView* view) {
 // Fowler, Noll and Vo's hash, word by word.
 void Mix(uint64_t word, uint64_t* hash) { *hash = (*hash ^ word) * 0x100000001b3ULL; }
 
+// Returns true if the statistic may change while no message of the program moves.
+bool IsOfProtocol(shm::Statistic id) {
+  using enum shm::Statistic;
+  return id == kLeaseHandovers || id == kLinkMessagesSent || id == kLinkMessagesReceived ||
+         id == kLinkBytesSent || id == kLinkBytesReceived || id == kLinksOpen;
+}
+
 uint64_t Backlog(const shm::LaneLayout* lane) {
   if (LoadRelaxed(lane->producer.state) != static_cast<uint32_t>(shm::LaneState::kOpen)) {
     return 0;
@@ -194,7 +201,11 @@ RankView ReadRank(const Session& session) {
   view.poison = static_cast<ErrorCode>(LoadRelaxed(wake.poison));
   const shm::Statistics statistics(session.layout()->counters);
   for (const shm::StatisticLabel& label : shm::StatisticLabels()) {
-    Mix(statistics.Read(label.id), &view.fingerprint);
+    const uint64_t value = statistics.Read(label.id);
+    Mix(value, &view.fingerprint);
+    if (!IsOfProtocol(label.id)) {
+      Mix(value, &view.mark);
+    }
   }
   uint32_t index = 0;
   for (const RequestLayout& slot : UsedRequests(session)) {
@@ -202,8 +213,11 @@ RankView ReadRank(const Session& session) {
       ++view.unfinished;
       if (view.requests.size() < kMaxRequestsShown) {
         view.requests.push_back(ReadRequest(slot, index, state));
-        Mix(index ^ uint64_t{view.requests.back().generation} << 32, &view.fingerprint);
-        Mix(static_cast<uint64_t>(state), &view.fingerprint);
+        for (uint64_t* const hash : {&view.fingerprint, &view.mark}) {
+          Mix(index ^ uint64_t{view.requests.back().generation} << 32, hash);
+          Mix(static_cast<uint64_t>(state), hash);
+        }
+        Mix(view.requests.back().start_ns, &view.mark);
       }
     }
     ++index;
@@ -278,6 +292,14 @@ uint64_t ReadTraffic(const Session& session, uint32_t peer) {
   const shm::PeerWords& words = by_rank.peers[peer];
   const uint64_t sent = LoadRelaxed(words.sent) + LoadRelaxed(by_rank.one_sided[peer].done);
   return sent << 32 | LoadRelaxed(words.drained);
+}
+
+PeerCounts ReadPeerCounts(const Session& session, uint32_t peer) {
+  if (peer >= session.job_size) {
+    return {};
+  }
+  const shm::PeerWords& words = session.by_rank().peers[peer];
+  return {LoadRelaxed(words.sent), LoadRelaxed(words.drained)};
 }
 
 bool HasLinkTransfers(const Session& session, uint32_t peer) {

@@ -62,6 +62,7 @@ struct RankView {
   std::vector<UnexpectedView> unexpected;  // grouped; at most kMaxUnexpectedShown groups
   shm::CallsView calls;                    // that its threads are in, as far as they show them
   uint64_t fingerprint = 0;                // changes whenever a message of the rank moves
+  uint64_t mark = 0;  // likewise, but not for the protocol of direct links and changes of the lease
 };
 
 inline constexpr uint32_t kMaxRequestsShown = 1000;
@@ -104,6 +105,13 @@ PathView ReadPath(const Session& session, uint32_t peer);
 std::vector<uint32_t> PeersByDaemons(const Session& session);
 // Returns a number that changes with every message to the peer, and from it, on whichever path.
 uint64_t ReadTraffic(const Session& session, uint32_t peer);
+// The messages between a rank here and one of another node, ever (both wrap). What one rank has sent
+// and the other has not drained is under way, on whichever path.
+struct PeerCounts {
+  uint32_t sent = 0;
+  uint32_t drained = 0;
+};
+PeerCounts ReadPeerCounts(const Session& session, uint32_t peer);
 // Returns true if a message is under way between the two ranks by their direct link: announced, or
 // being moved.
 bool HasLinkTransfers(const Session& session, uint32_t peer);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -174,6 +175,65 @@ TEST_F(WhyTest, ACircleOfReceivesIsADeadlockOfAll) {
               AllOf(HasSubstr("RANK"), HasSubstr("deadlock: rank 0 waits for rank 1, which waits "
                                                  "for rank 2, which waits for rank 0")));
 }
+
+// Their daemons must ask each other, and the messages between them may be under way.
+TEST_F(WhyTest, ACircleOverNodesIsToldWithinTwoLooks) {
+  Start(4, 2, "circle");
+  ASSERT_TRUE(Eventually([&] {
+    for (int node = 0; node < 2; ++node) {
+      const json ranks = Ask(node, {"why", id_})["ranks"];
+      if (ranks.size() != 2 || ranks[0]["state"] != "waits" || ranks[1]["state"] != "waits") {
+        return false;
+      }
+    }
+    return true;
+  }));
+  json all;
+  for (int look = 0; look < 2 && (all.empty() || all[0]["deadlock"] != true); ++look) {
+    all = Ask(0, {"why", id_})["ranks"];
+  }
+  ASSERT_THAT(all, SizeIs(2));
+  EXPECT_THAT(all[0]["chain"], ElementsAre(0, 1, 2, 3, 0));
+  EXPECT_EQ(all[0]["deadlock"], true) << all.dump(2);
+  EXPECT_EQ(all[1]["deadlock"], true) << all.dump(2);
+  EXPECT_THAT(all[0]["verdict"].get<std::string>(),
+              HasSubstr("deadlock: rank 0 waits for rank 1, which waits for rank 2, which waits "
+                        "for rank 3, which waits for rank 0: each of them waits for what"));
+}
+
+TEST_F(WhyTest, MismatchedTagsOverNodesAreADeadlock) {
+  Start(2, 2, "crossed");
+  json sender;
+  EXPECT_TRUE(Eventually([&] {
+    sender = Why(0, 0, "announced to rank 1; it has posted no receive that matches");
+    return sender["deadlock"] == true;
+  })) << sender.dump(2);
+  EXPECT_THAT(sender["chain"], ElementsAre(0, 1, 0));
+  EXPECT_EQ(Why(1, 1, "what has come from rank 0 is tag 3 (1 message)")["deadlock"], true);
+}
+
+// Nothing is a deadlock that goes on, whenever and however often one looks.
+class HealthyTest : public WhyTest, public testing::WithParamInterface<int> {};
+
+TEST_P(HealthyTest, AHaloExchangeIsNeverCalledADeadlock) {
+  constexpr int kLooks = 40;
+  Start(4, GetParam(), "halo");
+  std::set<std::string> told;
+  size_t waits = 0;
+  for (int look = 0; look < kLooks; ++look) {
+    for (const json& rank : Ask(look % GetParam(), {"why", id_})["ranks"]) {
+      waits += rank["state"] == "waits" ? 1 : 0;
+      const std::string verdict = rank["verdict"];
+      if (rank["deadlock"] == true || verdict.find("deadlock") != verdict.npos ||
+          verdict.find("circle") != verdict.npos) {
+        told.insert(verdict);
+      }
+    }
+  }
+  EXPECT_THAT(told, testing::IsEmpty());
+  EXPECT_GT(waits, 10U) << "the looks must have met ranks that wait";
+}
+INSTANTIATE_TEST_SUITE_P(Nodes, HealthyTest, testing::Values(1, 2));
 
 // Each rank has receives from the others, for what they may ask of its window.
 TEST_F(WhyTest, AWindowOverMemoryOfTheProgramsOwnIsNoDeadlock) {

@@ -9,10 +9,14 @@
 //   waits circle       each receives from the next
 //   waits chain        each receives from the next, but the last
 //   waits flood        rank 0 sends 1000 messages of 8000 bytes after SIGUSR1; rank 1 takes none
+//   waits halo         none is stuck: each sends 8 B to 1 MiB to both neighbours, and receives
+//   them,
+//                      again and again
 //   waits fetch        rank 0 sends 1 MiB; rank 1 receives it after SIGUSR1
 #include <signal.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdio>
 #include <string_view>
 #include <vector>
@@ -58,6 +62,30 @@ void Flood() {
   CHECK_OK(ferry_waitall(requests.size(), requests.data(), nullptr));
 }
 
+// A stencil's traffic: the step takes as long as the slowest neighbour, and one of them computes
+// for a while now and then.
+[[noreturn]] void ExchangeHalos() {
+  constexpr size_t kSizes[] = {8, 4096, 64 << 10, kLarge};
+  const int ranks = ferry_size();
+  const int neighbours[] = {(ferry_rank() + 1) % ranks, (ferry_rank() + ranks - 1) % ranks};
+  const std::vector<char> out(kLarge);
+  std::array<std::vector<char>, 2> in = {std::vector<char>(kLarge), std::vector<char>(kLarge)};
+  for (int step = 0;; ++step) {
+    if (step % 7 == ferry_rank()) {
+      usleep(2000);
+    }
+    const size_t size = kSizes[step / 8 % 4];
+    ferry_request requests[4];
+    for (size_t side = 0; side < 2; ++side) {
+      CHECK_OK(ferry_irecv(in[side].data(), size, neighbours[side], static_cast<int>(side),
+                           &requests[side]));
+      CHECK_OK(ferry_isend(out.data(), size, neighbours[side], static_cast<int>(1 - side),
+                           &requests[2 + side]));
+    }
+    CHECK_OK(ferry_waitall(4, requests, nullptr));
+  }
+}
+
 void RankZero(std::string_view what) {
   if (what == "wrong_tag") {
     for (int i = 0; i < 3; ++i) {
@@ -95,7 +123,9 @@ int main(int argc, char** argv) {
   std::printf("rank %d: under way\n", ferry_rank());
   std::fflush(stdout);
   const int next = (ferry_rank() + 1) % ferry_size();
-  if (what == "circle" || (what == "chain" && next != 0)) {
+  if (what == "halo") {
+    ExchangeHalos();
+  } else if (what == "circle" || (what == "chain" && next != 0)) {
     Receive(next, 0);
   } else if (ferry_rank() == 0) {
     RankZero(what);

@@ -1,0 +1,314 @@
+#include "daemon/admin/why_graph.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "daemon/admin/why_steps.h"
+
+namespace ferry::daemon {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kBetweenLooks(50);
+constexpr int kMostLooks = 6;
+constexpr uint32_t kMostQuestions = 64;  // for one answer: all ranks of a job may be asked for
+constexpr milliseconds kMostTime(1500);
+constexpr size_t kMostFollowed = 4096;  // ranks of one chain's search
+constexpr size_t kMostPairs = 1024;     // looked at again
+
+constexpr char kWaits[] = "waits";
+constexpr char kElsewhere[] = "elsewhere";
+
+// How much the end of a chain explains.
+int Weight(const std::string& state) {
+  using Kind = Condition::Kind;
+  static constexpr std::pair<Kind, int> kWeights[] = {
+      {Kind::kDied, 50},      {Kind::kLeft, 50},   {Kind::kUnreachable, 50},
+      {Kind::kStopped, 40},   {Kind::kAbsent, 40}, {Kind::kComputes, 20},
+      {Kind::kElsewhere, 20}, {Kind::kWaits, 10},  {Kind::kJoins, 10},
+  };
+  for (const auto& [kind, weight] : kWeights) {
+    if (state == ConditionText(kind)) {
+      return weight;
+    }
+  }
+  return 0;
+}
+constexpr int kCircleWeight = 30;
+// Of the last rank of a chain of several, if it waits, too: for nobody in particular, or for
+// others.
+constexpr int kWaitsForNobodyWeight = 15;
+constexpr int kWaitsWeight = 12;
+
+bool IsStuck(const control::WaitEdge* edge) {
+  return edge != nullptr && (edge->receives() || edge->sends() || edge->announced() != 0);
+}
+
+// Returns true if only the program of `peer` can end the wait.
+bool IsCertain(const control::WaitEdge& edge, uint32_t waiter, const control::RankWait& peer) {
+  if (edge.sends()) {
+    return true;
+  }
+  if (edge.receives() && !peer.queued_to_waiter() &&
+      (!edge.has_drained() || edge.drained() == peer.sent_to_waiter())) {
+    return true;
+  }
+  return edge.announced() != 0 &&
+         std::any_of(peer.unexpected().begin(), peer.unexpected().end(), [&](const auto& group) {
+           return group.source() == waiter && group.announced() && group.tag() == edge.tag() &&
+                  group.context() == edge.context() && group.count() >= edge.announced();
+         });
+}
+
+}  // namespace
+
+// Follows all ranks that a rank waits for, depth first, and keeps the chain whose end explains
+// most. A rank that waits for several may need all or one of them: Ferry cannot know.
+class ChainFinder {
+ public:
+  ChainFinder(WaitGraph* graph, std::string job_id, bool with_circles)
+      : graph_(*graph), job_id_(std::move(job_id)), with_circles_(with_circles) {}
+
+  WaitGraph::Chain Find(uint32_t rank) {
+    Follow(rank);
+    return best_;
+  }
+
+ private:
+  void Keep(int weight, bool circle) {
+    if (weight > best_.weight) {
+      best_ = {path_, circle, weight};
+    }
+  }
+
+  int WeightOf(const control::RankWait& look) const {
+    return look.state() != kWaits || path_.size() == 1 ? Weight(look.state())
+           : look.edges().empty()                      ? kWaitsForNobodyWeight
+                                                       : kWaitsWeight;
+  }
+
+  void Follow(uint32_t rank) {
+    path_.push_back(rank);
+    const control::RankWait& look = graph_.Look(job_id_, rank).look;
+    Keep(WeightOf(look), false);
+    // Only a rank inside a blocking call waits; what others have begun goes on without them.
+    if (visited_.insert(rank).second && look.state() == kWaits) {
+      for (const control::WaitEdge& edge : look.edges()) {
+        if (visited_.size() < kMostFollowed && edge.peer() != rank) {
+          Meet(edge.peer());
+        }
+      }
+    }
+    path_.pop_back();
+  }
+
+  void Meet(uint32_t peer) {
+    const auto before = std::find(path_.begin(), path_.end(), peer);
+    if (before == path_.end()) {
+      if (!visited_.contains(peer)) {
+        Follow(peer);
+      }
+      return;
+    }
+    if (with_circles_ && graph_.MayBeStuck({job_id_, {before, path_.end()}})) {
+      path_.push_back(peer);
+      Keep(kCircleWeight, true);
+      path_.pop_back();
+    }
+  }
+
+  WaitGraph& graph_;
+  const std::string job_id_;
+  const bool with_circles_;
+  std::vector<uint32_t> path_;
+  std::set<uint32_t> visited_;
+  WaitGraph::Chain best_;
+};
+
+WaitGraph::WaitGraph(RankLooker* looker)
+    : looker_(*looker), end_(std::chrono::steady_clock::now() + kMostTime) {}
+
+const WaitGraph::Node& WaitGraph::Look(const std::string& job_id, uint32_t rank) {
+  const auto [found, is_new] = nodes_.try_emplace({job_id, rank});
+  Node& node = found->second;
+  if (!is_new) {
+    return node;
+  }
+  const bool is_late = asked_ >= kMostQuestions || std::chrono::steady_clock::now() > end_;
+  RankLooker::Answer answer = looker_.Look(job_id, rank, !is_one_silent_ && !is_late);
+  asked_ += answer.asked ? 1 : 0;
+  node.trouble = std::move(answer.trouble);
+  if (!answer.asked && !answer.ranks.empty() && answer.ranks.front().state() == kElsewhere) {
+    node.trouble =
+        is_one_silent_
+            ? Status(ErrorCode::kTimeout, "it was not asked, since another one did not answer")
+            : Status(ErrorCode::kLimitExceeded, "too many nodes were asked already");
+  }
+  is_one_silent_ = is_one_silent_ || (answer.asked && node.trouble.code() == ErrorCode::kTimeout);
+  for (control::RankWait& look : answer.ranks) {
+    if (look.rank() == rank) {
+      node.look = std::move(look);
+    } else if (const auto [other, unknown] = nodes_.try_emplace({job_id, look.rank()}); unknown) {
+      other->second.look = std::move(look);
+    }
+  }
+  if (node.look.state().empty()) {  // no correct looker answers so
+    node.look.set_state(kElsewhere);
+    node.look.set_detail("cannot be looked at");
+  }
+  return node;
+}
+
+const control::WaitEdge* WaitGraph::EdgeTo(const control::RankWait& look, uint32_t peer) {
+  const auto found =
+      std::find_if(look.edges().begin(), look.edges().end(),
+                   [&](const control::WaitEdge& edge) { return edge.peer() == peer; });
+  return found == look.edges().end() ? nullptr : &*found;
+}
+
+// ---- Circles ------------------------------------------------------------------------------------
+
+bool WaitGraph::MayBeStuck(const Circle& circle) {
+  const auto& [job_id, ranks] = circle;
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    const control::RankWait& look = Look(job_id, ranks[i]).look;
+    if (look.state() != kWaits || !IsStuck(EdgeTo(look, ranks[(i + 1) % ranks.size()]))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+WaitGraph::Circle WaitGraph::CircleOf(const std::string& job_id, const Chain& chain) {
+  const auto first = std::find(chain.ranks.begin(), chain.ranks.end(), chain.ranks.back());
+  std::vector<uint32_t> ranks(first, chain.ranks.end() - 1);
+  std::rotate(ranks.begin(), std::min_element(ranks.begin(), ranks.end()), ranks.end());
+  return {job_id, std::move(ranks)};
+}
+
+// `again` has one look at each rank of the circle, in its order.
+WaitGraph::Second WaitGraph::Compare(const Circle& circle,
+                                     std::span<const control::RankWait> again) {
+  const auto& [job_id, ranks] = circle;
+  bool sleep = true;
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    const size_t next = (i + 1) % ranks.size();
+    const control::RankWait& look = again[i];
+    const control::WaitEdge* const edge = EdgeTo(look, ranks[next]);
+    if (look.rank() != ranks[i] || look.state() != kWaits ||
+        look.mark() != Look(job_id, ranks[i]).look.mark() || edge == nullptr ||
+        !IsCertain(*edge, ranks[i], again[next])) {
+      return Second::kMoves;
+    }
+    sleep = sleep && look.asleep();
+  }
+  return sleep ? Second::kCertain : Second::kAwake;
+}
+
+// A rank may be awake for a moment, to look around: then all are looked at once more.
+void WaitGraph::Confirm(std::set<Circle> circles) {
+  for (int round = 0; round < kMostLooks && !circles.empty(); ++round) {
+    looker_.Pause(kBetweenLooks);
+    std::map<std::string, std::vector<WaitPairName>> pairs;  // by job
+    std::map<std::string, std::vector<Circle>> looked;       // likewise
+    size_t count = 0;
+    for (const Circle& circle : circles) {
+      const auto& [job_id, ranks] = circle;
+      if (count + ranks.size() > kMostPairs) {
+        continue;
+      }
+      count += ranks.size();
+      looked[job_id].push_back(circle);
+      for (size_t i = 0; i < ranks.size(); ++i) {
+        pairs[job_id].push_back({ranks[i], ranks[(i + ranks.size() - 1) % ranks.size()]});
+      }
+    }
+    std::set<Circle> awake;
+    for (const auto& [job_id, names] : pairs) {
+      const std::vector<control::RankWait> again = looker_.LookAgain(job_id, names);
+      if (again.size() != names.size()) {
+        continue;
+      }
+      size_t at = 0;
+      for (const Circle& circle : looked[job_id]) {
+        const Second second = Compare(circle, std::span(again).subspan(at, circle.second.size()));
+        at += circle.second.size();
+        if (second == Second::kCertain) {
+          certain_.insert(circle);
+        } else if (second == Second::kAwake) {
+          awake.insert(circle);
+        }
+      }
+    }
+    circles = std::move(awake);
+  }
+}
+
+// ---- Chains -------------------------------------------------------------------------------------
+
+WaitGraph::Chain WaitGraph::Find(const std::string& job_id, uint32_t rank, bool with_circles) {
+  return ChainFinder(this, job_id, with_circles).Find(rank);
+}
+
+std::string WaitGraph::Verdict(const Chain& chain, const control::RankWait& wait) {
+  std::string text = (chain.circle ? "deadlock: " : "") + RankName(chain.ranks.front());
+  for (size_t i = 1; i < chain.ranks.size(); ++i) {
+    text += (i == 1 ? " waits for " : ", which waits for ") + RankName(chain.ranks[i]);
+  }
+  if (chain.circle) {
+    return text + ": each of them waits for what the next one has not sent or asked for";
+  }
+  if (chain.ranks.size() > 1) {
+    return text + ", which " + Look(wait.job_id(), chain.ranks.back()).look.detail();
+  }
+  text += " " + wait.detail();
+  if (wait.state() == kWaits) {
+    text += wait.unfinished() == 0
+                ? ", without a request: in a probe, for memory that others change, or just done"
+                : ": for any rank, or for a copy that is under way";
+  } else if (wait.unfinished() != 0) {
+    text += "; " + std::to_string(wait.unfinished()) + " of its requests are unfinished";
+  }
+  return text;
+}
+
+void WaitGraph::Tell(const Chain& chain, control::RankWait* wait) {
+  const Node& end = Look(wait->job_id(), chain.ranks.back());
+  wait->mutable_chain()->Add(chain.ranks.begin(), chain.ranks.end());
+  wait->set_deadlock(chain.circle);
+  wait->set_leaves_node(!chain.circle && end.look.state() == kElsewhere);
+  wait->set_end(end.look.detail());
+  wait->set_verdict(Verdict(chain, *wait));
+  if (!end.trouble.ok()) {
+    wait->add_troubles("the ferryd of " + RankName(chain.ranks.back()) +
+                       "'s node was asked what it waits for: " + end.trouble.message());
+  }
+}
+
+void WaitGraph::Explain(google::protobuf::RepeatedPtrField<control::RankWait>* waits) {
+  for (const control::RankWait& wait : *waits) {
+    nodes_[{wait.job_id(), wait.rank()}].look = wait;
+  }
+  std::vector<Chain> chains;
+  std::set<Circle> circles;
+  for (const control::RankWait& wait : *waits) {
+    chains.push_back(Find(wait.job_id(), wait.rank(), /*with_circles=*/true));
+    if (chains.back().circle) {
+      circles.insert(CircleOf(wait.job_id(), chains.back()));
+    }
+  }
+  Confirm(circles);
+  for (int i = 0; i < waits->size(); ++i) {
+    control::RankWait* const wait = waits->Mutable(i);
+    Chain& chain = chains[static_cast<size_t>(i)];
+    if (chain.circle && !certain_.contains(CircleOf(wait->job_id(), chain))) {
+      chain = Find(wait->job_id(), wait->rank(), /*with_circles=*/false);
+    }
+    Tell(chain, wait);
+    wait->clear_edges();
+  }
+}
+
+}  // namespace ferry::daemon
