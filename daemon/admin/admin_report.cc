@@ -9,6 +9,7 @@
 #include <cstring>
 #include <map>
 
+#include "common/clock.h"
 #include "common/open_files.h"
 #include "common/unique_fd.h"
 #include "daemon/jobs/job_programs.h"
@@ -222,6 +223,10 @@ void ReportStatus(const JobRegistry& registry, std::optional<uid_t> uid,
     status->set_local(local);
     status->set_state(job->StateText());
     status->set_uid(job->spec.owner);
+    status->set_name(job->spec.name);
+    status->set_program(job->spec.program);
+    status->set_slurm_id(job->spec.slurm_id);
+    status->set_age_ms((MonotonicNs() - job->created_ns) / 1'000'000);
   }
   ReportUsers(registry.quotas(), uid, unfinished, reply);
   reply->set_sessions(sessions);

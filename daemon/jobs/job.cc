@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "common/counted.h"
+#include "daemon/links/link_messages.h"
 #include "daemon/tls/secrets.h"
 #include "proto/attach_protocol.h"
 
@@ -19,6 +20,7 @@ constexpr size_t kMaxSecretBytes = sizeof(attach::AttachRequest::job_secret);
 constexpr size_t kMaxJobIdBytes = sizeof(attach::AttachRequest::job_id) - 1;
 constexpr size_t kMaxSeriesIdBytes = kMaxJobIdBytes - 11;  // a mark and ten digits may follow
 constexpr size_t kMaxRanksNamed = 8;
+constexpr size_t kMaxLabelBytes = 255;  // of what people know it by
 constexpr uint32_t kMaxRanksWithoutCheck = 1U << 20;
 
 Status Invalid(const std::string& why) { return {ErrorCode::kInvalidArgument, why}; }
@@ -156,6 +158,9 @@ StatusOr<JobSpec> SpecFrom(const control::CreateJobRequest& request) {
   spec.secret = request.secret();
   spec.owner = request.has_uid() ? request.uid() : geteuid();
   spec.tree_radix = request.tree_radix();
+  spec.name = Printable(request.name().substr(0, kMaxLabelBytes));
+  spec.program = Printable(request.program().substr(0, kMaxLabelBytes));
+  spec.slurm_id = Printable(request.slurm_id().substr(0, kMaxLabelBytes));
   spec.node = request.node();
   spec.node_of_rank.assign(request.node_of_rank().begin(), request.node_of_rank().end());
   spec.node_addresses.assign(request.node_addresses().begin(), request.node_addresses().end());

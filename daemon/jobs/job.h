@@ -39,6 +39,10 @@ struct JobSpec {
   std::vector<uint32_t> node_of_rank;       // by rank
   std::vector<std::string> node_addresses;  // by node: host:port of its Peer service
   uint32_t tree_radix = 0;                  // 0: the nodes are no tree
+  // How people know it: printable, and nothing depends on them.
+  std::string name;      // that its user gave it; empty: none
+  std::string program;   // what its ranks run; empty: its launcher has not said
+  std::string slurm_id;  // of the Slurm job that it is part of; empty: none
 
   bool IsLocal(uint32_t rank) const { return node_of_rank[rank] == node; }
 };
@@ -151,6 +155,7 @@ struct JobRecord {
   uint64_t serial = 0;                // tells a job from an earlier one of the same id
   std::shared_ptr<JobSeries> series;  // null: no program follows
   uint32_t program = 1;               // which of the series it is
+  uint64_t created_ns = 0;            // MonotonicNs
   JobSpec spec;
   JobPlan plan;
   std::vector<Rank> ranks;

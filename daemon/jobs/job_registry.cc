@@ -92,6 +92,7 @@ StatusOr<JobRecord*> JobRegistry::BeginJob(std::unique_ptr<JobRecord> job) {
     return Status(ErrorCode::kAlreadyExists, "job " + id + " exists already on this daemon");
   }
   job->serial = next_serial_++;
+  job->created_ns = MonotonicNs();
   ++totals_.jobs_created;
   FERRY_RETURN_IF_ERROR(nodes_->Add(*job));
   if (Status status = data_plane_.AddJob(job->plan); !status.ok()) {

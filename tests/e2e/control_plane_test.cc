@@ -161,7 +161,7 @@ class FoundTest : public testing::Test {
  protected:
   void Start(const std::string& nodes) {
     job_ = std::make_unique<Command>(
-        Script({"-n", "2", "--nodes", nodes}, "echo ready; exec sleep 100"));
+        Script({"-n", "2", "--nodes", nodes, "--name", "night"}, "echo ready; exec sleep 100"));
     ASSERT_TRUE(job_->WaitForOutput("ready"));
     const json list = json::parse(Ferryctl({"--json"}).out, nullptr, false);
     for (const json& daemon : list["daemons"]) {
@@ -189,10 +189,10 @@ TEST_F(FoundTest, TheyAreListedWithTheirJobs) {
   ASSERT_THAT(directories_, SizeIs(1));
   const CommandResult list = Ferryctl({});
   EXPECT_EQ(list.exit_code, 0) << list.err;
-  EXPECT_THAT(list.out, AllOf(HasSubstr("private"), HasSubstr(id_), HasSubstr(directories_[0])));
+  EXPECT_THAT(list.out, AllOf(HasSubstr("private"), HasSubstr("night"), HasSubstr(directories_[0])));
   const CommandResult status = Ferryctl({"status"});
   EXPECT_EQ(status.exit_code, 0) << status.err;
-  EXPECT_THAT(status.out, AllOf(HasSubstr("run directory " + directories_[0]), HasSubstr(id_)));
+  EXPECT_THAT(status.out, AllOf(HasSubstr("run directory " + directories_[0]), HasSubstr("night")));
   const CommandResult why = Ferryctl({"why"});
   EXPECT_EQ(why.exit_code, 0) << why.err;
 }
@@ -211,6 +211,8 @@ TEST_F(FoundTest, AJobsDaemonsAreFoundByItsName) {
   const CommandResult why = Ferryctl({"why", id_});
   EXPECT_EQ(why.exit_code, 0) << why.err;
   EXPECT_THAT(why.out, HasSubstr("has not attached"));
+  EXPECT_THAT(Ferryctl({"why", "night"}).out, HasSubstr("has not attached"));
+  EXPECT_EQ(Ferryctl({"-j", "night", "sessions"}).exit_code, 0);
   const CommandResult unknown = Ferryctl({"-j", "nosuch", "status"});
   EXPECT_EQ(unknown.exit_code, 1);
   EXPECT_THAT(unknown.err, HasSubstr("no ferryd here has a job nosuch of yours"));

@@ -114,7 +114,7 @@ TEST_F(WhyTest, TopShowsTheRanksOnce) {
   EXPECT_EQ(top["sessions"][1]["unexpected"], 3);
   EXPECT_EQ(top["sessions"][1]["unfinished"], 1);
   EXPECT_THAT(Ferryctl(0, {"top", "-n", "2", "--interval-ms", "10"}).out,
-              AllOf(HasSubstr("RANK"), HasSubstr(id_ + ".1"), HasSubstr("staging: ")));
+              AllOf(HasSubstr("RANK"), HasSubstr("waits.1"), HasSubstr("staging: ")));
 }
 
 TEST_F(WhyTest, AWrongTagNamesTheMessagesThatCameInstead) {
@@ -303,12 +303,35 @@ TEST_F(WhyTest, ATransferBetweenNodesSaysHowFarItIs) {
   EXPECT_EQ(why["reasons"][0]["peer_state"], "elsewhere");
 }
 
+TEST_F(WhyTest, AJobGoesByTheNameOfItsProgram) {
+  Start(2, 1, "unmatched");
+  Why(0, 1, "posted, unmatched");
+  const json job = Ask(0, {"status"})["jobs"][0];
+  EXPECT_EQ(job["program"], "waits");
+  EXPECT_EQ(job["job_id"], id_);
+  EXPECT_TRUE(job["age_ms"].is_number_unsigned());
+  for (const char* name : {"1", "waits.1"}) {
+    EXPECT_EQ(Ask(0, {"why", name})["ranks"][0]["rank"], 1) << name;
+    EXPECT_EQ(Ask(0, {"why", name})["job_id"], id_) << name;
+  }
+  EXPECT_THAT(Ask(0, {"why", "waits"})["ranks"], SizeIs(2));
+  EXPECT_THAT(Ferryctl(0, {"why", "1"}).out, HasSubstr("rank 1 of job waits waits inside Ferry"));
+  EXPECT_THAT(Ferryctl(0, {"sessions"}).out, HasSubstr("waits"));
+  EXPECT_THAT(Ferryctl(0, {"-j", "waits", "status"}).out, testing::Not(HasSubstr(id_)));
+  EXPECT_EQ(Ferryctl(0, {"counters", "1"}).exit_code, 0);
+}
+
 TEST_F(WhyTest, UnknownNamesSaySo) {
   Start(1, 1, "unmatched");
+  const CommandResult unknown = Ferryctl(0, {"why", "UNKNOWN"});
+  EXPECT_EQ(unknown.exit_code, 1);
+  EXPECT_THAT(unknown.err, HasSubstr("there is no job UNKNOWN on this daemon"));
   EXPECT_THAT(Ferryctl(0, {"why", "nojob.0"}).err,
               HasSubstr("there is no job nojob on this daemon"));
   EXPECT_THAT(Ferryctl(0, {"why", id_ + ".9"}).err, HasSubstr("its ranks are 0 to 0"));
-  EXPECT_EQ(Ferryctl(0, {"why", "9"}).exit_code, 2);
+  const CommandResult nobody = Ferryctl(0, {"why", "9"});
+  EXPECT_EQ(nobody.exit_code, 1);
+  EXPECT_THAT(nobody.err, HasSubstr("its ranks are 0 to 0"));
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tools/admin/daemon_search.h"
+#include "tools/ferryctl/job_names.h"
 #include "tools/ferryctl/option_report.h"
 #include "tools/ferryctl/rank_name.h"
 #include "tools/flags/completion.h"
@@ -87,6 +88,80 @@ TEST(RankNameTest, RejectsWhatIsNoRank) {
     EXPECT_EQ(name.status().code(), ErrorCode::kInvalidArgument);
     EXPECT_THAT(name.status().message(), testing::HasSubstr("write JOB.RANK"));
   }
+}
+
+// ---- Names of jobs
+
+control::JobStatus Job(const std::string& id, const std::string& name, const std::string& program,
+                       uint32_t uid = 1000) {
+  control::JobStatus job;
+  job.set_job_id(id);
+  job.set_name(name);
+  job.set_program(program);
+  job.set_uid(uid);
+  job.set_size(4);
+  job.set_age_ms(65'000);
+  return job;
+}
+
+TEST(JobNamesTest, AJobIsCalledByItsNameElseByItsProgramElseByItsId) {
+  const JobList jobs = {Job("a1", "weather", "wrf"), Job("b2", "", "heat2d"), Job("c3", "", "lu"),
+                        Job("d4", "", "lu"), Job("e5", "", "")};
+  EXPECT_EQ(LabelOf(jobs, "a1"), "weather");
+  EXPECT_EQ(LabelOf(jobs, "b2"), "heat2d");
+  EXPECT_EQ(LabelOf(jobs, "c3"), "c3") << "two are called lu";
+  EXPECT_EQ(LabelOf(jobs, "e5"), "e5");
+  EXPECT_EQ(LabelOf(jobs, "unknown"), "unknown");
+}
+
+// A name that reads as JOB.RANK, or as another job's id, would lead elsewhere.
+TEST(JobNamesTest, ANameThatMisleadsIsNoLabel) {
+  const JobList jobs = {Job("a1", "run.3", "p"), Job("b2", "a1", "q"), Job("c3", "two words", "r")};
+  EXPECT_EQ(LabelOf(jobs, "a1"), "p");
+  EXPECT_EQ(LabelOf(jobs, "b2"), "q");
+  EXPECT_EQ(LabelOf(jobs, "c3"), "r");
+  EXPECT_EQ(*MeantJob(jobs, "a1"), "a1") << "an id counts before a name";
+}
+
+TEST(JobNamesTest, NamesWorkWhereIdsDo) {
+  const JobList jobs = {Job("a1", "weather", "wrf"), Job("b2", "", "heat2d")};
+  for (const char* name : {"a1", "weather", "wrf"}) {
+    EXPECT_EQ(ReadMeant(jobs, name, 1000)->job_id, "a1") << name;
+    const StatusOr<Meant> rank = ReadMeant(jobs, std::string(name) + ".3", 1000);
+    ASSERT_TRUE(rank.ok()) << name;
+    EXPECT_EQ(rank->job_id, "a1");
+    EXPECT_EQ(rank->rank, 3U);
+  }
+  const StatusOr<Meant> unknown = ReadMeant(jobs, "UNKNOWN", 1000);
+  EXPECT_EQ(unknown.status().code(), ErrorCode::kNotFound);
+  EXPECT_THAT(unknown.status().message(), HasSubstr("there is no job UNKNOWN"));
+  EXPECT_THAT(ReadMeant(jobs, "nojob.0", 1000).status().message(),
+              HasSubstr("there is no job nojob on this daemon"));
+}
+
+TEST(JobNamesTest, ProgramsThatFollowEachOtherShareTheName) {
+  const JobList jobs = {Job("a1", "weather", ""), Job("a1#2", "weather", "")};
+  EXPECT_EQ(LabelOf(jobs, "a1#2"), "weather#2");
+  EXPECT_EQ(*MeantJob(jobs, "weather"), "a1#2");
+  EXPECT_EQ(*MeantJob(jobs, "weather#1"), "a1");
+  EXPECT_EQ(*MeantJob(jobs, "a1"), "a1#2");
+  EXPECT_EQ(*MeantJob(jobs, "a1#1"), "a1");
+}
+
+TEST(JobNamesTest, TheOnlyJobNeedsNoId) {
+  const JobList mine = {Job("a1", "", "lu"), Job("b2", "", "others", 7)};
+  EXPECT_EQ(ReadMeant(mine, "3", 1000)->job_id, "a1");
+  EXPECT_EQ(ReadMeant(mine, "3", 1000)->rank, 3U);
+  EXPECT_EQ(ReadMeant({}, "3", 1000).status().code(), ErrorCode::kNotFound);
+  const JobList two = {Job("a1", "", "lu"), Job("b2", "night", "lu")};
+  const Status several = ReadMeant(two, "3", 1000).status();
+  EXPECT_EQ(several.code(), ErrorCode::kInvalidArgument);
+  EXPECT_THAT(several.message(),
+              testing::AllOf(HasSubstr("you have 2 jobs here: type JOB.RANK, with one of these"),
+                             HasSubstr("\n  a1: 4 ranks of lu, for "),
+                             HasSubstr("\n  night (b2): 4 ranks of lu, for ")));
+  EXPECT_THAT(ReadMeant(two, "lu", 1000).status().message(),
+              HasSubstr("2 jobs are called lu: type the id in place of the name"));
 }
 
 // ---- Daemons of this machine

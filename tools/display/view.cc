@@ -96,7 +96,12 @@ constexpr Field<control::JobStatus> kJobFields[] = {
     {"size", "RANKS", FERRY_VALUE(JobStatus, size)},
     {"local", "HERE", FERRY_VALUE(JobStatus, local)},
     {"joined", "JOINED", FERRY_VALUE(JobStatus, joined)},
-    {"uid", "UID", FERRY_VALUE(JobStatus, uid)},
+    {"uid", nullptr, FERRY_VALUE(JobStatus, uid)},
+    {"user", "USER", FERRY_VALUE(JobStatus, user)},
+    {"name", nullptr, FERRY_VALUE(JobStatus, name)},
+    {"program", "PROGRAM", FERRY_VALUE(JobStatus, program)},
+    {"age_ms", "AGE", FERRY_VALUE(JobStatus, age_ms), Show::kTime},
+    {"slurm_id", "SLURM", FERRY_VALUE(JobStatus, slurm_id)},
 };
 
 using UserValue = uint64_t (control::UserStatus::*)() const;

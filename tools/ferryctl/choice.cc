@@ -1,12 +1,13 @@
 #include "tools/ferryctl/choice.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <functional>
 #include <utility>
 
-#include "common/job_name.h"
 #include "config/environment.h"
-#include "tools/ferryctl/rank_name.h"
+#include "tools/ferryctl/job_names.h"
 #include "tools/flags/option_flags.h"
 
 namespace ferry::tools {
@@ -54,17 +55,10 @@ Status NoDaemonFor(const CtlArguments& arguments, const config::Options& options
   return {status.code(), status.message() + job + "; there is no private one of yours, either"};
 }
 
-constexpr char kFirstProgram[] = "#1";
-
-// Returns true if a user may mean that job by the name: see NewestProgram.
-bool IsMeant(const std::string& job_id, const std::string& name) {
-  return job_id == name || ReadJobName(job_id).launch == name || job_id + kFirstProgram == name;
-}
-
 bool HasJob(const Observer& observer, const std::string& name) {
   const auto& jobs = observer.daemon().jobs();
   return std::any_of(jobs.begin(), jobs.end(),
-                     [&](const control::JobStatus& job) { return IsMeant(job.job_id(), name); });
+                     [&](const control::JobStatus& job) { return IsMeant(job, name); });
 }
 
 // The daemons that answer; if none does, why the first does not.
@@ -136,36 +130,38 @@ StatusOr<std::vector<Observer>> ChooseDaemons(const CtlArguments& arguments) {
   return chosen;
 }
 
-StatusOr<std::vector<Observer>> ChooseDaemonsOf(const CtlArguments& arguments,
-                                                const std::string& name) {
+StatusOr<std::vector<Observer>> AllAnswering(const CtlArguments& arguments) {
   StatusOr<std::vector<MetDaemon>> met = MeetDaemons(arguments);
   FERRY_RETURN_IF_ERROR(met.status());
-  const StatusOr<RankName> rank = ParseRankName(name);
-  StatusOr<std::vector<Observer>> answering =
-      Answering(std::move(*met), [](const Observer&) { return true; });
-  FERRY_RETURN_IF_ERROR(answering.status());
-  std::vector<Observer> chosen;
-  for (Observer& observer : *answering) {
-    if (HasJob(observer, name) || (rank.ok() && HasJob(observer, rank->job_id))) {
-      chosen.push_back(std::move(observer));
-    }
+  if (met->empty()) {
+    return ChooseDaemons(arguments).status();  // says what is not there
   }
-  return chosen.empty() ? ChooseDaemons(arguments) : std::move(chosen);
+  return Answering(std::move(*met), [](const Observer&) { return true; });
 }
 
-std::string NewestProgram(std::span<const Observer> daemons, const std::string& name) {
-  std::string newest = name;
-  uint32_t program = 0;
+JobList JobsOf(const std::vector<Observer>& daemons) {
+  std::vector<const control::StatusReply*> statuses;
   for (const Observer& daemon : daemons) {
-    for (const control::JobStatus& job : daemon.daemon().jobs()) {
-      const JobName read = ReadJobName(job.job_id());
-      if (IsMeant(job.job_id(), name) && read.program > program) {
-        newest = job.job_id();
-        program = read.program;
-      }
+    statuses.push_back(&daemon.daemon());
+  }
+  return JobsOf(statuses);
+}
+
+StatusOr<MeantThere> FindMeant(const CtlArguments& arguments, const std::string& text) {
+  StatusOr<std::vector<Observer>> daemons = AllAnswering(arguments);
+  FERRY_RETURN_IF_ERROR(daemons.status());
+  const JobList jobs = JobsOf(*daemons);
+  const StatusOr<Meant> meant = ReadMeant(jobs, text, geteuid());
+  FERRY_RETURN_IF_ERROR(meant.status());
+  MeantThere there{*meant, LabelOf(jobs, meant->job_id), {}};
+  for (Observer& daemon : *daemons) {
+    const auto& its = daemon.daemon().jobs();
+    if (std::any_of(its.begin(), its.end(),
+                    [&](const auto& job) { return job.job_id() == meant->job_id; })) {
+      there.daemons.push_back(std::move(daemon));
     }
   }
-  return newest;
+  return there;
 }
 
 StatusOr<ChosenPlace> ChooseOne(const CtlArguments& arguments) {

@@ -6,7 +6,6 @@
 // daemon of this user has that job; kConfiguration: the error of LoadOptions.
 #pragma once
 
-#include <span>
 #include <string>
 #include <vector>
 
@@ -14,6 +13,7 @@
 #include "tools/admin/daemon_client.h"
 #include "tools/admin/daemon_search.h"
 #include "tools/ferryctl/arguments.h"
+#include "tools/ferryctl/job_names.h"
 
 namespace ferry::tools {
 
@@ -31,14 +31,18 @@ StatusOr<std::vector<MetDaemon>> MeetDaemons(const CtlArguments& arguments);
 
 // The daemons that the command asks; never empty.
 StatusOr<std::vector<Observer>> ChooseDaemons(const CtlArguments& arguments);
-// The daemons that have the job that `name`, JOB or JOB.RANK, is about; if none has, all that
-// answer. Never empty.
-StatusOr<std::vector<Observer>> ChooseDaemonsOf(const CtlArguments& arguments,
-                                                const std::string& name);
-// The id of the job that `name` means, of those that these daemons have: "x" means the newest of
-// the programs that follow each other in that launch (common/job_name.h), "x#2" its second, "x#1"
-// its first. `name` itself if there is none.
-std::string NewestProgram(std::span<const Observer> daemons, const std::string& name);
+// All daemons of this user that answer, or the named one; never empty.
+StatusOr<std::vector<Observer>> AllAnswering(const CtlArguments& arguments);
+// The jobs of these daemons, each once.
+JobList JobsOf(const std::vector<Observer>& daemons);
+// Finds what `text` means, and the daemons that have the job; never none. Errors: those of
+// ReadMeant, and of MeetDaemons.
+struct MeantThere {
+  Meant meant;
+  std::string label;  // of the job
+  std::vector<Observer> daemons;
+};
+StatusOr<MeantThere> FindMeant(const CtlArguments& arguments, const std::string& text);
 // The place of the only possible daemon. If there are several, kInvalidArgument names them.
 struct ChosenPlace {
   std::string run_directory;

@@ -228,13 +228,15 @@ struct Command {
 constexpr Command kCommands[] = {
     {"status", "The daemon, its jobs and the daemons it knows", ShowStatus},
     {"sessions", "The ranks that are attached", Sessions},
-    {"counters", "All counters, or those of one rank", Counters, "a rank, as sessions lists it"},
+    {"counters", "All counters, or those of one rank", Counters,
+     "JOB.RANK, or RANK of your only job"},
     {"links", "Direct links between ranks of different nodes, and why others have none", Links,
      "with --take-back: a job, or a rank of it"},
     {"nics", "The network interfaces in use", Nics},
     {"gpus", "The devices", Gpus},
     {"why", "What a rank waits for, and why; or each rank of a job; or whoever waits", Why,
-     "a rank, as sessions lists it; or a job (every rank that waits)"},
+     "JOB.RANK; or RANK of your only job; or JOB: each of its ranks here. JOB is an id, the\n"
+     "name that ferryrun --name gave it, or its program's name"},
     {"top", "Rates of ranks, paths and network, again and again", Top},
     {"trace", "Records what the daemon does, for ui.perfetto.dev", Trace},
     {"faults", "The faults that the daemon was told to have, for tests", Faults},

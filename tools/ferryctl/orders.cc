@@ -12,7 +12,7 @@
 #include "tools/display/view.h"
 #include "tools/ferryctl/choice.h"
 #include "tools/ferryctl/commands.h"
-#include "tools/ferryctl/rank_name.h"
+#include "tools/ferryctl/job_names.h"
 #include "tools/ferryctl/views.h"
 
 namespace ferry::tools {
@@ -240,15 +240,11 @@ Status TakeLinks(const CtlArguments& arguments) {
   control::TakeLinksRequest request;
   request.set_may_ask_again(arguments.for_now);
   const auto& jobs = client->daemon().jobs();
-  const bool is_job = std::any_of(jobs.begin(), jobs.end(), [&](const control::JobStatus& job) {
-    return job.job_id() == name;
-  });
-  request.set_job_id(name);
-  if (!is_job) {
-    const StatusOr<RankName> rank = ParseRankName(name);
-    FERRY_RETURN_IF_ERROR(rank.status());
-    request.set_job_id(rank->job_id);
-    request.set_rank(rank->rank);
+  const StatusOr<Meant> meant = ReadMeant({jobs.begin(), jobs.end()}, name, geteuid());
+  FERRY_RETURN_IF_ERROR(meant.status());
+  request.set_job_id(meant->job_id);
+  if (meant->rank.has_value()) {
+    request.set_rank(*meant->rank);
   }
   if (arguments.peer.has_value()) {
     request.set_peer(*arguments.peer);

@@ -11,7 +11,7 @@
 #include "tools/display/view.h"
 #include "tools/ferryctl/choice.h"
 #include "tools/ferryctl/commands.h"
-#include "tools/ferryctl/rank_name.h"
+#include "tools/ferryctl/job_names.h"
 #include "tools/ferryctl/views.h"
 #include "tools/top/top.h"
 
@@ -65,17 +65,67 @@ void Keep(const std::string&, control::CountersReply*) {}
 void Keep(const std::string&, control::NicsReply*) {}
 void Keep(const std::string&, control::GpusReply*) {}
 
+// The same with the jobs' names in place of their ids, as the text has them.
+void Relabel(const JobList& jobs, control::StatusReply* reply) {
+  for (control::JobStatus& job : *reply->mutable_jobs()) {
+    job.set_job_id(LabelOf(jobs, job.job_id()));
+  }
+}
+void Relabel(const JobList& jobs, control::SessionsReply* reply) {
+  for (control::SessionStatus& session : *reply->mutable_sessions()) {
+    session.set_job_id(LabelOf(jobs, session.job_id()));
+  }
+}
+void Relabel(const JobList& jobs, control::LinksReply* reply) {
+  for (control::LinkStatus& link : *reply->mutable_links()) {
+    link.set_job_id(LabelOf(jobs, link.job_id()));
+  }
+  for (control::LinkTotals& totals : *reply->mutable_totals()) {
+    totals.set_job_id(LabelOf(jobs, totals.job_id()));
+  }
+}
+void Relabel(const JobList& jobs, control::WhyReply* reply) {
+  for (control::RankWait& rank : *reply->mutable_ranks()) {
+    rank.set_job_id(LabelOf(jobs, rank.job_id()));
+  }
+}
+void Relabel(const JobList&, control::CountersReply*) {}
+void Relabel(const JobList&, control::NicsReply*) {}
+void Relabel(const JobList&, control::GpusReply*) {}
+
+void Complete(control::StatusReply* reply) { FillUsers(reply); }
+template <typename Reply>
+void Complete(Reply*) {}
+
+// JSON with ids, text with names.
+template <typename Reply>
+View LabelledView(const JobList& jobs, Reply reply) {
+  Complete(&reply);
+  View view = MakeView(reply, StandardOutput());
+  Relabel(jobs, &reply);
+  view.text = MakeView(reply, StandardOutput()).text;
+  return view;
+}
+
+// The id of the job that -j names; empty: none.
+StatusOr<std::string> NamedJob(const CtlArguments& arguments,
+                               const std::vector<Observer>& daemons) {
+  return arguments.job.empty() ? std::string() : MeantJob(JobsOf(daemons), arguments.job);
+}
+
 // Asks each daemon one question, and shows the answers.
 template <typename Reply, typename Request>
 Status Ask(const CtlArguments& arguments, const std::vector<Observer>& daemons,
            const Request& request) {
-  const std::string job = NewestProgram(daemons, arguments.job);
+  const StatusOr<std::string> job = NamedJob(arguments, daemons);
+  FERRY_RETURN_IF_ERROR(job.status());
+  const JobList jobs = JobsOf(daemons);
   std::vector<View> views;
   for (const Observer& daemon : daemons) {
     Reply reply;
     FERRY_RETURN_IF_ERROR(daemon.Ask(request, &reply));
-    Keep(job, &reply);
-    views.push_back(MakeView(reply, StandardOutput()));
+    Keep(*job, &reply);
+    views.push_back(LabelledView(jobs, std::move(reply)));
   }
   PrintViews(arguments, daemons, std::move(views));
   return {};
@@ -91,18 +141,17 @@ Status Ask(const CtlArguments& arguments, const Request& request = {}) {
 // ---- Why ----
 
 // The first daemon that knows the rank: several nodes of a job may be daemons of one machine.
-Status WhyRank(const CtlArguments& arguments, const std::vector<Observer>& daemons,
-               const RankName& name) {
+Status WhyRank(const CtlArguments& arguments, const MeantThere& there) {
   control::WhyRequest request;
-  const std::string job = NewestProgram(daemons, name.job_id);
-  request.set_job_id(job);
-  request.set_rank(name.rank);
+  request.set_job_id(there.meant.job_id);
+  request.set_rank(*there.meant.rank);
   Status status;
-  for (const Observer& daemon : daemons) {
+  for (const Observer& daemon : there.daemons) {
     control::WhyReply reply;
     status = daemon.Ask(request, &reply);
     if (status.ok()) {
-      PrintView(arguments, WhyView(job, false, reply, StandardOutput()));
+      PrintView(arguments,
+                WhyView(there.meant.job_id, there.label, false, reply, StandardOutput()));
       return {};
     }
     if (status.code() != ErrorCode::kNotFound) {
@@ -143,7 +192,11 @@ Status WhyAll(const CtlArguments& arguments) {
   }
   const StatusOr<control::WhyReply> reply = WhyRanks(daemons, "");
   FERRY_RETURN_IF_ERROR(reply.status());
-  PrintView(arguments, WaitingView(*reply, StandardOutput()));
+  View view = WaitingView(*reply, StandardOutput());
+  control::WhyReply labelled = *reply;
+  Relabel(JobsOf(daemons), &labelled);
+  view.text = WaitingView(labelled, StandardOutput()).text;
+  PrintView(arguments, view);
   return {};
 }
 
@@ -187,17 +240,22 @@ Status Counters(const CtlArguments& arguments) {
   if (arguments.rank.empty()) {
     const StatusOr<std::vector<Observer>> daemons = ChooseDaemons(arguments);
     FERRY_RETURN_IF_ERROR(daemons.status());
-    request.set_job_id(NewestProgram(*daemons, arguments.job));
+    const StatusOr<std::string> job = NamedJob(arguments, *daemons);
+    FERRY_RETURN_IF_ERROR(job.status());
+    request.set_job_id(*job);
     return Ask<control::CountersReply>(arguments, *daemons, request);
   }
-  const StatusOr<RankName> name = ParseRankName(arguments.rank);
-  FERRY_RETURN_IF_ERROR(name.status());
-  request.set_rank(static_cast<int32_t>(name->rank));
-  StatusOr<std::vector<Observer>> daemons = ChooseDaemonsOf(arguments, arguments.rank);
-  FERRY_RETURN_IF_ERROR(daemons.status());
-  request.set_job_id(NewestProgram(*daemons, name->job_id));
+  const StatusOr<MeantThere> there = FindMeant(arguments, arguments.rank);
+  FERRY_RETURN_IF_ERROR(there.status());
+  if (!there->meant.rank.has_value()) {
+    return {ErrorCode::kInvalidArgument, "\"" + arguments.rank + "\" is a job: write " +
+                                             there->label + ".RANK, or -j " + there->label +
+                                             " for all its ranks here"};
+  }
+  request.set_job_id(there->meant.job_id);
+  request.set_rank(static_cast<int32_t>(*there->meant.rank));
   Status status;
-  for (const Observer& daemon : *daemons) {
+  for (const Observer& daemon : there->daemons) {
     control::CountersReply reply;
     status = daemon.Ask(request, &reply);
     if (status.ok()) {
@@ -221,29 +279,22 @@ Status Gpus(const CtlArguments& arguments) {
   return Ask<control::GpusReply>(arguments, control::GpusRequest());
 }
 
-// JOB.RANK, or JOB for all its ranks here. A job's name may look like a rank's.
+// JOB.RANK, RANK of the only job, or JOB for all its ranks here. A job's name may look like a
+// rank's.
 Status Why(const CtlArguments& arguments) {
   const std::string& name = arguments.rank.empty() ? arguments.job : arguments.rank;
   if (name.empty()) {
     return WhyAll(arguments);
   }
-  const StatusOr<std::vector<Observer>> daemons = ChooseDaemonsOf(arguments, name);
-  FERRY_RETURN_IF_ERROR(daemons.status());
-  const std::string meant = NewestProgram(*daemons, name);
-  const bool is_job = std::any_of(daemons->begin(), daemons->end(), [&](const Observer& daemon) {
-    const auto& jobs = daemon.daemon().jobs();
-    return std::any_of(jobs.begin(), jobs.end(),
-                       [&](const control::JobStatus& job) { return job.job_id() == meant; });
-  });
-  if (is_job) {
-    const StatusOr<control::WhyReply> reply = WhyRanks(*daemons, meant);
-    FERRY_RETURN_IF_ERROR(reply.status());
-    PrintView(arguments, WhyView(meant, true, *reply, StandardOutput()));
-    return {};
+  const StatusOr<MeantThere> there = FindMeant(arguments, name);
+  FERRY_RETURN_IF_ERROR(there.status());
+  if (there->meant.rank.has_value()) {
+    return WhyRank(arguments, *there);
   }
-  const StatusOr<RankName> rank = ParseRankName(name);
-  FERRY_RETURN_IF_ERROR(rank.status());
-  return WhyRank(arguments, *daemons, *rank);
+  const StatusOr<control::WhyReply> reply = WhyRanks(there->daemons, there->meant.job_id);
+  FERRY_RETURN_IF_ERROR(reply.status());
+  PrintView(arguments, WhyView(there->meant.job_id, there->label, true, *reply, StandardOutput()));
+  return {};
 }
 
 Status Top(const CtlArguments& arguments) {
@@ -253,14 +304,24 @@ Status Top(const CtlArguments& arguments) {
       Observer::Connect(place->run_directory, kAnswerTimeoutMs, place->daemon_user);
   FERRY_RETURN_IF_ERROR(daemon.status());
   const bool redraw = isatty(STDOUT_FILENO) == 1 && !arguments.json && arguments.pictures != 1;
-  const std::string job = NewestProgram({&*daemon, 1}, arguments.job);
+  const JobList jobs(daemon->daemon().jobs().begin(), daemon->daemon().jobs().end());
+  const StatusOr<std::string> job =
+      arguments.job.empty() ? std::string() : MeantJob(jobs, arguments.job);
+  FERRY_RETURN_IF_ERROR(job.status());
   TopSample before;
-  FERRY_RETURN_IF_ERROR(TakeSample(*daemon, job, &before));
+  FERRY_RETURN_IF_ERROR(TakeSample(*daemon, *job, &before));
   for (uint32_t n = 0; arguments.pictures == 0 || n < arguments.pictures; ++n) {
     std::this_thread::sleep_for(std::chrono::milliseconds(arguments.interval_ms));
     TopSample after;
-    FERRY_RETURN_IF_ERROR(TakeSample(*daemon, job, &after));
-    const View view = TopView(after.status, RatesBetween(before, after), StandardOutput());
+    FERRY_RETURN_IF_ERROR(TakeSample(*daemon, *job, &after));
+    TopRates rates = RatesBetween(before, after);
+    View view = TopView(after.status, rates, StandardOutput());
+    const JobList now(after.status.jobs().begin(), after.status.jobs().end());
+    for (SessionRates& session : rates.sessions) {
+      const size_t dot = session.name.rfind('.');
+      session.name = LabelOf(now, session.name.substr(0, dot)) + session.name.substr(dot);
+    }
+    view.text = TopView(after.status, rates, StandardOutput()).text;
     if (arguments.json) {
       PrintJson(view.json, -1);
     } else {
@@ -280,7 +341,7 @@ Status Watch(const CtlArguments& arguments) {
   const auto stream = client->stub().Watch(&context, request);
   control::StatusReply reply;
   while (stream->Read(&reply)) {
-    const View view = MakeView(reply, StandardOutput());
+    const View view = LabelledView({reply.jobs().begin(), reply.jobs().end()}, reply);
     arguments.json ? PrintJson(view.json, -1) : Print(view.text + "\n");
   }
   return client->FromGrpc(stream->Finish());

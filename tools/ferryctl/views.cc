@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "config/environment.h"
+#include "tools/ferryctl/job_names.h"
 
 namespace ferry::tools {
 namespace {
@@ -15,9 +16,10 @@ using nlohmann::ordered_json;
 constexpr int kJobsShown = 3;
 
 std::string JobsText(const control::StatusReply& daemon) {
+  const JobList jobs(daemon.jobs().begin(), daemon.jobs().end());
   std::string text;
   for (int i = 0; i < std::min(daemon.jobs_size(), kJobsShown); ++i) {
-    text += (i == 0 ? "" : " ") + daemon.jobs(i).job_id();
+    text += (i == 0 ? "" : " ") + LabelOf(jobs, jobs[static_cast<size_t>(i)].job_id());
   }
   const int more = daemon.jobs_size() - kJobsShown;
   return more > 0 ? text + " and " + std::to_string(more) + " more" : text;
@@ -126,10 +128,10 @@ std::string Unexpected(const control::RankWait& rank, const Terminal& terminal) 
   return table.empty() ? "" : "\nmessages that no receive has wanted yet:\n" + table.Text(terminal);
 }
 
-std::string OneRank(const std::string& job_id, const control::RankWait& rank,
+std::string OneRank(const std::string& label, const control::RankWait& rank,
                     const Terminal& terminal) {
   std::string text = Coloured(rank.verdict(), terminal) + "\n\nrank " +
-                     std::to_string(rank.rank()) + " of job " + job_id + " " + rank.detail() + "\n";
+                     std::to_string(rank.rank()) + " of job " + label + " " + rank.detail() + "\n";
   if (const std::string quiet = Quiet(rank); !quiet.empty()) {
     text += "no message of it has moved for " + quiet + " at least\n";
   }
@@ -212,14 +214,14 @@ View ListView(const std::vector<MetDaemon>& daemons, const Terminal& terminal) {
   return view;
 }
 
-View WhyView(const std::string& job_id, bool all, const control::WhyReply& reply,
-             const Terminal& terminal) {
+View WhyView(const std::string& job_id, const std::string& label, bool all,
+             const control::WhyReply& reply, const Terminal& terminal) {
   View view = {{{"job_id", job_id}, {"ranks", ordered_json::array()}}, ""};
   for (const control::RankWait& rank : reply.ranks()) {
     view.json["ranks"].push_back(RankJson(rank));
   }
   view.text = all || reply.ranks_size() != 1 ? AllRanks(reply, terminal)
-                                             : OneRank(job_id, reply.ranks(0), terminal);
+                                             : OneRank(label, reply.ranks(0), terminal);
   return view;
 }
 

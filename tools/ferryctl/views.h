@@ -18,8 +18,9 @@ namespace ferry::tools {
 View ListView(const std::vector<MetDaemon>& daemons, const Terminal& terminal = {});
 
 // For one rank, all that the daemon knows of it; for several (`all`), a line each.
-View WhyView(const std::string& job_id, bool all, const control::WhyReply& reply,
-             const Terminal& terminal = {});
+// `label`: what people call the job.
+View WhyView(const std::string& job_id, const std::string& label, bool all,
+             const control::WhyReply& reply, const Terminal& terminal = {});
 // The ranks of all jobs that wait, the longest wait first.
 View WaitingView(const control::WhyReply& reply, const Terminal& terminal = {});
 

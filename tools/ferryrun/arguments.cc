@@ -252,6 +252,9 @@ class Parser {
       case Flag::kPrivate:
         arguments_.private_daemons = true;
         return {};
+      case Flag::kName:
+        arguments_.name = values[0];
+        return {};
       case Flag::kLabel:
       case Flag::kNoLabel:
         arguments_.label = flag == Flag::kLabel;

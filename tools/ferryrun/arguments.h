@@ -35,6 +35,7 @@ struct Arguments {
   Mapping mapping;
   std::vector<std::string> variables;  // "NAME=value", for all ranks; those of parts come first
   bool private_daemons = false;        // asked for
+  std::string name;             // of the job, for people; empty: none
   bool label = false;
   std::string output;  // the directory for a file of each rank's output; empty: none
   bool keep_going = false;

@@ -40,6 +40,8 @@ constexpr FlagRow kTable[] = {
     {Flag::kVerbose, "-v,-verbose,--verbose", "", "say on which node each rank runs"},
     {Flag::kNodes, "--nodes", "N", "on how many nodes, each a private daemon on this machine (1)"},
     {Flag::kPrivate, "--private", "", "start private daemons in any case"},
+    {Flag::kName, "--name,-J,--job-name", "NAME",
+     "what ferryctl calls the job (the name of its program)"},
     {Flag::kLabel, "--label,-l,-prepend-rank,-tag-output,--tag-output", "",
      "put \"[rank] \" before each line of output"},
     {Flag::kNoLabel, "--no-label", "", "put nothing before it (the default)"},
@@ -216,7 +218,7 @@ constexpr FlagRow kTable[] = {
      "--timeout SECONDS ends the job, and gdb -p PID shows where a rank is"},
     {Flag::kRefused, "-t,--time", "TIME", "--timeout SECONDS ends the job after so long"},
     {Flag::kRefused,
-     "-p,--partition,-A,--account,-J,--job-name,--qos,-C,--constraint,--reservation,--mem,"
+     "-p,--partition,-A,--account,--qos,-C,--constraint,--reservation,--mem,"
      "--mem-per-cpu,--threads-per-core,--cores-per-socket,--sockets-per-node",
      "NAME", "the batch system is asked for that: sbatch or salloc, and in its job ferryrun ..."},
     {Flag::kRefused,

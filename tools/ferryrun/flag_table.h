@@ -34,6 +34,7 @@ enum class Flag {
   kDirectory,
   kNodes,
   kPrivate,
+  kName,
   kLabel,
   kNoLabel,
   kOutput,

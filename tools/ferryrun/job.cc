@@ -2,6 +2,7 @@
 
 #include <sys/random.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <utility>
@@ -26,12 +27,40 @@ std::vector<uint8_t> RandomBytes(size_t size) {
   return bytes;
 }
 
+std::string BaseName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+// The program as people call it: of "python3 -u train.py" it is "train.py".
+std::string ProgramName(const std::vector<std::string>& words) {
+  std::string program = BaseName(words.front());
+  const bool runs_scripts = program.starts_with("python") || program == "bash" || program == "sh";
+  const auto script = std::find_if(words.begin() + 1, words.end(), [](const std::string& word) {
+    return word == "-c" || !word.starts_with('-');
+  });
+  const bool has_script = runs_scripts && script != words.end() && *script != "-c";
+  return has_script ? BaseName(*script) : program;
+}
+
 }  // namespace
 
-Job::Job(std::vector<JobNode> nodes, std::vector<uint32_t> node_of_rank, uint32_t tree_radix)
+JobLabels LabelsOf(const Arguments& arguments, const char* const* environment) {
+  JobLabels labels{arguments.name, "",
+                   std::string(config::FindVariable(environment, "SLURM_JOB_ID").value_or(""))};
+  for (const Part& part : arguments.parts) {
+    const std::string program = ProgramName(part.program);
+    const bool is_told = labels.program == program || labels.program.ends_with(": " + program);
+    if (!is_told) {
+      labels.program += (labels.program.empty() ? "" : " : ") + program;
+    }
+  }
+  return labels;
+}
+
+Job::Job(std::vector<JobNode> nodes, std::vector<uint32_t> node_of_rank, uint32_t tree_radix,
+         JobLabels labels)
     : nodes_(std::move(nodes)),
       node_of_rank_(std::move(node_of_rank)),
       tree_radix_(tree_radix),
+      labels_(std::move(labels)),
       id_(HexText(RandomBytes(kIdBytes))),
       secret_(HexText(RandomBytes(kSecretBytes))) {}
 
@@ -51,6 +80,9 @@ control::CreateJobRequest Job::CommonRequest() const {
     request.add_node_addresses(one.control_address);
   }
   request.set_tree_radix(tree_radix_);
+  request.set_name(labels_.name);
+  request.set_program(labels_.program);
+  request.set_slurm_id(labels_.slurm_id);
   return request;
 }
 

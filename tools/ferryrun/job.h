@@ -10,6 +10,7 @@
 #include "common/status.h"
 #include "config/options.h"
 #include "tools/admin/daemon_client.h"
+#include "tools/ferryrun/arguments.h"
 
 namespace ferry::tools {
 
@@ -19,11 +20,21 @@ struct JobNode {
   std::string control_address;
 };
 
+// What people know a job by: CreateJobRequest has the same words.
+struct JobLabels {
+  std::string name;
+  std::string program;
+  std::string slurm_id;
+};
+// The labels of a job of that command line. `environment`: this process's.
+JobLabels LabelsOf(const Arguments& arguments, const char* const* environment);
+
 // The nodes and ranks of a job.
 class Job {
  public:
   // Draws an id and a secret. `tree_radix`: CreateJobRequest.tree_radix.
-  Job(std::vector<JobNode> nodes, std::vector<uint32_t> node_of_rank, uint32_t tree_radix);
+  Job(std::vector<JobNode> nodes, std::vector<uint32_t> node_of_rank, uint32_t tree_radix,
+      JobLabels labels = {});
 
   const std::string& id() const { return id_; }
   uint32_t size() const { return static_cast<uint32_t>(node_of_rank_.size()); }
@@ -40,6 +51,7 @@ class Job {
   std::vector<JobNode> nodes_;
   std::vector<uint32_t> node_of_rank_;
   uint32_t tree_radix_ = 0;
+  JobLabels labels_;
   std::string id_;
   std::string secret_;  // text, since it travels in the environment
 };

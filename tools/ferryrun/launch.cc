@@ -458,7 +458,8 @@ void Launch::TellPlaces(const Job& job) const {
 
 int Launch::RunRanks() {
   const Job job(job_nodes_, layout_.node_of_rank,
-                static_cast<uint32_t>(std::min<uint64_t>(arguments_.tree_radix, UINT32_MAX)));
+                static_cast<uint32_t>(std::min<uint64_t>(arguments_.tree_radix, UINT32_MAX)),
+                LabelsOf(arguments_, config::ProcessEnvironment()));
   const RankCommands commands(arguments_, layout_, options_, job);
   if (!files_ && job.size() <= kMostTerminals) {
     terminal_ = TerminalOfOutput();
