@@ -9,6 +9,7 @@
 
 #include "common/counted.h"
 #include "daemon/admin/why_steps.h"
+#include "shm/call_record.h"
 
 namespace ferry::daemon {
 namespace {
@@ -110,19 +111,141 @@ std::optional<uint64_t> WaitMs(const RankView& view, uint64_t now_ns) {
   return (now_ns - latest_ns) / kNsPerMs;
 }
 
+// ---- Calls and edges ----
+
+// The only call of the rank that waits, if there is just one.
+const shm::CallView* OnlyCall(const RankView& view) {
+  const shm::CallsView& all = view.calls;
+  return all.calls.size() == 1 && all.unshown == 0 && !all.changing ? &all.calls.front() : nullptr;
+}
+
+// The one rank that can end the call, if the call says so: it waits for no other request of the
+// rank. Of a call that sends to one rank and receives from another the record has one only.
+std::optional<uint32_t> OnlyPeer(const RankView& view) {
+  const shm::CallView* const call = OnlyCall(view);
+  if (call == nullptr || call->peer < 0) {
+    return std::nullopt;
+  }
+  switch (call->name) {
+    case shm::CallName::kMpiSend:
+    case shm::CallName::kMpiSsend:
+    case shm::CallName::kMpiRsend:
+    case shm::CallName::kMpiRecv:
+    case shm::CallName::kMpiProbe:
+    case shm::CallName::kMpiMprobe:
+    case shm::CallName::kFerrySend:
+    case shm::CallName::kFerryRecv:
+    case shm::CallName::kFerryProbe:
+      return static_cast<uint32_t>(call->peer);
+    default:
+      return std::nullopt;
+  }
+}
+
+// Returns true if one of the requests that the rank waits for is enough, and nobody knows which.
+bool WaitsForAny(const RankView& view) {
+  return std::any_of(view.calls.calls.begin(), view.calls.calls.end(), [](const auto& call) {
+    return call.name == shm::CallName::kMpiWaitany || call.name == shm::CallName::kMpiWaitsome ||
+           call.name == shm::CallName::kFerryWaitany;
+  });
+}
+
+bool Meets(const shm::CallView& call) {
+  const shm::CallKind kind = shm::KindOf(call.name);
+  return call.has_group && call.has_number &&
+         (kind == shm::CallKind::kCollective || kind == shm::CallKind::kCommunicator ||
+          kind == shm::CallKind::kLife || kind == shm::CallKind::kMemory);
+}
+
+std::string EndsBy(const shm::CallView& call) {
+  if (shm::KindOf(call.name) == shm::CallKind::kWait) {
+    return "any rank may change the memory that it waits for";
+  }
+  if (call.peer == shm::kCallAnyRank) {
+    return "no message that fits has come from any rank";
+  }
+  return "";
+}
+
+void AddCalls(const RankView& view, uint64_t now_ns, control::RankWait* wait) {
+  for (const shm::CallView& call : view.calls.calls) {
+    control::RankCall* const told = wait->add_calls();
+    told->set_name(shm::CallText(call.name));
+    told->set_phrase(shm::CallPhrase(call));
+    told->set_for_ms(call.begin_ns < now_ns ? (now_ns - call.begin_ns) / kNsPerMs : 0);
+    told->set_ends_by(EndsBy(call));
+    if (Meets(call)) {
+      told->set_meets(true);
+      told->set_group(call.group);
+      told->set_number(call.number);
+    }
+  }
+}
+
+// The edges of one rank, one to each peer.
+class Edges {
+ public:
+  Edges(const WhySteps& steps, uint32_t rank, control::RankWait* wait)
+      : steps_(steps), rank_(rank), wait_(*wait) {}
+
+  // Null: there is no such rank, it is the rank itself, or there are edges enough.
+  control::WaitEdge* To(uint32_t peer) {
+    if (peer == rank_ || peer >= steps_.job().size() ||
+        (by_peer_.size() >= kMostEdges && !by_peer_.contains(peer))) {
+      return nullptr;
+    }
+    control::WaitEdge*& edge = by_peer_[peer];
+    if (edge == nullptr) {
+      edge = wait_.add_edges();
+      edge->set_peer(peer);
+    }
+    return edge;
+  }
+
+ private:
+  const WhySteps& steps_;
+  const uint32_t rank_;
+  control::RankWait& wait_;
+  std::map<uint32_t, control::WaitEdge*> by_peer_;
+};
+
+// A probe has no request: its peer must send.
+void AddProbe(const Session& own, const WhySteps& steps, const shm::CallView& call,
+              control::WaitEdge* edge) {
+  const auto peer = static_cast<uint32_t>(call.peer);
+  const Session* const sender = steps.SessionOf(peer);
+  const bool is_empty = sender == nullptr || LaneBacklog(own, sender->local_index) == 0;
+  edge->set_receives(is_empty);
+  if (!steps.job().IsLocal(peer)) {
+    edge->set_drained(ReadPeerCounts(own, peer).drained);
+  }
+}
+
 // Adds whom the rank waits for. Only a rank inside a blocking call waits.
 void AddEdges(uint32_t rank, WhySteps* steps, control::RankWait* wait) {
-  std::map<uint32_t, control::WaitEdge*> by_peer;
-  for (const RequestView& request : steps->Look(rank).view.requests) {
+  const RankView& view = steps->Look(rank).view;
+  const std::optional<uint32_t> only = OnlyPeer(view);
+  const bool any = WaitsForAny(view);
+  Edges edges(*steps, rank, wait);
+  for (const shm::CallView& call : view.calls.calls) {
+    if (call.missing >= 0) {
+      if (control::WaitEdge* const edge = edges.To(static_cast<uint32_t>(call.missing))) {
+        edge->set_meets(true);
+      }
+    } else if (shm::KindOf(call.name) == shm::CallKind::kProbe && call.peer >= 0) {
+      if (control::WaitEdge* const edge = edges.To(static_cast<uint32_t>(call.peer))) {
+        AddProbe(*steps->SessionOf(rank), *steps, call, edge);
+      }
+    }
+  }
+  for (const RequestView& request : view.requests) {
     const Step step = steps->StepOf(rank, request);
-    if (!step.partner || *step.partner == rank || *step.partner >= steps->job().size() ||
-        (by_peer.size() >= kMostEdges && !by_peer.contains(*step.partner))) {
+    if (!step.partner || (only && *step.partner != *only)) {
       continue;
     }
-    control::WaitEdge*& edge = by_peer[*step.partner];
-    if (edge == nullptr) {
-      edge = wait->add_edges();
-      edge->set_peer(*step.partner);
+    control::WaitEdge* const edge = edges.To(*step.partner);
+    if (edge == nullptr || any) {
+      continue;
     }
     if (step.announced) {
       if (edge->announced() == 0) {
@@ -143,6 +266,17 @@ void AddEdges(uint32_t rank, WhySteps* steps, control::RankWait* wait) {
   }
 }
 
+// ---- A look ----
+
+// Returns true if the rank sleeps in Ferry and nobody has woken it: the kernel says the same of the
+// thread, where it is known.
+bool IsAsleep(const RankView& view) {
+  const shm::CallView* const call = OnlyCall(view);
+  const ProcessState thread =
+      call != nullptr ? ReadProcessState(static_cast<pid_t>(call->thread)) : view.process;
+  return view.asleep && thread != ProcessState::kRuns;
+}
+
 // Fills in all that one look at the rank tells. Of a rank elsewhere that is little.
 void FillLook(uint32_t rank, bool details, uint64_t now_ns, QuietLog* quiet, WhySteps* steps,
               control::RankWait* wait) {
@@ -159,10 +293,12 @@ void FillLook(uint32_t rank, bool details, uint64_t now_ns, QuietLog* quiet, Why
     wait->set_quiet_ms(quiet->Note(steps->job().serial, rank, known.view.fingerprint, now_ns) /
                        kNsPerMs);
     wait->set_mark(known.view.mark);
-    wait->set_asleep(known.view.asleep);
+    wait->set_asleep(IsAsleep(known.view));
   }
   if (known.condition.kind == Kind::kWaits) {
-    wait->set_waits_ms(WaitMs(known.view, now_ns).value_or(wait->quiet_ms()));
+    AddCalls(known.view, now_ns, wait);
+    wait->set_waits_ms(wait->calls().empty() ? WaitMs(known.view, now_ns).value_or(wait->quiet_ms())
+                                             : wait->calls(0).for_ms());
     AddEdges(rank, steps, wait);
   }
   AddTroubles(rank, steps, wait);

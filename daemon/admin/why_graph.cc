@@ -17,6 +17,7 @@ constexpr uint32_t kMostQuestions = 64;  // for one answer: all ranks of a job m
 constexpr milliseconds kMostTime(1500);
 constexpr size_t kMostFollowed = 4096;  // ranks of one chain's search
 constexpr size_t kMostPairs = 1024;     // looked at again
+constexpr size_t kMostCallsTold = 4;    // in one sentence
 
 constexpr char kWaits[] = "waits";
 constexpr char kElsewhere[] = "elsewhere";
@@ -43,12 +44,29 @@ constexpr int kWaitsForNobodyWeight = 15;
 constexpr int kWaitsWeight = 12;
 
 bool IsStuck(const control::WaitEdge* edge) {
-  return edge != nullptr && (edge->receives() || edge->sends() || edge->announced() != 0);
+  return edge != nullptr &&
+         (edge->receives() || edge->sends() || edge->announced() != 0 || edge->meets());
+}
+
+// Returns true if both are in the same call of a group of ranks, or `other` is in a later one of
+// it.
+bool HasCome(const control::RankWait& rank, const control::RankWait& other) {
+  for (const control::RankCall& call : rank.calls()) {
+    for (const control::RankCall& its : other.calls()) {
+      if (call.meets() && its.meets() && call.group() == its.group() &&
+          (its.number() > call.number() ||
+           (its.number() == call.number() && its.name() == call.name()))) {
+        return true;
+      }
+    }
+  }
+  return false;
 }
 
 // Returns true if only the program of `peer` can end the wait.
-bool IsCertain(const control::WaitEdge& edge, uint32_t waiter, const control::RankWait& peer) {
-  if (edge.sends()) {
+bool IsCertain(const control::WaitEdge& edge, const control::RankWait& waiter,
+               const control::RankWait& peer) {
+  if (edge.sends() || (edge.meets() && !HasCome(waiter, peer))) {
     return true;
   }
   if (edge.receives() && !peer.queued_to_waiter() &&
@@ -57,8 +75,9 @@ bool IsCertain(const control::WaitEdge& edge, uint32_t waiter, const control::Ra
   }
   return edge.announced() != 0 &&
          std::any_of(peer.unexpected().begin(), peer.unexpected().end(), [&](const auto& group) {
-           return group.source() == waiter && group.announced() && group.tag() == edge.tag() &&
-                  group.context() == edge.context() && group.count() >= edge.announced();
+           return group.source() == waiter.rank() && group.announced() &&
+                  group.tag() == edge.tag() && group.context() == edge.context() &&
+                  group.count() >= edge.announced();
          });
 }
 
@@ -83,7 +102,11 @@ class ChainFinder {
     }
   }
 
+  // A rank that has come to the same call as the first one is not to blame.
   int WeightOf(const control::RankWait& look) const {
+    if (path_.size() > 1 && HasCome(graph_.Look(job_id_, path_.front()).look, look)) {
+      return 0;
+    }
     return look.state() != kWaits || path_.size() == 1 ? Weight(look.state())
            : look.edges().empty()                      ? kWaitsForNobodyWeight
                                                        : kWaitsWeight;
@@ -199,7 +222,7 @@ WaitGraph::Second WaitGraph::Compare(const Circle& circle,
     const control::WaitEdge* const edge = EdgeTo(look, ranks[next]);
     if (look.rank() != ranks[i] || look.state() != kWaits ||
         look.mark() != Look(job_id, ranks[i]).look.mark() || edge == nullptr ||
-        !IsCertain(*edge, ranks[i], again[next])) {
+        !IsCertain(*edge, look, again[next])) {
       return Second::kMoves;
     }
     sleep = sleep && look.asleep();
@@ -252,18 +275,65 @@ WaitGraph::Chain WaitGraph::Find(const std::string& job_id, uint32_t rank, bool 
   return ChainFinder(this, job_id, with_circles).Find(rank);
 }
 
-std::string WaitGraph::Verdict(const Chain& chain, const control::RankWait& wait) {
-  std::string text = (chain.circle ? "deadlock: " : "") + RankName(chain.ranks.front());
-  for (size_t i = 1; i < chain.ranks.size(); ++i) {
-    text += (i == 1 ? " waits for " : ", which waits for ") + RankName(chain.ranks[i]);
+// "; rank 0 is in MPI_Barrier on MPI_COMM_WORLD, number 7", of the first ranks of a chain: what one
+// is in, where the sentence does not say it.
+std::string WaitGraph::CallsText(const Chain& chain, const std::string& job_id) {
+  std::string text;
+  const size_t count = chain.circle ? std::min(chain.ranks.size() - 1, kMostCallsTold) : 1;
+  for (size_t i = 0; i < count; ++i) {
+    const control::RankWait& look = Look(job_id, chain.ranks[i]).look;
+    if (look.state() == kWaits && !look.calls().empty()) {
+      text += (text.empty() ? "; " : ", ") + RankName(look.rank()) + " " + look.detail();
+    }
   }
+  return text;
+}
+
+std::string WaitGraph::ChainText(const Chain& chain, const std::string& job_id) {
+  std::string text = RankName(chain.ranks.front());
+  const control::RankWait* before = &Look(job_id, chain.ranks.front()).look;
+  bool is_first = true;
+  for (size_t i = 1; i < chain.ranks.size(); ++i) {
+    const control::RankWait& look = Look(job_id, chain.ranks[i]).look;
+    // Ranks between that wait in the same call say nothing.
+    if (i + 1 < chain.ranks.size() && !chain.circle && HasCome(*before, look)) {
+      continue;
+    }
+    text += (is_first ? " waits for " : ", which waits for ") + RankName(chain.ranks[i]);
+    is_first = false;
+    before = &look;
+  }
+  return text;
+}
+
+bool WaitGraph::IsOfCalls(const Chain& chain, const std::string& job_id) {
+  for (size_t i = 0; i + 1 < chain.ranks.size(); ++i) {
+    const control::WaitEdge* const edge =
+        EdgeTo(Look(job_id, chain.ranks[i]).look, chain.ranks[i + 1]);
+    if (edge != nullptr && edge->meets()) {
+      return true;
+    }
+  }
+  return false;
+}
+
+std::string WaitGraph::Verdict(const Chain& chain, const control::RankWait& wait) {
+  const std::string& job_id = wait.job_id();
   if (chain.circle) {
-    return text + ": each of them waits for what the next one has not sent or asked for";
+    return "deadlock: " + ChainText(chain, job_id) + ": each of them waits for " +
+           (IsOfCalls(chain, job_id) ? "the next one"
+                                     : "what the next one has not sent or asked for") +
+           CallsText(chain, job_id);
   }
   if (chain.ranks.size() > 1) {
-    return text + ", which " + Look(wait.job_id(), chain.ranks.back()).look.detail();
+    return ChainText(chain, job_id) + ", which " + Look(job_id, chain.ranks.back()).look.detail() +
+           CallsText(chain, job_id);
   }
-  text += " " + wait.detail();
+  std::string text = RankName(wait.rank()) + " " + wait.detail();
+  if (!wait.calls().empty()) {
+    const std::string& ends_by = wait.calls(0).ends_by();
+    return ends_by.empty() ? text : text + ": " + ends_by;
+  }
   if (wait.state() == kWaits) {
     text += wait.unfinished() == 0
                 ? ", without a request: in a probe, for memory that others change, or just done"

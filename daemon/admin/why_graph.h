@@ -89,6 +89,10 @@ class WaitGraph {
   Second Compare(const Circle& circle, std::span<const control::RankWait> again);
   Chain Find(const std::string& job_id, uint32_t rank, bool with_circles);
   void Tell(const Chain& chain, control::RankWait* wait);
+  std::string CallsText(const Chain& chain, const std::string& job_id);
+  std::string ChainText(const Chain& chain, const std::string& job_id);
+  // Returns true if a rank of the chain waits for another one to come to a call.
+  bool IsOfCalls(const Chain& chain, const std::string& job_id);
   std::string Verdict(const Chain& chain, const control::RankWait& wait);
 
   RankLooker& looker_;

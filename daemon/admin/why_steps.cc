@@ -4,6 +4,7 @@
 
 #include "common/counted.h"
 #include "engine/engine_options.h"
+#include "shm/call_record.h"
 
 namespace ferry::daemon {
 namespace {
@@ -170,6 +171,13 @@ Condition WhySteps::ConditionOf(uint32_t rank, const RankView& view) const {
   }
   if (known.is_joining) {
     return {Kind::kJoins, "waits for all ranks to join; missing: " + job_.MissingRanks()};
+  }
+  if (!view.calls.calls.empty()) {
+    std::string phrase;
+    for (const shm::CallView& call : view.calls.calls) {
+      phrase += (phrase.empty() ? "is in " : ", and in ") + shm::CallPhrase(call);
+    }
+    return {Kind::kWaits, phrase};
   }
   if (view.inside) {
     return {Kind::kWaits, view.asleep ? "waits inside Ferry, asleep" : "is inside Ferry, polling"};

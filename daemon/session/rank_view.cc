@@ -207,6 +207,9 @@ RankView ReadRank(const Session& session) {
       Mix(value, &view.mark);
     }
   }
+  for (const shm::CallView& call : view.calls.calls) {
+    Mix(call.slot ^ call.generation << 8, &view.mark);
+  }
   uint32_t index = 0;
   for (const RequestLayout& slot : UsedRequests(session)) {
     if (const RequestState state = StateOf(slot); IsWaiting(slot, state)) {

@@ -80,6 +80,15 @@ ordered_json RankJson(const control::RankWait& rank) {
                        {"verdict", rank.verdict()},
                        {"deadlock", rank.deadlock()}};
   json["chain"] = std::vector<uint32_t>(rank.chain().begin(), rank.chain().end());
+  json["calls"] = ordered_json::array();
+  for (const control::RankCall& call : rank.calls()) {
+    json["calls"].push_back(
+        {{"name", call.name()}, {"phrase", call.phrase()}, {"for_ms", call.for_ms()}});
+    if (call.meets()) {
+      json["calls"].back()["context"] = call.group();
+      json["calls"].back()["number"] = call.number();
+    }
+  }
   json["troubles"] = std::vector<std::string>(rank.troubles().begin(), rank.troubles().end());
   json["reasons"] = ordered_json::array();
   for (const control::WaitReason& reason : rank.reasons()) {

@@ -307,7 +307,69 @@ TEST_F(WhyGraphTest, WithoutTheCircleAnotherEndIsTold) {
   EXPECT_EQ(told.verdict(), "rank 0 waits for rank 3, which computes outside Ferry");
 }
 
-// Two daemons, whose ranks a test has filled.
+// ---- Calls --------------------------------------------------------------------------------------
+
+// A rank in a call that the ranks of world meet in; it waits for `missing`.
+RankWait Meets(uint32_t rank, const std::string& name, uint64_t number, uint32_t missing) {
+  RankWait look = Waits(rank, {missing});
+  control::WaitEdge* const edge = look.mutable_edges(0);
+  edge->set_receives(false);
+  edge->set_meets(true);
+  const std::string phrase = name + " on world, number " + std::to_string(number);
+  look.set_detail("is in " + phrase);
+  control::RankCall* const call = look.add_calls();
+  call->set_name(name);
+  call->set_phrase(phrase);
+  call->set_meets(true);
+  call->set_group(1);
+  call->set_number(number);
+  return look;
+}
+
+// The ranks that have come are not to blame, however the algorithm has them wait for each other.
+TEST_F(WhyGraphTest, ACollectiveWaitsForWhoHasNotCome) {
+  const auto told = Explain({Meets(0, "MPI_Barrier", 7, 1), Meets(1, "MPI_Barrier", 7, 2),
+                             Meets(2, "MPI_Barrier", 7, 3),
+                             Does(3, "computes", "computes outside Ferry (pid 5)")});
+  EXPECT_EQ(told[0].verdict(),
+            "rank 0 waits for rank 3, which computes outside Ferry (pid 5); rank 0 is in "
+            "MPI_Barrier on world, number 7");
+  EXPECT_THAT(told[0].chain(), ElementsAre(0, 1, 2, 3));
+}
+
+TEST_F(WhyGraphTest, BothCallsOfAMismatchAreNamed) {
+  const RankWait told = Explain({Meets(0, "MPI_Barrier", 7, 1), Meets(1, "MPI_Bcast", 7, 0)})[0];
+  EXPECT_TRUE(told.deadlock());
+  EXPECT_EQ(told.verdict(),
+            "deadlock: rank 0 waits for rank 1, which waits for rank 0: each of them waits for the "
+            "next one; rank 0 is in MPI_Barrier on world, number 7, rank 1 is in MPI_Bcast on "
+            "world, number 7");
+}
+
+// Rank 1 has come, and rank 0 will see it: or has passed, and rank 0 will follow.
+TEST_F(WhyGraphTest, WhoHasComeOrPassedIsNotWaitedForForEver) {
+  for (const uint64_t number : {7U, 8U}) {
+    const RankWait told =
+        Explain({Meets(0, "MPI_Barrier", 7, 1), Meets(1, "MPI_Barrier", number, 0)})[0];
+    EXPECT_FALSE(told.deadlock()) << number;
+    EXPECT_EQ(told.verdict(), "rank 0 is in MPI_Barrier on world, number 7");
+  }
+}
+
+TEST_F(WhyGraphTest, WhoWaitsForNobodyInParticularSaysWhatCanEndIt) {
+  RankWait waits = Waits(1, {});
+  waits.set_detail("is in shmem_wait_until");
+  waits.add_calls()->set_ends_by("any rank may change the memory that it waits for");
+  const auto told = Explain({Meets(0, "MPI_Barrier", 7, 1), waits});
+  EXPECT_EQ(told[1].verdict(),
+            "rank 1 is in shmem_wait_until: any rank may change the memory that it waits for");
+  EXPECT_EQ(told[0].verdict(),
+            "rank 0 waits for rank 1, which is in shmem_wait_until; rank 0 is in MPI_Barrier on "
+            "world, number 7");
+}
+
+// ---- Two daemons, whose ranks a test has filled -------------------------------------------------
+
 TEST(WhyAcrossNodesTest, TellsWhatTheOtherNodesRankDoes) {
   const TemporaryDirectory directory;
   TestDaemon a(TestOptions(directory.path() + "/a"));
