@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "coll/schedule.h"
+#include "common/number_list.h"
 
 namespace ferry::collective {
 
@@ -103,7 +104,7 @@ struct Problem {
   // the other, also where both are the same rank.
   bool is_cartesian = false;
 
-  std::vector<int> node_of;  // by rank; empty: all on one node
+  NumberList node_of;  // by rank; empty: all on one node
   // In a problem that is a part of a collective, `rank`, `size` and `root` still count all ranks;
   // blocks are those of the ranks that take part, in their order.
   Among among = Among::kAll;

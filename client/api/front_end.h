@@ -10,7 +10,6 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "client/api/calls.h"
 #include "client/api/memory_access.h"
@@ -21,6 +20,7 @@
 #include "client/api/plain_addresses.h"
 #include "client/api/stream_queues.h"
 #include "common/error_code.h"
+#include "common/number_list.h"
 #include "config/options.h"
 #include "shm/wait_policy.h"
 #include "shm/wake.h"
@@ -41,7 +41,7 @@ class FrontEnd {
   uint32_t rank() const { return rank_; }
   uint32_t size() const { return size_; }
   // The index of the node that `rank` lives on.
-  int NodeOf(uint32_t rank) const { return static_cast<int>(nodes_[rank]); }
+  int NodeOf(uint32_t rank) const { return nodes_[rank]; }
   // Returns true if the job has more ranks on this node than cores that it may use.
   bool IsCrowded() const { return is_crowded_; }
   // A front end with waiting code of its own passes this function to shm::SetCrowdedHook; null: it
@@ -73,7 +73,7 @@ class FrontEnd {
 
   uint32_t rank_ = 0;
   uint32_t size_ = 0;
-  std::vector<uint32_t> nodes_;  // by rank
+  NumberList nodes_;  // by rank
   config::Options options_;
   bool is_crowded_ = false;  // ranks of the node share cores
   bool nic_defers_ = false;

@@ -159,11 +159,11 @@ Status Client::MeetPeers(const attach::AttachReply& reply) {
   peers_.by_rank = ZeroedArray<engine::Peer>(view_.job_size);
   peers_.rank_of_local.resize(reply.local_size);
   ZeroedArray<PeerProcess> processes(view_.job_size);
-  nodes_.reserve(view_.job_size);
+  NumberListMaker nodes(view_.job_size);
   const uint32_t own_node = job->node;
   FERRY_RETURN_IF_ERROR(attach_.TakePlaces(
       std::move(*job), view_.job_size, [&](uint32_t rank, const attach::PeerPlace& peer) {
-        nodes_.push_back(peer.node);
+        nodes.Add(static_cast<int>(peer.node));
         if (peer.node == own_node) {
           peers_.by_rank[rank].local = true;
           peers_.by_rank[rank].local_index = peer.local_index;
@@ -171,6 +171,7 @@ Status Client::MeetPeers(const attach::AttachReply& reply) {
           processes[rank] = {static_cast<pid_t>(peer.pid), peer.private_memory_reachable != 0};
         }
       }));
+  nodes_ = std::move(nodes).Make();
   peers_.by_rank[view_.rank].SetInbox(view_.inbox);
   peers_.map = [this](uint32_t rank) { return MapInbox(rank).code(); };
   NoteCores(processes);

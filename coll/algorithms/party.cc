@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <set>
+#include <unordered_set>
 
 namespace ferry::collective {
 
@@ -102,11 +102,47 @@ Range Span(const std::vector<Range>& parts, int first, int last) {
 
 // ---- Nodes --------------------------------------------------------------------------------------
 
+namespace {
+
+int NodeOf(const Problem& problem, int rank) {
+  return problem.node_of.empty() ? 0 : problem.node_of[static_cast<size_t>(rank)];
+}
+
+// NodesOf().local, without the ranks of other nodes.
+Party LocalOf(const Problem& problem) {
+  Party local;
+  const int own = NodeOf(problem, problem.rank);
+  for (int rank = 0; rank < problem.size; ++rank) {
+    if (NodeOf(problem, rank) == own) {
+      local.self = rank == problem.rank ? local.size() : local.self;
+      local.ranks.push_back(rank);
+    }
+  }
+  return local;
+}
+
+// NodesOf().leaders, likewise.
+Party LeadersOf(const Problem& problem, int root) {
+  Party leaders;
+  std::unordered_set<int> known;  // nodes
+  for (int rank = 0; rank < problem.size; ++rank) {
+    const int node = NodeOf(problem, rank);
+    if (known.insert(node).second) {
+      const int leader = root >= 0 && node == NodeOf(problem, root) ? root : rank;
+      leaders.self = leader == problem.rank ? leaders.size() : leaders.self;
+      leaders.ranks.push_back(leader);
+    }
+  }
+  return leaders;
+}
+
+}  // namespace
+
 Nodes NodesOf(const Problem& problem, int root) {
   Nodes nodes;
   std::map<int, size_t> index_of;  // by node
   for (int rank = 0; rank < problem.size; ++rank) {
-    const int node = problem.node_of.empty() ? 0 : problem.node_of[static_cast<size_t>(rank)];
+    const int node = NodeOf(problem, rank);
     const auto [it, is_new] = index_of.try_emplace(node, nodes.members.size());
     if (is_new) {
       nodes.members.emplace_back();
@@ -131,9 +167,9 @@ Nodes NodesOf(const Problem& problem, int root) {
 Party PartyOf(const Problem& problem) {
   switch (problem.among) {
     case Among::kNode:
-      return NodesOf(problem, -1).local;
+      return LocalOf(problem);
     case Among::kLeaders:
-      return NodesOf(problem, HasRoot(problem.collective) ? problem.root : -1).leaders;
+      return LeadersOf(problem, HasRoot(problem.collective) ? problem.root : -1);
     case Among::kAll:
       break;
   }
@@ -141,21 +177,10 @@ Party PartyOf(const Problem& problem) {
 }
 
 bool IsHierarchical(const Problem& problem) {
-  const std::set<int> nodes(problem.node_of.begin(), problem.node_of.end());
-  return nodes.size() > 1 && nodes.size() < problem.node_of.size();
+  const size_t nodes = problem.node_of.CountDistinct();
+  return nodes > 1 && nodes < problem.node_of.size();
 }
 
-bool AreNodesInOrder(const Problem& problem) {
-  std::set<int> left;
-  for (size_t i = 1; i < problem.node_of.size(); ++i) {
-    if (problem.node_of[i] != problem.node_of[i - 1]) {
-      left.insert(problem.node_of[i - 1]);
-      if (left.count(problem.node_of[i]) != 0) {
-        return false;
-      }
-    }
-  }
-  return true;
-}
+bool AreNodesInOrder(const Problem& problem) { return problem.node_of.AreSameTogether(); }
 
 }  // namespace ferry::collective

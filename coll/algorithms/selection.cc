@@ -1,9 +1,7 @@
 #include "coll/algorithms/selection.h"
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "coll/algorithms/party.h"
@@ -172,11 +170,11 @@ const char* NodeLayoutName(NodeLayout layout) {
 }
 
 NodeLayout LayoutOf(const Problem& problem) {
-  const std::set<int> nodes(problem.node_of.begin(), problem.node_of.end());
-  if (nodes.size() <= 1) {
+  const size_t nodes = problem.node_of.CountDistinct();
+  if (nodes <= 1) {
     return NodeLayout::kOneNode;
   }
-  return nodes.size() == problem.node_of.size() ? NodeLayout::kSpread : NodeLayout::kMixed;
+  return nodes == problem.node_of.size() ? NodeLayout::kSpread : NodeLayout::kMixed;
 }
 
 const std::vector<SelectionRule>& BuiltInRules() {
@@ -255,22 +253,22 @@ Choice SelectionTable::Choose(const Problem& problem) const {
 }
 
 Schedule MakeSchedule(const SelectionTable& table, Problem problem) {
-  const Party party = PartyOf(problem);
-  if (problem.among != Among::kAll) {
+  const bool is_part = problem.among != Among::kAll;
+  const Party party = is_part ? PartyOf(problem) : Party();  // all ranks would be a long list
+  if (is_part) {
     problem.rank = party.self;
     problem.size = party.size();
     problem.root = HasRoot(problem.collective) ? party.IndexOf(problem.root) : 0;
-    problem.node_of.clear();
-    if (problem.among == Among::kLeaders) {
-      problem.node_of.resize(party.ranks.size());
-      std::iota(problem.node_of.begin(), problem.node_of.end(), 0);
-    }
+    problem.node_of = problem.among == Among::kLeaders ? NumberList::Line(0, 1, party.ranks.size())
+                                                       : NumberList();
   }
   const Choice choice = table.Choose(problem);
   problem.segment_bytes = choice.segment_bytes;
   Schedule schedule = MakeSchedule(*choice.algorithm, problem);
-  for (Step& step : schedule.steps) {
-    step.peer = step.peer < 0 ? step.peer : party.Rank(step.peer);
+  if (is_part) {
+    for (Step& step : schedule.steps) {
+      step.peer = step.peer < 0 ? step.peer : party.Rank(step.peer);
+    }
   }
   return schedule;
 }

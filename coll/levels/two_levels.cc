@@ -29,26 +29,20 @@ Problem PartOf(const Problem& problem, Collective collective) {
 
 }  // namespace
 
-TwoLevels::TwoLevels(const std::vector<int>& node_of, int self, Board* board,
-                     const BoardLimits& limits, Messenger* messenger)
-    : node_of_(node_of), self_(self), board_(board), limits_(limits), messenger_(messenger) {
-  std::vector<int> known;  // nodes, in the order of nodes_
+TwoLevels::TwoLevels(const NumberList& node_of, int self, Board* board, const BoardLimits& limits,
+                     Messenger* messenger)
+    : node_of_(node_of),
+      self_(self),
+      are_nodes_alike_(node_of.AreEquallyOften()),
+      board_(board),
+      limits_(limits),
+      messenger_(messenger) {
   for (int rank = 0; rank < static_cast<int>(node_of.size()); ++rank) {
-    const auto found = std::find(known.begin(), known.end(), NodeOf(rank));
-    if (found == known.end()) {
-      known.push_back(NodeOf(rank));
-      nodes_.push_back({rank});
-    } else {
-      nodes_[static_cast<size_t>(found - known.begin())].push_back(rank);
-    }
     if (NodeOf(rank) == NodeOf(self)) {
       index_ = rank == self ? static_cast<int>(local_.size()) : index_;
       local_.push_back(rank);
     }
   }
-  are_nodes_alike_ =
-      std::all_of(nodes_.begin(), nodes_.end(),
-                  [this](const std::vector<int>& ranks) { return ranks.size() == local_.size(); });
 }
 
 TwoLevels::~TwoLevels() {
@@ -204,9 +198,12 @@ Problem TwoLevels::AmongLeaders(const Problem& problem, const Data& data) const 
     part.block_bytes *= local_.size();
     return part;
   }
-  for (const std::vector<int>& ranks : nodes_) {
-    part.receive_blocks.push_back({static_cast<size_t>(ranks.front()) * problem.block_bytes,
-                                   ranks.size() * problem.block_bytes});
+  for (size_t first = 0, end = 0; first < node_of_.size(); first = end) {  // nodes are in order
+    while (end < node_of_.size() && node_of_[end] == node_of_[first]) {
+      ++end;
+    }
+    part.receive_blocks.push_back(
+        {first * problem.block_bytes, (end - first) * problem.block_bytes});
   }
   return part;
 }

@@ -25,6 +25,7 @@
 #include "coll/board/board_run.h"
 #include "coll/messenger.h"
 #include "coll/problem.h"
+#include "common/number_list.h"
 
 namespace ferry::collective {
 
@@ -42,7 +43,7 @@ class TwoLevels {
   // Makes the two levels for rank `self`; the ranks live on the nodes `node_of`, several nodes.
   // `board` is that of this rank's node, with its ranks in ascending order; null: there is none.
   // `messenger` gives scratch memory. Both outlive it.
-  TwoLevels(const std::vector<int>& node_of, int self, Board* board, const BoardLimits& limits,
+  TwoLevels(const NumberList& node_of, int self, Board* board, const BoardLimits& limits,
             Messenger* messenger);
   ~TwoLevels();
   TwoLevels(const TwoLevels&) = delete;
@@ -98,12 +99,11 @@ class TwoLevels {
   Problem AmongLeaders(const Problem& problem, const Data& data) const;
   void* TakeScratch(size_t size_bytes, int device);
 
-  const std::vector<int> node_of_;
+  const NumberList node_of_;
   const int self_;
-  std::vector<int> local_;               // the ranks of this node
-  int index_ = 0;                        // this one among them
-  std::vector<std::vector<int>> nodes_;  // the ranks of each, in the order of their first ones
-  bool are_nodes_alike_ = false;         // as many ranks on each
+  std::vector<int> local_;      // the ranks of this node
+  int index_ = 0;               // this one among them
+  const bool are_nodes_alike_;  // as many ranks on each
   Board* const board_;
   const BoardLimits limits_;
   Messenger* const messenger_;

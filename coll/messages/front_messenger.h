@@ -7,10 +7,10 @@
 #include <cstdint>
 #include <unordered_set>
 #include <utility>
-#include <vector>
 
 #include "client/api/front_end.h"
 #include "coll/messenger.h"
+#include "common/number_list.h"
 
 namespace ferry::collective {
 
@@ -22,7 +22,7 @@ class FrontMessenger : public Messenger {
   // `front_end` is where the process keeps its connection: null once that has ended, which the
   // messenger may outlive. `world_ranks`: of the job, by peer; `self` is this process among the
   // peers. No other messages have this `context`.
-  FrontMessenger(client::FrontEnd* const& front_end, uint32_t context, std::vector<int> world_ranks,
+  FrontMessenger(client::FrontEnd* const& front_end, uint32_t context, NumberList world_ranks,
                  int self)
       : front_end_(front_end),
         context_(context),
@@ -33,7 +33,7 @@ class FrontMessenger : public Messenger {
   int self() const { return self_; }
   int size() const { return static_cast<int>(world_ranks_.size()); }
   int WorldRank(int peer) const { return world_ranks_[static_cast<size_t>(peer)]; }
-  const std::vector<int>& world_ranks() const { return world_ranks_; }
+  const NumberList& world_ranks() const { return world_ranks_; }
 
   // Patient: for a thread that is about to wait for all that it starts. A small receive is then
   // *held*, not posted: if the thread waits for nothing else, libferry's blocking receive takes the
@@ -74,7 +74,7 @@ class FrontMessenger : public Messenger {
 
   client::FrontEnd* const& front_end_;
   const uint32_t context_;
-  const std::vector<int> world_ranks_;  // by peer
+  const NumberList world_ranks_;  // by peer
   const int self_;
   bool is_patient_ = false;
   Held held_;

@@ -9,11 +9,11 @@
 #include <deque>
 #include <memory>
 #include <utility>
-#include <vector>
 
 #include "coll/algorithms/selection.h"
 #include "coll/problem.h"
 #include "coll/runner.h"
+#include "common/number_list.h"
 
 namespace ferry::collective {
 
@@ -23,7 +23,7 @@ class KeptRuns {
 
   // `runner` outlives it. `self`: this process among the ranks of problems, which live on the nodes
   // `node_of`.
-  KeptRuns(Runner* runner, int self, std::vector<int> node_of)
+  KeptRuns(Runner* runner, int self, NumberList node_of)
       : runner_(runner), self_(self), node_of_(std::move(node_of)) {}
 
   // Returns a run that is not under way, of the algorithm that `table` chooses. All ranks have the
@@ -48,7 +48,7 @@ class KeptRuns {
 
   Runner* const runner_;
   const int self_;
-  const std::vector<int> node_of_;  // by rank
+  const NumberList node_of_;  // by rank
   uint64_t uses_ = 0;
   std::deque<Kept> kept_;  // whose addresses stay
   Kept* last_ = nullptr;   // the run of the last call

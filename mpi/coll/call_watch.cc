@@ -148,7 +148,7 @@ void CallWatch::ShowMissing(const std::vector<int>& missing) const {
 
 // ---- Notices ------------------------------------------------------------------------------------
 
-CallWatch::CallWatch(const Comm& comm, std::vector<int> world_ranks, int self)
+CallWatch::CallWatch(const Comm& comm, NumberList world_ranks, int self)
     : comm_(comm),
       world_ranks_(std::move(world_ranks)),
       self_(self),
@@ -203,9 +203,9 @@ bool CallWatch::Receive(const client::Completion& found) {
     }
     front_end->messages->Wait(handle, &completion);
   }
-  const auto from = std::find(world_ranks_.begin(), world_ranks_.end(), completion.source);
-  if (completion.error == ErrorCode::kOk && from != world_ranks_.end()) {
-    Take(static_cast<int>(from - world_ranks_.begin()));
+  const size_t from = world_ranks_.IndexOf(completion.source);
+  if (completion.error == ErrorCode::kOk && from != world_ranks_.size()) {
+    Take(static_cast<int>(from));
   }
   return true;
 }

@@ -28,6 +28,7 @@
 
 #include "client/api/front_end.h"
 #include "common/clock.h"
+#include "common/number_list.h"
 #include "mpi/comm/comm.h"
 #include "mpi/comm/line_to_members.h"
 
@@ -37,7 +38,7 @@ class CallWatch {
  public:
   // `world_ranks`: of the peers of the communicator's channel, of which `self` is this one's.
   // `comm` outlives it.
-  CallWatch(const Comm& comm, std::vector<int> world_ranks, int self);
+  CallWatch(const Comm& comm, NumberList world_ranks, int self);
   CallWatch(const CallWatch&) = delete;
   CallWatch& operator=(const CallWatch&) = delete;
 
@@ -115,7 +116,7 @@ class CallWatch {
   client::Message MessageTo(int peer, void* buffer) const;
 
   const Comm& comm_;
-  const std::vector<int> world_ranks_;
+  const NumberList world_ranks_;
   const int self_;
   Call blocking_call_;
   std::atomic<bool> is_listening_{false};

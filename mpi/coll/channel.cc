@@ -1,7 +1,6 @@
 #include "mpi/coll/channel.h"
 
 #include <algorithm>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -83,13 +82,10 @@ Channel& Channel::MakeFor(Comm& comm) {
   return static_cast<Channel&>(*comm.Extend(std::make_unique<Channel>(comm)));
 }
 
-std::vector<int> Channel::NodesOf(const FrontMessenger& messenger) {
-  std::vector<int> nodes;
-  nodes.reserve(static_cast<size_t>(messenger.size()));
-  for (int peer = 0; peer < messenger.size(); ++peer) {
-    nodes.push_back(front_end->NodeOf(static_cast<uint32_t>(messenger.WorldRank(peer))));
-  }
-  return nodes;
+NumberList Channel::NodesOf(const FrontMessenger& messenger) {
+  return NumberList::Of(static_cast<size_t>(messenger.size()), [&messenger](size_t peer) {
+    return front_end->NodeOf(static_cast<uint32_t>(messenger.WorldRank(static_cast<int>(peer))));
+  });
 }
 
 Channel::Channel(const Comm& comm)
@@ -98,8 +94,8 @@ Channel::Channel(const Comm& comm)
       watch_(comm, messenger_.world_ranks(), messenger_.self()),
       runner_(&messenger_),
       kept_(&runner_, messenger_.self(), NodesOf(messenger_)) {
-  const std::vector<int> nodes = NodesOf(messenger_);
-  const size_t different = std::set<int>(nodes.begin(), nodes.end()).size();
+  const NumberList nodes = NodesOf(messenger_);
+  const size_t different = nodes.CountDistinct();
   if (comm.is_inter() || different == nodes.size()) {
     return;
   }
@@ -386,7 +382,7 @@ void Channel::AwaitCall(const CallWatch::Call& call, bool (*done)(void*), void* 
 }
 
 void Channel::MakeBoard() {
-  const std::vector<int> nodes = NodesOf(messenger_);
+  const NumberList nodes = NodesOf(messenger_);
   std::vector<int> near;  // those of this rank's node
   for (int peer = 0; peer < size(); ++peer) {
     if (nodes[static_cast<size_t>(peer)] == nodes[static_cast<size_t>(self())]) {

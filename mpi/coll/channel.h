@@ -237,7 +237,7 @@ class Channel : public Comm::Extension, public Watched {
   void RunPatiently(collective::CollectiveRun* run);
   Taken TakeLocked(const collective::Problem& problem);
   void GiveBackLocked(Taken taken) { kept_.GiveBack(std::move(taken)); }
-  static std::vector<int> NodesOf(const collective::FrontMessenger& messenger);
+  static NumberList NodesOf(const collective::FrontMessenger& messenger);
 
   const Comm& comm_;
   // Blocking calls so far, of which there is one at a time.

@@ -40,10 +40,14 @@ Sides SidesOf(const Comm& inter) {
 }
 
 CommMessenger::Peers CommMessenger::PeersOf(const Comm& comm) {
-  std::vector<int> own = comm.group().WorldRanks();
   if (!comm.is_inter()) {
-    return {std::move(own), comm.rank()};
+    const RankSet& group = comm.group();
+    return {
+        NumberList::Of(static_cast<size_t>(group.size()),
+                       [&group](size_t rank) { return group.WorldRank(static_cast<int>(rank)); }),
+        comm.rank()};
   }
+  const std::vector<int> own = comm.group().WorldRanks();
   const Sides sides = SidesOf(comm);
   const std::vector<int> remote = comm.peers().WorldRanks();
   std::vector<int> all(own.size() + remote.size(), -1);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "coll/messages/front_messenger.h"
+#include "common/number_list.h"
 #include "mpi/comm/comm.h"
 
 namespace ferry::mpi {
@@ -31,7 +32,7 @@ class CommMessenger : public collective::FrontMessenger {
 
  private:
   struct Peers {
-    std::vector<int> world_ranks;
+    NumberList world_ranks;
     int self;
   };
   CommMessenger(const Comm& comm, Peers peers);

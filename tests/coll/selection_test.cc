@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "coll/algorithms/party.h"
 #include "coll/algorithms/selection_file.h"
 #include "coll/call_record.h"
 
@@ -35,6 +36,30 @@ TEST(SelectionTest, LayoutsAreTold) {
   EXPECT_EQ(LayoutOf(Make(Collective::kBcast, 1, 3, {4, 4, 4})), NodeLayout::kOneNode);
   EXPECT_EQ(LayoutOf(Make(Collective::kBcast, 1, 3, {0, 2, 1})), NodeLayout::kSpread);
   EXPECT_EQ(LayoutOf(Make(Collective::kBcast, 1, 3, {0, 1, 1})), NodeLayout::kMixed);
+}
+
+// A part's ranks are found without the ranks of all nodes.
+TEST(SelectionTest, PartsHaveTheRanksOfTheirNode) {
+  for (const std::vector<int>& node_of : std::vector<std::vector<int>>{
+           {}, {0, 0, 1, 1, 2, 2}, {0, 1, 0, 1, 0, 1}, {5, 3, 3, 5, 9, 3}, {0, 0, 0, 0, 0, 1}}) {
+    for (int rank = 0; rank < 6; ++rank) {
+      Problem problem = Make(Collective::kBarrier, 0, 6, node_of);
+      problem.rank = rank;
+      problem.among = Among::kNode;
+      const Nodes nodes = NodesOf(problem, -1);
+      EXPECT_EQ(PartyOf(problem).ranks, nodes.local.ranks);
+      EXPECT_EQ(PartyOf(problem).self, nodes.local.self);
+      problem.among = Among::kLeaders;
+      EXPECT_EQ(PartyOf(problem).ranks, nodes.leaders.ranks);
+      EXPECT_EQ(PartyOf(problem).self, nodes.leaders.self);
+      problem.collective = Collective::kBcast;
+      for (problem.root = 0; problem.root < 6; ++problem.root) {
+        const Nodes with_root = NodesOf(problem, problem.root);
+        EXPECT_EQ(PartyOf(problem).ranks, with_root.leaders.ranks) << problem.root;
+        EXPECT_EQ(PartyOf(problem).self, with_root.leaders.self) << problem.root;
+      }
+    }
+  }
 }
 
 TEST(SelectionTest, FirstRuleThatMatchesAndFitsCounts) {
