@@ -12,6 +12,6 @@ inline constexpr char kFerryVersion[] = "0.1.0";
 inline constexpr uint32_t kLayoutVersion = 17;
 
 // The attach socket, the gRPC services and the wire packets between daemons.
-inline constexpr uint32_t kProtocolVersion = 11;
+inline constexpr uint32_t kProtocolVersion = 12;
 
 }  // namespace ferry

@@ -452,6 +452,11 @@ constexpr Option kTable[] = {
            "Whose malloc ranks have that ferryrun starts. ferry: libferry_malloc.so, whose memory "
            "the ranks of the node read without the kernel (docs/tuning.md); system: what the "
            "program comes with."),
+    Number(Group::kLaunching, "tree_radix", &Options::tree_radix, "", 0, 1048576,
+           "To how many others each daemon of a job of more than so many and one nodes passes on "
+           "the job's news; daemons meet others when their ranks first do. Ferryrun's holds for "
+           "the jobs that it starts, rank 0's for those of other launchers. 0: all daemons of a "
+           "job meet at its start."),
     Choice(
         Group::kLaunching, "bind_to", &Options::bind_to,
         "auto|none|core|hwthread|l3cache|numa|socket",

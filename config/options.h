@@ -166,6 +166,7 @@ struct Options {
   std::string rsh;  // empty: that of `launcher`
   std::string malloc = "system";
   std::string bind_to = "auto";
+  uint64_t tree_radix = 16;  // 0: the daemons of a job are no tree
 
   // A rank's place in its job, set by its launcher; size is 0 outside a job.
   std::string job_id;

@@ -300,8 +300,8 @@ struct WithdrawRequest {
   uint32_t reserved;
 };
 
-// The memfd, sealed against shrinking, holds the node of each rank, and then the control address of
-// each node, ended by a null byte.
+// The memfd, sealed against shrinking, holds the node of each rank, as common/rank_table.h has it,
+// and then the control address of each node, ended by a null byte.
 struct JobRequest {
   AttachHeader header;
   uint32_t size;
@@ -311,6 +311,8 @@ struct JobRequest {
   char job_id[64];
   uint8_t job_secret[64];
   uint32_t job_secret_bytes;
+  uint32_t tree_radix;   // as CreateJobRequest.tree_radix
+  uint32_t table_bytes;  // of the memfd: the nodes of ranks
   uint32_t reserved;
 };
 inline constexpr uint32_t kMostListBytes = 512 << 10;  // as gRPC's messages have (http2_guard.h)

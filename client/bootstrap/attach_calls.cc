@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "client/bootstrap/attach_connection.h"
+#include "common/rank_table.h"
 #include "common/unique_fd.h"
 
 namespace ferry::client {
@@ -129,8 +130,8 @@ Status AttachConnection::CreateJob(const NewJob& job) {
   if (job.id.size() > sizeof(request.job_id) || job.secret.size() > sizeof(request.job_secret)) {
     return {ErrorCode::kInvalidArgument, "a job's name or secret is too long"};
   }
-  std::string list(reinterpret_cast<const char*>(job.node_of_rank.data()),
-                   job.node_of_rank.size() * sizeof(uint32_t));
+  std::string list = PackNodes(job.node_of_rank);
+  request.table_bytes = static_cast<uint32_t>(list.size());
   for (const std::string& address : job.addresses) {
     list.append(address.c_str(), address.size() + 1);
   }
@@ -141,6 +142,7 @@ Status AttachConnection::CreateJob(const NewJob& job) {
   job.id.copy(request.job_id, sizeof(request.job_id));
   std::memcpy(request.job_secret, job.secret.data(), job.secret.size());
   request.job_secret_bytes = static_cast<uint32_t>(job.secret.size());
+  request.tree_radix = job.tree_radix;
   const StatusOr<UniqueFd> fd = SealedCopy(list);
   FERRY_RETURN_IF_ERROR(fd.status());
   return Call(attach::Kind::kCreateJob, &request, timeout_ms_, {fd->get()}).status();

@@ -41,6 +41,7 @@ struct NewJob {
   uint32_t node = 0;                   // the daemon's own
   std::vector<uint32_t> node_of_rank;  // by rank
   std::vector<std::string> addresses;  // by node, host:port
+  uint32_t tree_radix = 0;             // the same on all nodes; 0: they are no tree
 };
 
 class AttachConnection {

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -33,7 +34,7 @@
 namespace ferry::client {
 namespace {
 
-constexpr char kJobName[] = "ferry.job";          // of rank 0: "ID SECRET"
+constexpr char kJobName[] = "ferry.job";          // of rank 0: "ID SECRET RADIX"
 constexpr char kLeaderName[] = "ferry.leader";    // of every rank: "LEADER PROGRAM", two numbers
 constexpr char kDaemonName[] = "ferry.daemon";    // of a leader: Outcome of "ADDRESS RUN_DIRECTORY"
 constexpr char kCreatedName[] = "ferry.created";  // of a leader: Outcome of nothing
@@ -77,6 +78,29 @@ StatusOr<std::string> ReadOutcome(uint32_t leader, const std::string& text) {
   return words;
 }
 
+// What rank 0 has drawn and decided for all.
+struct DrawnJob {
+  std::string id;
+  std::string secret;
+  uint32_t tree_radix = 0;
+};
+
+// Says nothing of the secret where something is wrong.
+StatusOr<DrawnJob> ReadJob(const std::string& text) {
+  const size_t first = text.find(' ');
+  const size_t second = first == text.npos ? text.npos : text.find(' ', first + 1);
+  const std::optional<uint32_t> radix =
+      second == text.npos ? std::nullopt
+                          : NumberIn<uint32_t>(std::string_view(text).substr(second + 1));
+  if (!radix) {
+    return Status(
+        ErrorCode::kCorrupt,
+        "the launcher passed on a job of rank 0 without a name, a secret or a radix: have "
+        "all ranks the same libferry?");
+  }
+  return DrawnJob{text.substr(0, first), text.substr(first + 1, second - first - 1), *radix};
+}
+
 // Which rank is on which node. Every rank works it out by itself, with the same result.
 struct Nodes {
   std::vector<uint32_t> leaders;       // by node
@@ -87,6 +111,7 @@ struct Nodes {
 
 StatusOr<Nodes> ReadNodes(Exchange* exchange) {
   Nodes nodes;
+  std::unordered_map<uint32_t, uint32_t> node_of_leader;
   for (uint32_t rank = 0; rank < exchange->size(); ++rank) {
     const StatusOr<std::string> text = exchange->Get(rank, kLeaderName);
     FERRY_RETURN_IF_ERROR(text.status());
@@ -96,9 +121,10 @@ StatusOr<Nodes> ReadNodes(Exchange* exchange) {
     FERRY_RETURN_IF_ERROR(leader.status());
     FERRY_RETURN_IF_ERROR(app.status());
     nodes.app_size += *app == exchange->app().value_or(0) ? 1 : 0;
-    const auto known = std::find(nodes.leaders.begin(), nodes.leaders.end(), *leader);
-    nodes.node_of_rank.push_back(static_cast<uint32_t>(known - nodes.leaders.begin()));
-    if (known == nodes.leaders.end()) {
+    const auto [node, is_new] =
+        node_of_leader.emplace(*leader, static_cast<uint32_t>(nodes.leaders.size()));
+    nodes.node_of_rank.push_back(node->second);
+    if (is_new) {
       nodes.leaders.push_back(*leader);
     }
   }
@@ -121,7 +147,12 @@ bool IsLoopback(const std::string& control_address) {
 
 Status CreateHere(const Nodes& nodes, uint32_t node, const config::Options& options,
                   JobStarter* starter) {
-  NewJob job{options.job_id, options.job_secret, node, nodes.node_of_rank, {}};
+  NewJob job{options.job_id,
+             options.job_secret,
+             node,
+             nodes.node_of_rank,
+             {},
+             static_cast<uint32_t>(options.tree_radix)};
   for (const DaemonPlace& daemon : nodes.daemons) {
     job.addresses.push_back(daemon.control_address);
   }
@@ -307,8 +338,9 @@ Status AgreeOnJob(Exchange* exchange, JobStarter* starter, config::Options* opti
   FERRY_RETURN_IF_ERROR(exchange->Put(
       kLeaderName, std::to_string(leader) + " " + std::to_string(exchange->app().value_or(0))));
   if (exchange->rank() == 0) {
-    FERRY_RETURN_IF_ERROR(
-        exchange->Put(kJobName, RandomText(kIdBytes) + " " + RandomText(kSecretBytes)));
+    FERRY_RETURN_IF_ERROR(exchange->Put(kJobName, RandomText(kIdBytes) + " " +
+                                                      RandomText(kSecretBytes) + " " +
+                                                      std::to_string(options->tree_radix)));
   }
   if (leads) {
     FERRY_RETURN_IF_ERROR(exchange->Put(kDaemonName, FindHere(*exchange, starter)));
@@ -317,9 +349,10 @@ Status AgreeOnJob(Exchange* exchange, JobStarter* starter, config::Options* opti
 
   const StatusOr<Nodes> nodes = ReadNodes(exchange);
   FERRY_RETURN_IF_ERROR(nodes.status());
-  const StatusOr<std::string> job = exchange->Get(0, kJobName);
+  const StatusOr<std::string> job_text = exchange->Get(0, kJobName);
+  FERRY_RETURN_IF_ERROR(job_text.status());
+  const StatusOr<DrawnJob> job = ReadJob(*job_text);
   FERRY_RETURN_IF_ERROR(job.status());
-  const size_t space = std::min(job->find(' '), job->size() - 1);
   options->rank = exchange->rank();
   options->size = exchange->size();
   options->node = nodes->node_of_rank[exchange->rank()];
@@ -328,8 +361,9 @@ Status AgreeOnJob(Exchange* exchange, JobStarter* starter, config::Options* opti
     options->app_size = nodes->app_size;
   }
   options->run_directory = nodes->daemons[options->node].run_directory;
-  options->job_id = job->substr(0, space);
-  options->job_secret = job->substr(space + 1);
+  options->job_id = job->id;
+  options->job_secret = job->secret;
+  options->tree_radix = job->tree_radix;
   if (leads) {
     const Status created =
         CreateHere(*nodes, static_cast<uint32_t>(options->node), *options, starter);

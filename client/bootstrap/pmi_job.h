@@ -3,10 +3,12 @@
 // run) or a library of PMI-2 (HPE Cray's); or one that only tells each rank where to meet
 // (torchrun, Kubernetes). The ranks make the job themselves.
 //
-// Rank 0 draws the job's name and secret. The lowest rank of every node, its *leader*, finds the
-// node's daemon, or starts one if the job has no other node, and tells the others where it is;
-// after a fence each leader makes the job known to its daemon, and after another all ranks join. A
-// failure on one node is an error, in the same words, on all ranks.
+// Rank 0 draws the job's name and secret, and its option tree_radix holds for all of the job, since
+// the daemons have to agree on the tree of nodes. The lowest rank of every node, its *leader*,
+// finds the node's daemon, or starts one if the job has no other node, and tells the others where
+// it is; after a fence each leader makes the job known to its daemon, and after another all ranks
+// join. Nodes are numbered in the order of their leaders. A failure on one node is an error, in the
+// same words, on all ranks.
 //
 // Calling thread: one at a time. Everything blocks for the other ranks.
 #pragma once
@@ -74,7 +76,7 @@ class PmiJob {
 Status CheckAlone(const char* const* environment, bool has_terminal);
 
 // Carries out the steps above over the given exchange and starter. Fills run_directory, job_id,
-// job_secret, rank, size, node, app and app_size of `options`.
+// job_secret, tree_radix, rank, size, node, app and app_size of `options`.
 Status AgreeOnJob(Exchange* exchange, JobStarter* starter, config::Options* options);
 
 }  // namespace ferry::client

@@ -11,7 +11,9 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
+#include "common/rank_table.h"
 #include "daemon/attach/attach_connection.h"
 #include "daemon/attach/attach_server.h"
 #include "daemon/jobs/job_members.h"
@@ -26,6 +28,8 @@ using attach::Kind;
 
 // Of one rank, for which the NIC has to have memory first: its threads may match at the same time.
 constexpr uint32_t kMostOffersWaiting = 16;
+// Of a job, whatever max_ranks allows: a table of few bytes may have many.
+constexpr uint32_t kMostRanks = 1U << 20;
 
 // The offers of a packet; nothing if it has not as many as it says.
 std::optional<std::span<const attach::PairOffer>> OffersOf(const SocketPacket& packet) {
@@ -70,8 +74,14 @@ StatusOr<control::CreateJobRequest> JobFrom(const attach::JobRequest& request,
   if (request.node_count > request.size) {
     return Status(ErrorCode::kLimitExceeded, "a job has at most as many nodes as ranks");
   }
-  if (request.job_secret_bytes > sizeof(request.job_secret) ||
-      list.size() / sizeof(uint32_t) < request.size) {
+  if (request.size > kMostRanks) {
+    return Status(ErrorCode::kLimitExceeded,
+                  "a job has at most " + std::to_string(kMostRanks) + " ranks");
+  }
+  const StatusOr<std::vector<uint32_t>> nodes =
+      UnpackNodes(list.substr(0, request.table_bytes), request.size);
+  if (request.job_secret_bytes > sizeof(request.job_secret) || request.table_bytes > list.size() ||
+      !nodes.ok()) {
     return Status(ErrorCode::kCorrupt,
                   "attach socket: a job's secret, or its list of ranks, is cut off");
   }
@@ -80,12 +90,9 @@ StatusOr<control::CreateJobRequest> JobFrom(const attach::JobRequest& request,
   job.set_secret(request.job_secret, request.job_secret_bytes);
   job.set_size(request.size);
   job.set_node(request.node);
-  for (uint32_t rank = 0; rank < request.size; ++rank) {
-    uint32_t node = 0;
-    memcpy(&node, list.data() + rank * sizeof(node), sizeof(node));
-    job.add_node_of_rank(node);
-  }
-  list.remove_prefix(request.size * sizeof(uint32_t));
+  job.set_tree_radix(request.tree_radix);
+  job.mutable_node_of_rank()->Add(nodes->begin(), nodes->end());
+  list.remove_prefix(request.table_bytes);
   for (uint32_t node = 0; node < request.node_count; ++node) {
     const size_t end = list.find('\0');
     if (end == list.npos) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "common/counted.h"
+#include "common/rank_table.h"
 #include "daemon/links/link_messages.h"
 #include "daemon/tls/secrets.h"
 #include "proto/attach_protocol.h"
@@ -148,12 +149,25 @@ ErrorCode PeerError(ErrorCode code) {
 }
 
 StatusOr<JobSpec> SpecFrom(const control::CreateJobRequest& request) {
-  const auto placed = static_cast<uint32_t>(request.node_of_rank_size());
+  JobSpec spec;
+  if (!request.packed_nodes().empty() && request.node_of_rank_size() != 0) {
+    return Invalid("job " + request.job_id() + ": it has both node_of_rank and packed_nodes");
+  }
+  if (request.packed_nodes().empty()) {
+    spec.node_of_rank.assign(request.node_of_rank().begin(), request.node_of_rank().end());
+  } else if (request.size() <= kMaxRanksWithoutCheck) {
+    StatusOr<std::vector<uint32_t>> nodes = UnpackNodes(request.packed_nodes(), request.size());
+    if (!nodes.ok()) {
+      return Invalid("job " + request.job_id() + ": it has " + Counted(request.size(), "rank") +
+                     ", and " + nodes.status().message());
+    }
+    spec.node_of_rank = std::move(*nodes);
+  }
+  const size_t placed = spec.node_of_rank.size();
   if (request.size() != placed || placed > kMaxRanksWithoutCheck) {
     return Invalid("job " + request.job_id() + ": it has " + Counted(request.size(), "rank") +
                    ", but node_of_rank places " + std::to_string(placed));
   }
-  JobSpec spec;
   spec.id = request.job_id();
   spec.secret = request.secret();
   spec.owner = request.has_uid() ? request.uid() : geteuid();
@@ -162,7 +176,6 @@ StatusOr<JobSpec> SpecFrom(const control::CreateJobRequest& request) {
   spec.program = Printable(request.program().substr(0, kMaxLabelBytes));
   spec.slurm_id = Printable(request.slurm_id().substr(0, kMaxLabelBytes));
   spec.node = request.node();
-  spec.node_of_rank.assign(request.node_of_rank().begin(), request.node_of_rank().end());
   spec.node_addresses.assign(request.node_addresses().begin(), request.node_addresses().end());
   return spec;
 }

@@ -43,12 +43,17 @@ std::optional<uint32_t> JobTree::Upward(const IsOut& is_out) const {
   return first == self_ ? std::nullopt : first;
 }
 
+// Without recursion: a launcher may ask for a tree of radix 1, whose depth is the number of nodes.
 void JobTree::AddBelow(uint32_t node, const IsOut& is_out, std::vector<uint32_t>* found) const {
-  for (const uint32_t child : ChildrenOf(node)) {
-    if (child == self_) {
-      continue;  // its children are added by themselves
+  std::vector<uint32_t> to_pass = {node};
+  while (!to_pass.empty()) {
+    const std::vector<uint32_t> children = ChildrenOf(to_pass.back());
+    to_pass.pop_back();
+    for (const uint32_t child : children) {
+      if (child != self_) {  // whose children are added by themselves
+        (is_out(child) ? &to_pass : found)->push_back(child);
+      }
     }
-    is_out(child) ? AddBelow(child, is_out, found) : found->push_back(child);
   }
 }
 

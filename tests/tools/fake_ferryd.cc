@@ -23,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/rank_table.h"
 #include "common/version.h"
 #include "config/environment.h"
 #include "daemon/sockets/packet_socket.h"
@@ -102,7 +103,9 @@ class FakeLauncher : public control::Launcher::Service {
     std::string text = "create node " + std::to_string(request->node()) + " size " +
                        std::to_string(request->size()) + " secret_bytes " +
                        std::to_string(request->secret().size()) + " placed";
-    for (const uint32_t node : request->node_of_rank()) {
+    const StatusOr<std::vector<uint32_t>> nodes =
+        UnpackNodes(request->packed_nodes(), request->size());
+    for (const uint32_t node : nodes.ok() ? *nodes : std::vector<uint32_t>()) {
       text += " " + std::to_string(node);
     }
     text += " nodes " + std::to_string(request->node_addresses_size());

@@ -1,4 +1,4 @@
-#include "tools/ferryrun/rank_table.h"
+#include "common/rank_table.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "common/clock.h"
+#include "common/rank_table.h"
 #include "config/environment.h"
 #include "tools/ferryrun/agent_protocol.h"
 #include "tools/ferryrun/binding.h"
@@ -420,12 +421,12 @@ Status Agent::CreateJob(const Frame& frame) {
     return {ErrorCode::kCorrupt, "a job that cannot be read, or before there is a daemon"};
   }
   const std::vector<uint32_t>& nodes = all_of_job_->node_of_rank;
-  request.mutable_node_of_rank()->Add(nodes.begin(), nodes.end());
+  request.set_packed_nodes(PackNodes(nodes));
   request.set_node(static_cast<uint32_t>(ReadNumber(frame)));
   StatusOr<CreatedJob> job = CreatedJob::Create(daemon_->client, request);
   FERRY_RETURN_IF_ERROR(job.status());
   job_.emplace(std::move(*job));
-  servers_.emplace(ServedJobOf(request, name_space_, {request.node()}));
+  servers_.emplace(ServedJobOf(request, nodes, name_space_, {request.node()}));
   Say(FrameKind::kCreated, 0, "");
   return {};
 }

@@ -4,9 +4,9 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "common/rank_table.h"
 #include "common/version.h"
 #include "tools/ferryrun/hosts.h"
-#include "tools/ferryrun/rank_table.h"
 
 namespace ferry::tools {
 namespace {

@@ -183,7 +183,7 @@ struct AgentJob {
     bool must = false;                   // the user named it: without it, nothing runs
   };
   std::string request;                 // control.CreateJobRequest, without node and node_of_rank
-  std::vector<uint32_t> node_of_rank;  // travels as rank_table.h has it
+  std::vector<uint32_t> node_of_rank;  // travels as common/rank_table.h has it
   std::vector<Part> parts;
   std::optional<TerminalSize> terminal = {};  // of each rank; nothing: it has none
 };

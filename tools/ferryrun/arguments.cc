@@ -358,7 +358,7 @@ class Parser {
         arguments_.launch_radix = *number;
         return {};
       case Flag::kTreeRadix:
-        arguments_.tree_radix = *number;
+        SetOption("tree_radix", std::to_string(*number));
         return {};
       case Flag::kPerNode:
         return *number > 0 ? placement_.PerNode(typed_, *number)

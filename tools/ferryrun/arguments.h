@@ -44,7 +44,6 @@ struct Arguments {
   uint64_t timeout_s = 0;        // 0: none
   uint64_t grace_ms = 5000;
   uint64_t launch_radix = 64;        // of the tree of agents; 0: none
-  uint64_t tree_radix = 16;          // of the daemons of a job; 0: each talks to each other one
   std::string network;               // empty: see hosts.h
   std::string ferryd;                // empty: found beside ferryrun
   std::vector<std::string> options;  // "--name=value", for LoadOptions

@@ -10,6 +10,7 @@
 
 #include "common/hex_text.h"
 #include "common/job_name.h"
+#include "common/rank_table.h"
 #include "config/environment.h"
 
 namespace ferry::tools {
@@ -17,6 +18,8 @@ namespace {
 
 constexpr size_t kIdBytes = 6;
 constexpr size_t kSecretBytes = 32;
+constexpr char kRankName[] = "FERRY_RANK=";
+constexpr char kNodeName[] = "FERRY_NODE=";
 
 std::vector<uint8_t> RandomBytes(size_t size) {
   std::vector<uint8_t> bytes(size);
@@ -66,7 +69,7 @@ Job::Job(std::vector<JobNode> nodes, std::vector<uint32_t> node_of_rank, uint32_
 
 control::CreateJobRequest Job::RequestFor(uint32_t node) const {
   control::CreateJobRequest request = CommonRequest();
-  request.mutable_node_of_rank()->Add(node_of_rank_.begin(), node_of_rank_.end());
+  request.set_packed_nodes(PackNodes(node_of_rank_));
   request.set_node(node);
   return request;
 }
@@ -86,15 +89,23 @@ control::CreateJobRequest Job::CommonRequest() const {
   return request;
 }
 
-std::vector<std::string> Job::Environment(uint32_t rank, config::Options options) const {
+std::vector<std::string> Job::Environment(config::Options options) const {
   options.config_file.clear();  // it has been read, and ranks read only their environment
-  options.node = node_of_rank_[rank];
-  options.run_directory = nodes_[options.node].run_directory;
+  options.run_directory.clear();
   options.job_id = id_;
   options.job_secret = secret_;
-  options.rank = rank;
   options.size = size();
-  return config::EnvironmentFor(options);
+  std::vector<std::string> variables = config::EnvironmentFor(options);
+  std::erase_if(variables, [](const std::string& entry) {
+    return entry.starts_with(kRankName) || entry.starts_with(kNodeName);
+  });
+  return variables;
+}
+
+std::vector<std::string> Job::PlaceOf(uint32_t rank) const {
+  const uint32_t node = node_of_rank_[rank];
+  return {kRankName + std::to_string(rank), kNodeName + std::to_string(node),
+          "FERRY_RUN_DIRECTORY=" + nodes_[node].run_directory};
 }
 
 StatusOr<CreatedJob> CreatedJob::Create(const LauncherClient& client,

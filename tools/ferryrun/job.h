@@ -41,11 +41,14 @@ class Job {
   uint32_t NodeOf(uint32_t rank) const { return node_of_rank_[rank]; }
   // Returns the request that creates the job at that node's daemon.
   control::CreateJobRequest RequestFor(uint32_t node) const;
-  // Returns what the requests for all nodes have in common: all but `node` and `node_of_rank`.
+  // Returns what the requests for all nodes have in common: all but `node` and the nodes of
+  // ranks.
   control::CreateJobRequest CommonRequest() const;
   const std::vector<uint32_t>& node_of_rank() const { return node_of_rank_; }
-  // Returns "FERRY_NAME=value" strings for a rank: its place in the job, and `options`.
-  std::vector<std::string> Environment(uint32_t rank, config::Options options) const;
+  // Returns "FERRY_NAME=value" strings for all ranks alike: the job, and `options`.
+  std::vector<std::string> Environment(config::Options options) const;
+  // Returns those of one rank: its place in the job. They are the same names for each rank.
+  std::vector<std::string> PlaceOf(uint32_t rank) const;
 
  private:
   std::vector<JobNode> nodes_;

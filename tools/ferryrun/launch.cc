@@ -104,8 +104,7 @@ class Launch {
     return Fail(signals_.interrupt() ? 128 + *signals_.interrupt() : kCannotStart, status);
   }
   Status CreateJob(const Job& job, const AgentJob& for_agents);
-  Status StartRanks(const Job& job, const RankCommands& commands, const AgentJob& for_agents,
-                    Supervisor* supervisor);
+  Status StartRanks(const Job& job, const RankCommands& commands, Supervisor* supervisor);
   std::vector<uint32_t> NodesHere() const;
   std::vector<std::string> RunDirectoriesHere() const;
   bool WasAbsent(const Job& job, uint32_t rank, const std::string& how, uint32_t program) const;
@@ -384,8 +383,7 @@ Status Launch::CreateJob(const Job& job, const AgentJob& for_agents) {
   return {};
 }
 
-Status Launch::StartRanks(const Job& job, const RankCommands& commands, const AgentJob& for_agents,
-                          Supervisor* supervisor) {
+Status Launch::StartRanks(const Job& job, const RankCommands& commands, Supervisor* supervisor) {
   for (const std::unique_ptr<RemoteHost>& host : hosts_) {
     if (host != nullptr) {
       supervisor->AddHost(host.get());
@@ -393,7 +391,7 @@ Status Launch::StartRanks(const Job& job, const RankCommands& commands, const Ag
   }
   for (uint32_t rank = 0; rank < job.size(); ++rank) {
     if (RemoteHost* host = hosts_[job.NodeOf(rank)].get(); host != nullptr) {
-      FERRY_RETURN_IF_ERROR(supervisor->StartThere(host, commands.There(rank, for_agents)));
+      FERRY_RETURN_IF_ERROR(supervisor->StartThere(host, commands.There(rank)));
       continue;
     }
     RankCommand command = commands.Here(rank);
@@ -457,8 +455,7 @@ void Launch::TellPlaces(const Job& job) const {
 }
 
 int Launch::RunRanks() {
-  const Job job(job_nodes_, layout_.node_of_rank,
-                static_cast<uint32_t>(std::min<uint64_t>(arguments_.tree_radix, UINT32_MAX)),
+  const Job job(job_nodes_, layout_.node_of_rank, static_cast<uint32_t>(options_.tree_radix),
                 LabelsOf(arguments_, config::ProcessEnvironment()));
   const RankCommands commands(arguments_, layout_, options_, job);
   if (!files_ && job.size() <= kMostTerminals) {
@@ -478,7 +475,7 @@ int Launch::RunRanks() {
   }
   std::optional<RankServers> servers;
   if (LocalNodes() > 0) {
-    servers.emplace(ServedJobOf(job.RequestFor(NodesHere().front()), name_space_, NodesHere()));
+    servers.emplace(ServedJobOf(job.CommonRequest(), job.node_of_rank(), name_space_, NodesHere()));
   }
   Supervisor supervisor(
       {.ranks = job.size(),
@@ -494,7 +491,7 @@ int Launch::RunRanks() {
                                   uint32_t program) { return WasAbsent(job, rank, how, program); }},
       &signals_, slots_ ? &*slots_ : nullptr, &daemons_.processes());
   supervisor.Serve(servers ? &*servers : nullptr, MachineOfRank(layout_));
-  if (const Status started = StartRanks(job, commands, for_agents, &supervisor); !started.ok()) {
+  if (const Status started = StartRanks(job, commands, &supervisor); !started.ok()) {
     return Fail(ExitCodeOf(started), started);
   }
   const int exit_code = supervisor.Run();

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <set>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -39,41 +38,49 @@ std::vector<std::string> EnvironmentOf(const Arguments& arguments, const Part& p
 
 RankCommands::RankCommands(const Arguments& arguments, const JobLayout& layout,
                            const config::Options& options, const Job& job)
-    : arguments_(arguments),
-      layout_(layout),
-      options_(options),
-      job_(job),
-      ranks_of_part_(arguments.parts.size()) {
+    : arguments_(arguments), layout_(layout), job_(job), environment_(EnvironmentForRanks()) {
+  std::vector<uint64_t> ranks(arguments.parts.size());
   for (const uint32_t part : layout.part_of_rank) {
-    ++ranks_of_part_[part];
+    ++ranks[part];
+  }
+  for (uint32_t part = 0; part < ranks.size(); ++part) {
+    common_.push_back(CommonOf(part, ranks[part], options));
   }
 }
 
-std::vector<std::string> RankCommands::VariablesOf(uint32_t rank) const {
-  config::Options options = options_;
-  options.app = layout_.part_of_rank[rank];
-  options.app_size = ranks_of_part_[options.app];
-  options.universe_size = layout_.slots == 0 ? 0 : std::max<uint64_t>(layout_.slots, job_.size());
-  std::vector<std::string> variables = job_.Environment(rank, std::move(options));
-  SetVariables(arguments_.variables, &variables);
-  SetVariables(PartOf(rank).variables, &variables);
-  return variables;
+RankCommands::Common RankCommands::CommonOf(uint32_t part, uint64_t ranks,
+                                            const config::Options& options) const {
+  config::Options own = options;
+  own.app = part;
+  own.app_size = ranks;
+  own.universe_size = layout_.slots == 0 ? 0 : std::max<uint64_t>(layout_.slots, job_.size());
+  Common common{.variables = job_.Environment(std::move(own)), .names_of_user = {}};
+  for (const auto* users : {&arguments_.variables, &arguments_.parts[part].variables}) {
+    SetVariables(*users, &common.variables);
+    for (const std::string& entry : *users) {
+      common.names_of_user.push_back(entry.substr(0, entry.find('=')));
+    }
+  }
+  return common;
+}
+
+std::vector<std::string> RankCommands::OwnOf(uint32_t rank) const {
+  std::vector<std::string> own = job_.PlaceOf(rank);
+  const std::vector<std::string>& users = common_[layout_.part_of_rank[rank]].names_of_user;
+  std::erase_if(own, [&users](const std::string& entry) {
+    return std::find(users.begin(), users.end(), entry.substr(0, entry.find('='))) != users.end();
+  });
+  return own;
 }
 
 RankCommand RankCommands::Here(uint32_t rank) const {
   RankCommand command{.rank = rank,
                       .program = PartOf(rank).program,
-                      .environment = EnvironmentForRanks(),
+                      .environment = environment_,
                       .directory = PartOf(rank).directory};
-  SetVariables(VariablesOf(rank), &command.environment);
+  SetVariables(common_[layout_.part_of_rank[rank]].variables, &command.environment);
+  SetVariables(OwnOf(rank), &command.environment);
   return command;
-}
-
-std::vector<std::string> RankCommands::VariablesThere(uint32_t rank) const {
-  std::vector<std::string> variables = EnvironmentForRanks();
-  std::erase_if(variables, StaysHere);
-  SetVariables(VariablesOf(rank), &variables);
-  return variables;
 }
 
 AgentJob RankCommands::ForAgents() const {
@@ -81,41 +88,23 @@ AgentJob RankCommands::ForAgents() const {
                .node_of_rank = job_.node_of_rank(),
                .parts = {}};
   std::error_code ignored;
-  for (const Part& part : arguments_.parts) {
+  for (size_t index = 0; index < arguments_.parts.size(); ++index) {
+    const Part& part = arguments_.parts[index];
+    std::vector<std::string> variables = environment_;
+    std::erase_if(variables, StaysHere);
+    SetVariables(common_[index].variables, &variables);
     all.parts.push_back({.program = part.program,
-                         .variables = {},
+                         .variables = std::move(variables),
                          .directory = part.directory.empty()
                                           ? std::filesystem::current_path(ignored).string()
                                           : part.directory,
                          .must = !part.directory.empty()});
   }
-  // Variables that each rank of the part has.
-  std::vector<bool> seen(all.parts.size());
-  for (uint32_t rank = 0; rank < job_.size(); ++rank) {
-    const uint32_t part = layout_.part_of_rank[rank];
-    if (!layout_.nodes[layout_.node_of_rank[rank]].remote) {
-      continue;
-    }
-    std::vector<std::string> variables = VariablesThere(rank);
-    std::vector<std::string>& common = all.parts[part].variables;
-    if (!seen[part]) {
-      seen[part] = true;
-      common = std::move(variables);
-      continue;
-    }
-    const std::set<std::string> own(variables.begin(), variables.end());
-    std::erase_if(common, [&own](const std::string& entry) { return !own.contains(entry); });
-  }
   return all;
 }
 
-AgentRank RankCommands::There(uint32_t rank, const AgentJob& job) const {
-  const uint32_t part = layout_.part_of_rank[rank];
-  const std::vector<std::string>& common = job.parts[part].variables;
-  const std::set<std::string_view> known(common.begin(), common.end());
-  std::vector<std::string> variables = VariablesThere(rank);
-  std::erase_if(variables, [&known](const std::string& entry) { return known.contains(entry); });
-  return {.part = part, .variables = std::move(variables)};
+AgentRank RankCommands::There(uint32_t rank) const {
+  return {.part = layout_.part_of_rank[rank], .variables = OwnOf(rank)};
 }
 
 std::vector<std::string> RankCommands::ProgramsHere() const {

@@ -27,22 +27,30 @@ class RankCommands {
   RankCommand Here(uint32_t rank) const;
   // Returns what all agents are told of the job.
   AgentJob ForAgents() const;
-  // Returns what a rank of another host runs, beside what `job` (ForAgents) says of all.
-  AgentRank There(uint32_t rank, const AgentJob& job) const;
+  // Returns what a rank of another host runs, beside what ForAgents says of all.
+  AgentRank There(uint32_t rank) const;
   // Returns the path of the program of each part of the command line, as this host finds it; empty
   // for those that are not there, which fail later, and say why.
   std::vector<std::string> ProgramsHere() const;
 
  private:
+  // What the ranks of a part have in common, beside the environment.
+  struct Common {
+    std::vector<std::string> variables;
+    // Names that the user gives another value than a rank's place has: the user's counts.
+    std::vector<std::string> names_of_user;
+  };
+
   const Part& PartOf(uint32_t rank) const { return arguments_.parts[layout_.part_of_rank[rank]]; }
-  std::vector<std::string> VariablesOf(uint32_t rank) const;
-  std::vector<std::string> VariablesThere(uint32_t rank) const;
+  Common CommonOf(uint32_t part, uint64_t ranks, const config::Options& options) const;
+  // The variables that a rank alone has.
+  std::vector<std::string> OwnOf(uint32_t rank) const;
 
   const Arguments& arguments_;
   const JobLayout& layout_;
-  const config::Options& options_;
   const Job& job_;
-  std::vector<uint64_t> ranks_of_part_;
+  const std::vector<std::string> environment_;  // ferryrun's, for ranks
+  std::vector<Common> common_;                  // by part
 };
 
 // Finds the mistakes in what ranks of this host run that can be seen before anything starts:

@@ -74,10 +74,11 @@ std::vector<ExchangeMessage> RankServers::TakeWords() {
   return words;
 }
 
-ServedJob ServedJobOf(const control::CreateJobRequest& request, std::string name_space,
-                      std::vector<uint32_t> nodes_here) {
-  ServedJob job{.name = request.job_id(), .name_space = std::move(name_space)};
-  job.node_of_rank.assign(request.node_of_rank().begin(), request.node_of_rank().end());
+ServedJob ServedJobOf(const control::CreateJobRequest& request, std::vector<uint32_t> node_of_rank,
+                      std::string name_space, std::vector<uint32_t> nodes_here) {
+  ServedJob job{.name = request.job_id(),
+                .name_space = std::move(name_space),
+                .node_of_rank = std::move(node_of_rank)};
   const bool alone = nodes_here.size() == static_cast<size_t>(request.node_addresses_size());
   for (const std::string& address : request.node_addresses()) {
     job.hosts.push_back(alone ? config::HostName() : address.substr(0, address.rfind(':')));

@@ -53,9 +53,10 @@ class RankServers {
   PmixServer pmix_;
 };
 
-// The job of a request to one of its daemons, for the ranks of `nodes_here`.
-ServedJob ServedJobOf(const control::CreateJobRequest& request, std::string name_space,
-                      std::vector<uint32_t> nodes_here);
+// The job of a request to one of its daemons, for the ranks of `nodes_here`. `node_of_rank`: in
+// place of the request's.
+ServedJob ServedJobOf(const control::CreateJobRequest& request, std::vector<uint32_t> node_of_rank,
+                      std::string name_space, std::vector<uint32_t> nodes_here);
 
 // Returns a name that cannot be guessed, by which ranks prove that they belong to a job of PMIx.
 std::string DrawNameSpace();

@@ -124,7 +124,8 @@ struct PlayedStarter : JobStarter {
 // A job of ranks on these nodes; `change` may spoil a node's starter.
 struct Agreement {
   explicit Agreement(const NodeOfRank& nodes, std::map<uint32_t, Status> no_daemon = {},
-                     std::map<uint32_t, Status> no_job = {}, const std::string& host = "10.0.0.")
+                     std::map<uint32_t, Status> no_job = {}, const std::string& host = "10.0.0.",
+                     const std::vector<uint64_t>& radixes = {})
       : starters(nodes.size()), options(nodes.size()), outcomes(nodes.size()) {
     Board board(static_cast<uint32_t>(nodes.size()));
     std::vector<std::thread> ranks;
@@ -136,6 +137,9 @@ struct Agreement {
         starters[rank].daemon = no_daemon[node];
       }
       starters[rank].creation = no_job[node];
+      if (!radixes.empty()) {
+        options[rank].tree_radix = radixes[rank];
+      }
       ranks.emplace_back([&, rank] {
         BoardExchange exchange(&board, rank, nodes);
         outcomes[rank] = AgreeOnJob(&exchange, &starters[rank], &options[rank]);
@@ -178,9 +182,51 @@ TEST(PmiJobTest, AllRanksAgreeAndEveryLeaderTellsItsDaemon) {
     EXPECT_EQ(created.node, agreed.options[leader].node);
     EXPECT_THAT(created.node_of_rank, ElementsAre(0, 1, 0, 1, 2));
     EXPECT_THAT(created.addresses, ElementsAre("10.0.0.1:1", "10.0.0.0:1", "10.0.0.2:1"));
+    EXPECT_EQ(created.tree_radix, 16U);
     EXPECT_FALSE(agreed.starters[leader].alone);
   }
   EXPECT_THAT(agreed.starters[2].created, SizeIs(0));
+}
+
+// Else the daemons would differ in whom they tell what.
+TEST(PmiJobTest, TheRadixOfRankZeroHoldsForAllDaemons) {
+  const Agreement agreed({0, 0, 1, 2}, {}, {}, "10.0.0.", {7, 0, 3, 16});
+  for (const uint32_t rank : {0, 1, 2, 3}) {
+    ASSERT_TRUE(agreed.outcomes[rank].ok()) << agreed.outcomes[rank].message();
+    EXPECT_EQ(agreed.options[rank].tree_radix, 7U);
+  }
+  for (const uint32_t leader : {0, 2, 3}) {
+    ASSERT_THAT(agreed.starters[leader].created, SizeIs(1)) << leader;
+    EXPECT_EQ(agreed.starters[leader].created[0].tree_radix, 7U);
+  }
+}
+
+// A rank 0 with another libferry, or a launcher that cuts values off.
+TEST(PmiJobTest, AJobWithoutARadixIsAnErrorThatTellsNoSecret) {
+  class Cut : public BoardExchange {
+   public:
+    Cut(Board* board, std::string job)
+        : BoardExchange(board, 0, NodeOfRank{0}), job_(std::move(job)) {}
+    Status Put(const std::string& name, const std::string& words) override {
+      return BoardExchange::Put(name, name == "ferry.job" ? job_ : words);
+    }
+
+   private:
+    const std::string job_;
+  };
+  for (const char* job : {"", "id", "id hidden", "id hidden ", "id hidden x", "id hidden -1",
+                          "id hidden 4294967296", "id hidden 16 more"}) {
+    Board board(1);
+    Cut exchange(&board, job);
+    PlayedStarter starter;
+    starter.daemon = DaemonPlace{"/run", "127.0.0.1:1"};
+    config::Options options;
+    const Status outcome = AgreeOnJob(&exchange, &starter, &options);
+    EXPECT_EQ(outcome.code(), ErrorCode::kCorrupt) << job;
+    EXPECT_THAT(outcome.message(), AllOf(HasSubstr("without a name, a secret or a radix"),
+                                         testing::Not(HasSubstr("hidden"))));
+    EXPECT_THAT(starter.created, SizeIs(0));
+  }
 }
 
 TEST(PmiJobTest, OnOneNodeADaemonMayBeStartedForIt) {

@@ -91,6 +91,16 @@ TEST(JobTreeTest, WhoIsLeftHangsTogether) {
   }
 }
 
+// A launcher may ask for a chain, of which all but the last have died.
+TEST(JobTreeTest, ADeepTreeIsPassedWithoutRecursion) {
+  constexpr uint32_t kNodes = 2'000'000;
+  const auto all_but_last = [](uint32_t node) { return node != kNodes - 1; };
+  const JobTree tree(kNodes, 1, 0);
+  ASSERT_TRUE(tree.exists());
+  EXPECT_EQ(tree.Downward(all_but_last), std::vector<uint32_t>{kNodes - 1});
+  EXPECT_EQ(JobTree(kNodes, 1, kNodes - 1).Upward(all_but_last), std::nullopt);
+}
+
 // The levels of a tree of radix 2 are 0; 1, 2; 3 to 6; 7 to 14.
 TEST(JobTreeTest, NewsComeFromTheirDirectionOnly) {
   const JobTree tree(15, 2, 1);

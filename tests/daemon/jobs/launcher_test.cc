@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "common/hex_text.h"
+#include "common/rank_table.h"
 #include "daemon/admin/admin_report.h"
 #include "daemon/grpc/grpc_acceptor.h"
 #include "daemon/grpc/http2_guard.h"
@@ -38,11 +39,14 @@ struct NewJob {
   std::optional<uint32_t> says_ranks = {};
   std::optional<uint32_t> says_nodes = {};
   std::optional<uint32_t> says_bytes = {};
+  std::optional<uint32_t> says_table_bytes = {};
+  uint32_t tree_radix = 0;
   bool is_sealed = true;
   size_t descriptors = 1;
 
   Answer Send(TestRank& over) const {
-    std::string list(reinterpret_cast<const char*>(nodes.data()), nodes.size() * sizeof(uint32_t));
+    std::string list = PackNodes(nodes);
+    const size_t table_bytes = list.size();
     for (const std::string& address : addresses) {
       list.append(address.c_str(), address.size() + 1);
     }
@@ -58,6 +62,8 @@ struct NewJob {
     id.copy(request.job_id, sizeof(request.job_id));
     secret.copy(reinterpret_cast<char*>(request.job_secret), sizeof(request.job_secret));
     request.job_secret_bytes = static_cast<uint32_t>(secret.size());
+    request.tree_radix = tree_radix;
+    request.table_bytes = says_table_bytes.value_or(static_cast<uint32_t>(table_bytes));
     return over.Ask(request, std::vector<int>(descriptors, fd.get()));
   }
 };
@@ -124,6 +130,41 @@ TEST_F(LauncherTest, TellsOfRanksThatEndBeforeTheyAttach) {
   EXPECT_TRUE(tell(launcher.token(), 1, &was_absent).ok());
   EXPECT_TRUE(was_absent);
   ExpectError(joined.get(), ErrorCode::kPeerDied, "rank 1 of job job exited with code 0");
+}
+
+TEST_F(LauncherTest, ThePlacesOfRanksMayBePacked) {
+  TestLauncher launcher(daemon_.attach_path());
+  control::CreateJobRequest request = JobRequest("job");
+  request.set_packed_nodes(PackNodes({0, 0}));
+  ExpectError(Create(launcher.token(), request), ErrorCode::kInvalidArgument, "it has both");
+  request.clear_node_of_rank();
+  request.set_size(3);
+  ExpectError(Create(launcher.token(), request), ErrorCode::kInvalidArgument,
+              "it has 3 ranks, and a table of ranks that cannot be");
+  request.set_size(UINT32_MAX);
+  ExpectError(Create(launcher.token(), request), ErrorCode::kInvalidArgument, "places 0");
+  request.set_size(2);
+  ASSERT_TRUE(Create(launcher.token(), request).ok());
+  EXPECT_EQ(GetStatus(launcher.token()).jobs(0).size(), 2U);
+}
+
+TEST(JobSpecTest, AJobOfAMillionRanksFitsIntoAMessage) {
+  constexpr uint32_t kNodes = 10'000;
+  constexpr uint32_t kRanksOfNode = 104;
+  std::vector<uint32_t> nodes;
+  control::CreateJobRequest request;
+  for (uint32_t node = 0; node < kNodes; ++node) {
+    nodes.insert(nodes.end(), kRanksOfNode, node);
+    request.add_node_addresses("192.168.100.100:" + std::to_string(10'000 + node));
+  }
+  request.set_job_id("job");
+  request.set_secret(kTestSecret);
+  request.set_size(static_cast<uint32_t>(nodes.size()));
+  request.set_packed_nodes(PackNodes(nodes));
+  EXPECT_LT(request.ByteSizeLong(), static_cast<size_t>(kMostMessageBytes));
+  const StatusOr<JobSpec> spec = SpecFrom(request);
+  ASSERT_TRUE(spec.ok()) << spec.status().message();
+  EXPECT_EQ(spec->node_of_rank, nodes);
 }
 
 TEST_F(LauncherTest, MayNotStartJobsForOthers) {
@@ -199,6 +240,30 @@ TEST_F(LauncherTest, StartsJobsOverItsConnection) {
   EXPECT_TRUE(daemon_.plane.WaitFor("RemoveJob " + job.id));
 }
 
+// A daemon knows others than its neighbours in the tree by name only.
+TEST_F(LauncherTest, NodesOfSuchAJobAreATreeOfTheRadixThatItNames) {
+  const auto dormant = [&](uint32_t radix) {
+    TestLauncher launcher(daemon_.attach_path());
+    NewJob job;
+    job.tree_radix = radix;
+    job.nodes = {0, 1, 2, 3, 4};
+    job.addresses = {daemon_.address(), "127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3", "127.0.0.1:4"};
+    EXPECT_EQ(job.Send(launcher.rank()).code(), ErrorCode::kOk);
+    const control::StatusReply status = daemon_.GetStatus();
+    EXPECT_EQ(status.peers_size(), 4) << radix;
+    const auto count = std::count_if(status.peers().begin(), status.peers().end(),
+                                     [](const auto& peer) { return peer.state() == "dormant"; });
+    launcher.HangUp();
+    EXPECT_TRUE(daemon_.plane.WaitFor("RemoveJob " + job.id));
+    return count;
+  };
+  EXPECT_EQ(dormant(0), 0);
+  EXPECT_EQ(dormant(1), 3);
+  EXPECT_EQ(dormant(3), 1);
+  EXPECT_EQ(dormant(4), 0) << "each has a link to each other in any case";
+  EXPECT_EQ(dormant(UINT32_MAX), 0);
+}
+
 TEST_F(LauncherTest, JobsThatMakeNoSenseAreRefusedThereToo) {
   TestLauncher launcher(daemon_.attach_path());
   const auto refused = [&](const NewJob& job, ErrorCode code, const std::string& words) {
@@ -216,6 +281,9 @@ TEST_F(LauncherTest, JobsThatMakeNoSenseAreRefusedThereToo) {
   job = NewJob();
   job.addresses.assign(3, "127.0.0.1:9");
   refused(job, ErrorCode::kLimitExceeded, "at most as many nodes as ranks");
+  job = NewJob();
+  job.nodes.assign((1U << 20) + 1, 0);  // in a few bytes
+  refused(job, ErrorCode::kLimitExceeded, "a job has at most 1048576 ranks");
   job = NewJob();
   job.says_bytes = attach::kMostListBytes + 1;
   refused(job, ErrorCode::kLimitExceeded, "at most 524288");
@@ -236,6 +304,11 @@ TEST_F(LauncherTest, AListThatIsCutOffOrNoneEndsTheConnection) {
   job = NewJob();
   job.says_ranks = 1000;
   ends(job, "is cut off");
+  for (const uint32_t table_bytes : {0U, 1U, 2U, 4U, 1000U, UINT32_MAX}) {
+    job = NewJob();
+    job.says_table_bytes = table_bytes;
+    ends(job, "is cut off");
+  }
   job = NewJob();
   job.addresses = {"127.0.0.1:1"};
   job.says_nodes = 2;

@@ -1,4 +1,5 @@
-// Where the ranks of a job are, in few bytes: the table travels to every host of a job.
+// Where the ranks of a job are, in few bytes: the table travels to every host of a job, and there
+// to its daemon.
 //
 // Pure functions; any thread.
 #pragma once
@@ -10,7 +11,7 @@
 
 #include "common/status.h"
 
-namespace ferry::tools {
+namespace ferry {
 
 // Writes the node of each rank as progressions (first node, step, number of ranks), each of three
 // numbers of 7 bits a byte, as Protocol Buffers write them. Ranks that fill one node after the
@@ -18,7 +19,8 @@ namespace ferry::tools {
 // turn.
 std::string PackNodes(const std::vector<uint32_t>& node_of_rank);
 
-// Reads such a table of `size` ranks. kCorrupt: it is none.
+// Reads such a table of `size` ranks, which may take far more memory than the text: the caller
+// bounds it. kCorrupt: it is none.
 StatusOr<std::vector<uint32_t>> UnpackNodes(std::string_view text, uint32_t size);
 
-}  // namespace ferry::tools
+}  // namespace ferry

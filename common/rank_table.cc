@@ -1,8 +1,8 @@
-#include "tools/ferryrun/rank_table.h"
+#include "common/rank_table.h"
 
 #include <optional>
 
-namespace ferry::tools {
+namespace ferry {
 namespace {
 
 constexpr int kBitsOfByte = 7;
@@ -82,4 +82,4 @@ StatusOr<std::vector<uint32_t>> UnpackNodes(std::string_view text, uint32_t size
   return nodes.size() == size ? StatusOr<std::vector<uint32_t>>(std::move(nodes)) : corrupt;
 }
 
-}  // namespace ferry::tools
+}  // namespace ferry
