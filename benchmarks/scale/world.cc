@@ -7,9 +7,11 @@
 // their neighbours are stand-ins (job_world_path.h). Prints one line of JSON: times in
 // milliseconds, what the busiest of the daemons here has done, and memory in bytes.
 //
-// A daemon takes as long as its code takes on this processor, and beside that what is in Costs
-// below: what gRPC takes for a call and a new connection on two cores here.
+// A daemon takes as long as its code takes on this processor, and so does ferryrun, whose real code
+// writes the frames and splits the hosts; beside that it takes what is in Costs below: what gRPC
+// takes for a call and a new connection on two cores here.
 #include <malloc.h>
+#include <time.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -23,11 +25,18 @@
 #include <utility>
 #include <vector>
 
+#include "common/rank_table.h"
 #include "daemon/jobs/job_members.h"
 #include "daemon/peers/link_timing.h"
 #include "proto/attach_protocol.h"
 #include "tests/daemon/jobs/job_world.h"
 #include "tests/daemon/jobs/job_world_path.h"
+#include "tools/ferryrun/agent_protocol.h"
+#include "tools/ferryrun/agent_tree.h"
+#include "tools/ferryrun/arguments.h"
+#include "tools/ferryrun/job.h"
+#include "tools/ferryrun/node_plan.h"
+#include "tools/ferryrun/rank_commands.h"
 
 namespace ferry::daemon {
 namespace {
@@ -36,7 +45,9 @@ constexpr uint64_t kNsPerMs = 1'000'000;
 constexpr uint64_t kPatienceMs = 600'000;    // of simulated time
 constexpr uint64_t kRankApartNs = kNsPerMs;  // from one rank of a node to the next
 constexpr uint64_t kAskNs = 50'000;          // from a rank's answer to its next question
+constexpr uint64_t kFrameNs = 5'000;         // of ferryrun and relays, for a frame on its way
 constexpr uint64_t kIdleMs = 10'000;
+constexpr char kRunDirectory[] = "/run/ferry";
 constexpr uint64_t kLargestJob = 1U << 21;
 
 WorldCosts Costs() {
@@ -59,6 +70,12 @@ RegistryLimits Limits() {
 uint64_t AllocatedBytes() {
   const struct mallinfo2 info = mallinfo2();
   return info.uordblks + info.hblkhd;
+}
+
+uint64_t ProcessorNs() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
 double Ms(uint64_t ns) { return static_cast<double>(ns) / 1e6; }
@@ -111,11 +128,12 @@ class Run {
       busy_ns = std::max(busy_ns, node->counts.busy_ns);
     }
     std::printf(
-        "{\"daemons\": %zu, \"launch_ms\": %.3f, \"launch_bytes\": %zu, \"join_ms\": %.3f, "
+        "{\"daemons\": %zu, \"launch_ms\": %.3f, \"launch_bytes\": %zu, \"tell_ms\": %.3f, "
+        "\"join_ms\": %.3f, "
         "\"start_ms\": %.3f, \"calls\": %zu, \"most_calls\": %zu, \"most_links\": %zu, "
         "\"most_sent_bytes\": %zu, \"most_busy_ms\": %.3f, \"daemon_bytes\": %.0f, ",
-        world_.daemons().size(), Ms(launched_ns_), size_t{launch_bytes_}, Ms(joined_ns),
-        Ms(start_ns), calls, busiest, greetings, size_t{sent_bytes}, Ms(busy_ns),
+        world_.daemons().size(), Ms(launched_ns_), size_t{launch_bytes_}, Ms(told_ns_),
+        Ms(joined_ns), Ms(start_ns), calls, busiest, greetings, size_t{sent_bytes}, Ms(busy_ns),
         static_cast<double>(bytes) / static_cast<double>(world_.daemons().size()));
     return MeasureIdle() && MeasureDeath();
   }
@@ -135,56 +153,98 @@ class Run {
         kPatienceMs);
   }
 
-  // The launcher sends each daemon the whole table of the job, one after the other.
+  // As ferryrun does it (tools/ferryrun/launch.cc), by its own code: one frame with all of the job
+  // goes along the tree of agents, and each agent makes the job known to its daemon. Then ferryrun
+  // tells the agents of one rank after the other. No process is started.
   void Launch() {
     const JobSpec spec = world_.SpecFor(job_.radix, job_.per_node);
-    const auto build = [&spec] {
-      control::CreateJobRequest request;
-      request.set_job_id(spec.id);
-      request.set_secret(spec.secret);
-      request.set_size(static_cast<uint32_t>(spec.node_of_rank.size()));
-      request.mutable_node_of_rank()->Add(spec.node_of_rank.begin(), spec.node_of_rank.end());
-      for (const std::string& address : spec.node_addresses) {
-        request.add_node_addresses(address);
-      }
-      request.set_tree_radix(spec.tree_radix);
-      return request.SerializeAsString();
-    };
-    (void)build();  // the first one also gets memory
-    timespec before{};
-    timespec after{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &before);
-    const auto bytes = std::make_shared<const std::string>(build());
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &after);
-    launch_bytes_ = bytes->size();
-    const auto built_ns = static_cast<uint64_t>((after.tv_sec - before.tv_sec) * 1'000'000'000 +
-                                                after.tv_nsec - before.tv_nsec);
-    const uint64_t each_ns = Costs().call_ns + std::max(built_ns, world_.TransferNs(bytes->size()));
+    std::vector<tools::JobNode> nodes;
+    tools::JobLayout layout;
+    for (const std::string& address : spec.node_addresses) {
+      nodes.push_back({.run_directory = kRunDirectory, .control_address = address});
+      layout.nodes.push_back({.host = address, .remote = true, .ranks = job_.per_node});
+    }
+    layout.node_of_rank = spec.node_of_rank;
+    layout.part_of_rank.assign(spec.node_of_rank.size(), 0);
+    tools::Arguments arguments;
+    arguments.parts.push_back({.program = {"/usr/bin/program"}});
+    const tools::Job job(std::move(nodes), spec.node_of_rank, spec.tree_radix);
+    const uint64_t began_ns = ProcessorNs();
+    const tools::RankCommands commands(arguments, layout, {}, job);
+    const auto text = std::make_shared<const std::string>(tools::ToText(commands.ForAgents()));
+    const uint64_t built_ns = ProcessorNs() - began_ns;
+    launch_bytes_ = text->size();
+    arrivals_ns_.resize(job_.nodes);
+    Pass(0, job_.nodes, arguments.launch_radix, world_.now_ns() + built_ns);
+    uint64_t host_ns = 0;  // of the slowest host that is played, from the frame to the job
     for (WorldNode* const node : world_.daemons()) {
-      world_.AfterNs(each_ns * (node->number + 1), node, Costs().call_ns, [node, bytes] {
-        control::CreateJobRequest request;
-        if (!request.ParseFromString(*bytes)) {
-          std::abort();
-        }
-        request.set_node(node->number);
-        StatusOr<JobSpec> parsed = SpecFrom(request);
-        const Status created =
-            parsed.ok() ? node->registry().CreateJob(std::move(*parsed)) : parsed.status();
-        if (!created.ok()) {
-          std::fprintf(stderr, "world: %s\n", created.message().c_str());
-          std::exit(1);
-        }
-      });
+      world_.AfterNs(arrivals_ns_[node->number] - world_.now_ns(), node, Costs().call_ns,
+                     [this, node, text, &spec, &host_ns] {
+                       CreateJob(node, *text, spec);
+                       host_ns = std::max(host_ns, world_.now_ns() - arrivals_ns_[node->number]);
+                     });
     }
     (void)Until([](WorldNode& node) { return node.job() != nullptr; });
-    launched_ns_ = std::max(world_.now_ns(), each_ns * job_.nodes);
-    world_.Run((launched_ns_ - world_.now_ns()) / kNsPerMs);
+    const uint64_t last_ns = *std::max_element(arrivals_ns_.begin(), arrivals_ns_.end());
+    launched_ns_ = last_ns + host_ns + Costs().latency_ns + kFrameNs * job_.nodes;
+    world_.Run((launched_ns_ - std::min(launched_ns_, world_.now_ns())) / kNsPerMs);
+    launched_ns_ = std::max(launched_ns_, world_.now_ns());
+    told_ns_ = TellRanks(commands, job.size());
   }
 
+  // The frame goes to the first host of each group, and from there on to the others of the group.
+  void Pass(size_t first, size_t count, uint64_t radix, uint64_t at_ns) {
+    const uint64_t each_ns = world_.TransferNs(launch_bytes_) + kFrameNs;
+    for (const tools::HostGroup& group : tools::SplitHosts(first, count, radix)) {
+      at_ns += each_ns;
+      arrivals_ns_[group.first] = at_ns + Costs().latency_ns;
+      Pass(group.first + 1, group.count - 1, radix, arrivals_ns_[group.first]);
+    }
+  }
+
+  // What an agent does, and then its daemon, on one processor.
+  static void CreateJob(WorldNode* node, const std::string& text, const JobSpec& spec) {
+    const StatusOr<tools::AgentJob> all = tools::ReadJob(text);
+    control::CreateJobRequest made;
+    if (!all.ok() || !made.ParseFromString(all->request)) {
+      std::abort();
+    }
+    made.set_packed_nodes(PackNodes(all->node_of_rank));
+    made.set_node(node->number);
+    made.set_job_id(spec.id);
+    made.set_secret(spec.secret);
+    control::CreateJobRequest request;
+    if (!request.ParseFromString(made.SerializeAsString())) {
+      std::abort();
+    }
+    StatusOr<JobSpec> parsed = SpecFrom(request);
+    const Status created =
+        parsed.ok() ? node->registry().CreateJob(std::move(*parsed)) : parsed.status();
+    if (!created.ok()) {
+      std::fprintf(stderr, "world: %s\n", created.message().c_str());
+      std::exit(1);
+    }
+  }
+
+  // How long ferryrun takes to tell all agents of all their ranks.
+  static uint64_t TellRanks(const tools::RankCommands& commands, uint32_t size) {
+    const uint64_t began_ns = ProcessorNs();
+    std::string frames;
+    for (uint32_t rank = 0; rank < size; ++rank) {
+      frames.clear();
+      tools::AppendFrame(tools::FrameKind::kStartRank, rank, tools::ToText(commands.There(rank)),
+                         &frames);
+    }
+    return ProcessorNs() - began_ns;
+  }
+
+  // Ranks start in the order in which ferryrun tells of them.
   void EnterAll() {
     for (WorldNode* const node : world_.daemons()) {
+      const auto told_ns = static_cast<uint64_t>(static_cast<double>(told_ns_) * node->number /
+                                                 static_cast<double>(job_.nodes));
       for (uint32_t local = 0; local < job_.per_node; ++local) {
-        world_.AfterNs(local * kRankApartNs, node, 0,
+        world_.AfterNs(told_ns + local * kRankApartNs, node, 0,
                        [node, rank = node->number * job_.per_node + local] {
                          if (const Status entered = node->Enter(rank); !entered.ok()) {
                            std::fprintf(stderr, "world: %s\n", entered.message().c_str());
@@ -300,6 +360,8 @@ class Run {
   std::optional<StandIns> stand_ins_;
   uint64_t launch_bytes_ = 0;
   uint64_t launched_ns_ = 0;
+  uint64_t told_ns_ = 0;
+  std::vector<uint64_t> arrivals_ns_;  // by node: when the frame with the job is there
   size_t asking_ = 0;
 };
 
