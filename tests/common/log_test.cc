@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "common/log_event.h"
+
 namespace ferry {
 namespace {
 
@@ -82,6 +84,44 @@ TEST_F(LogTest, TextLinesCannotBeForged) {
   spdlog::info("{}", "name\n2030-01-01 00:00:00 error forged");
   ASSERT_THAT(Lines(), SizeIs(1));
   EXPECT_THAT(Lines()[0], HasSubstr("name\\u000a2030"));
+}
+
+TEST_F(LogTest, EventsHaveFields) {
+  Open("info", "json");
+  LogEvent(spdlog::level::warn,
+           {.event = "rank_end", .job = "a\"b", .uid = 1000, .rank = 0, .more = "\"x\":{\"y\":1}"},
+           "rank 0 died");
+  LogEvent(spdlog::level::info, {}, "{no fields}");
+  spdlog::info("plain");
+  ASSERT_THAT(Lines(), SizeIs(3));
+  nlohmann::json line = nlohmann::json::parse(Lines()[0]);
+  EXPECT_EQ(line["message"], "rank 0 died");
+  EXPECT_EQ(line["event"], "rank_end");
+  EXPECT_EQ(line["job"], "a\"b");
+  EXPECT_EQ(line["uid"], 1000);
+  EXPECT_EQ(line["rank"], 0);
+  EXPECT_EQ(line["x"]["y"], 1);
+  for (const int plain : {1, 2}) {
+    line = nlohmann::json::parse(Lines()[static_cast<size_t>(plain)]);
+    EXPECT_FALSE(line.contains("job") || line.contains("rank") || line.contains("event"));
+  }
+}
+
+TEST_F(LogTest, TextHasTheEventsWordsOnly) {
+  Open("info", "text");
+  LogEvent(spdlog::level::info, {.event = "job_end", .job = "x", .more = "\"a\":1"}, "job x ended");
+  ASSERT_THAT(Lines(), SizeIs(1));
+  EXPECT_THAT(Lines()[0], MatchesRegex(".* job x ended"));
+}
+
+TEST_F(LogTest, LimitedEventsKeepTheirFields) {
+  Open("info", "json");
+  RateLimiter limiter(1, /*interval_ns=*/UINT64_MAX);
+  for (int i = 0; i < 3; ++i) {
+    LogEventLimited(limiter, spdlog::level::warn, {.job = "x"}, "died");
+  }
+  ASSERT_THAT(Lines(), SizeIs(1));
+  EXPECT_EQ(nlohmann::json::parse(Lines()[0])["job"], "x");
 }
 
 TEST_F(LogTest, AppendsToTheFile) {
