@@ -19,6 +19,7 @@
 #include "common/error_code.h"
 #include "common/status.h"
 #include "daemon/faults/faults.h"
+#include "daemon/plane/turn_times.h"
 #include "daemon/session/session.h"
 #include "internode/delivery/core_hooks.h"
 #include "internode/delivery/job_plan.h"
@@ -33,6 +34,7 @@ namespace ferry::daemon {
 using progress::JobPlan;
 using progress::NicStatistics;
 using progress::NodeRoute;
+using progress::NodeTraffic;
 using progress::RankReport;
 using progress::RegistrationStatistics;
 using progress::TraceDump;
@@ -101,6 +103,8 @@ class DataPlane {
   NicStatistics Nic() const { return Nics().front(); }
   // Returns the statistics of registrations. Does not wait for the progress thread.
   virtual RegistrationStatistics Registered() const = 0;
+  // Returns how long turns of its thread have taken. Does not wait for it.
+  virtual TurnTimes TurnDurations() const { return {}; }
   // Begins to record a trace, in memory of a fixed size. kAlreadyExists: one is being recorded.
   virtual Status StartTrace() = 0;
   // Ends the recording, and returns the trace. kNotFound: none is being recorded.
@@ -109,6 +113,9 @@ class DataPlane {
   virtual std::vector<FaultReport> Faults(bool release) = 0;
   // Returns a report on a rank; empty for a rank that is not served.
   virtual RankReport Inspect(const std::string& job_id, uint32_t rank) const = 0;
+  // Returns what a job's ranks here and those of each other node have sent each other, by node;
+  // empty for an unknown job.
+  virtual std::vector<NodeTraffic> Traffic(const std::string& /*job_id*/) const { return {}; }
   virtual PlaceReport PlaceOf(const Session& session) const = 0;
 
   virtual Status AddJob(const JobPlan& plan) = 0;

@@ -116,6 +116,8 @@ void ProgressThread::Loop() {
   while (!stop_.load(std::memory_order_relaxed)) {
     turns_.store(turns_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     const uint64_t now_ns = MonotonicNs();
+    EndTurn(now_ns);
+    turn_begin_ns_ = now_ns;
     uint32_t done = mailbox_.Open();
     done += core_.Turn(now_ns);
     done += RunPending();
@@ -149,7 +151,9 @@ void ProgressThread::Sleep() {
   if (core_.PrepareToSleep()) {
     sleeps_.store(sleeps_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     epoll_event events[kEvents];
-    const timespec longest = LongestSleep(MonotonicNs());
+    const uint64_t now_ns = MonotonicNs();
+    EndTurn(now_ns);
+    const timespec longest = LongestSleep(now_ns);
     int count = epoll_pwait2(epoll_.get(), events, kEvents, &longest, nullptr);
     if (count < 0 && IsRefusedCall(errno)) {  // Linux before 5.11
       pollfd any{epoll_.get(), POLLIN, 0};
@@ -163,6 +167,14 @@ void ProgressThread::Sleep() {
     }
   }
   core_.Wake();
+}
+
+// By clock reads that the loop makes anyway.
+void ProgressThread::EndTurn(uint64_t now_ns) {
+  if (turn_begin_ns_ != 0) {
+    turn_clock_.Count(now_ns - turn_begin_ns_);
+    turn_begin_ns_ = 0;
+  }
 }
 
 timespec ProgressThread::LongestSleep(uint64_t now_ns) const {
@@ -310,6 +322,12 @@ std::vector<FaultReport> ProgressPlane::Faults(bool release) {
     mailbox_->Ring();
   }
   return faults_->Report();
+}
+
+std::vector<NodeTraffic> ProgressPlane::Traffic(const std::string& job_id) const {
+  std::vector<NodeTraffic> traffic;
+  thread_->Call([&] { traffic = core_->control().Traffic(job_id); });
+  return traffic;
 }
 
 RankReport ProgressPlane::Inspect(const std::string& job_id, uint32_t rank) const {

@@ -73,6 +73,9 @@ class ProgressThread {
   TurnStatistics statistics() const {
     return {turns_.load(std::memory_order_relaxed), sleeps_.load(std::memory_order_relaxed)};
   }
+  // How long turns have taken, to the next turn or to the sleep that followed; with what other
+  // threads did meanwhile on the same core.
+  TurnTimes times() const { return turn_clock_.Read(); }
 
  private:
   struct Pending {
@@ -83,6 +86,7 @@ class ProgressThread {
   void Loop();
   uint32_t RunPending();
   void Sleep();
+  void EndTurn(uint64_t now_ns);
   timespec LongestSleep(uint64_t now_ns) const;
 
   progress::ProgressCore& core_;
@@ -90,6 +94,8 @@ class ProgressThread {
   const shm::WaitPolicy policy_;
   UniqueFd epoll_;
   std::vector<Pending> pending_;  // the thread's
+  uint64_t turn_begin_ns_ = 0;    // likewise; 0: no turn is under way
+  TurnClock turn_clock_;
   std::atomic<bool> stop_{false};
   std::atomic<uint64_t> turns_{0};
   std::atomic<uint64_t> sleeps_{0};
@@ -107,9 +113,11 @@ class ProgressPlane final : public DataPlane {
   std::vector<std::byte> FabricAddressFor(uint64_t guest) const override;
   std::vector<NicStatistics> Nics() const override;
   RegistrationStatistics Registered() const override { return core_->control().Registered(); }
+  TurnTimes TurnDurations() const override { return thread_->times(); }
   Status StartTrace() override;
   StatusOr<TraceDump> StopTrace() override;
   std::vector<FaultReport> Faults(bool release) override;
+  std::vector<NodeTraffic> Traffic(const std::string& job_id) const override;
   RankReport Inspect(const std::string& job_id, uint32_t rank) const override;
   PlaceReport PlaceOf(const Session& session) const override;
   Status AddJob(const JobPlan& plan) override;

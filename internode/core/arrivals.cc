@@ -326,6 +326,7 @@ std::optional<Arrivals::Head> Arrivals::FindHead(std::span<const std::byte> fram
 }
 
 std::optional<Arrivals::Trouble> Arrivals::OnHead(const Head& head, IncomingId* id) {
+  CountMessage(*head.rank->job, head.rts);
   if (head.rank->job->trace.on()) [[unlikely]] {
     TraceDelivery(*head.rank->job, head.rts);
   }
@@ -417,6 +418,17 @@ void Arrivals::HandleResult(Job& job, const Packet& packet, uint64_t now_ns) {
   }
 }
 
+// Those of NodeTraffic; other descriptors are words between the daemons.
+void Arrivals::CountMessage(Job& job, const Descriptor& descriptor) {
+  if (descriptor.kind == static_cast<uint8_t>(DescriptorKind::kEager) ||
+      descriptor.kind == static_cast<uint8_t>(DescriptorKind::kRemoteRts) ||
+      descriptor.kind == static_cast<uint8_t>(DescriptorKind::kPut)) {
+    NodeTraffic& traffic = job.RouteTo(descriptor.source).traffic;
+    ++traffic.messages_received;
+    traffic.bytes_received += descriptor.size_bytes;
+  }
+}
+
 void Arrivals::TraceDelivery(const Job& job, const Descriptor& descriptor) {
   if (descriptor.kind == static_cast<uint8_t>(DescriptorKind::kCredit) ||
       descriptor.kind == static_cast<uint8_t>(DescriptorKind::kRetract) ||
@@ -437,6 +449,7 @@ void Arrivals::TraceDelivery(const Job& job, const Descriptor& descriptor) {
 
 std::optional<Arrivals::Trouble> Arrivals::Deliver(Job& job, const Descriptor& descriptor,
                                                    std::span<const std::byte> data, Data is) {
+  CountMessage(job, descriptor);
   const uint32_t destination = descriptor.destination;
   if (job.trace.on()) [[unlikely]] {
     TraceDelivery(job, descriptor);

@@ -111,6 +111,7 @@ class Arrivals {
   std::optional<Trouble> HandleRetract(Job& job, const Packet& packet);
   std::optional<Trouble> HandleEnded(Job& job, const Packet& packet);
   void HandleResult(Job& job, const Packet& packet, uint64_t now_ns);
+  static void CountMessage(Job& job, const shm::Descriptor& descriptor);
   // Records a delivery. Out of line, so that a message costs only a load and a branch while no
   // trace is recorded.
   [[gnu::cold, gnu::noinline]] static void TraceDelivery(const Job& job,

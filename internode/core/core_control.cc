@@ -216,7 +216,8 @@ Status CoreControl::AddNode(const std::string& job_id, uint32_t node, const Node
            .receive_key = route.receive_key,
            .was_cut = added.was_cut,
            .is_returning = added.was_cut || route.awaits_answer,
-           .is_opening = !added.was_cut && route.awaits_answer};
+           .is_opening = !added.was_cut && route.awaits_answer,
+           .traffic = added.traffic};
   for (const uint32_t rank : job->rank_of_local) {
     if (job->left[rank]) {  // before there was a way to say so
       ends_.TellOfEnd(*job, rank, ErrorCode::kNotFound, node);
@@ -328,6 +329,16 @@ RankReport CoreControl::Inspect(const std::string& job_id, uint32_t rank) {
   }
   report.arrivals_waiting = served->delivery.waiting();
   return report;
+}
+
+std::vector<NodeTraffic> CoreControl::Traffic(const std::string& job_id) const {
+  std::vector<NodeTraffic> traffic;
+  if (const Job* const job = state_.directory.FindJob(job_id); job != nullptr) {
+    for (size_t node = 0; node < job->routes.size(); ++node) {
+      traffic.push_back(job->routes[node].traffic);
+    }
+  }
+  return traffic;
 }
 
 bool CoreControl::IsIdleWith(const std::string& job_id, uint32_t peer) {

@@ -71,6 +71,8 @@ class CoreControl {
   Status StartTrace(TraceRing ring);
   StatusOr<TraceDump> StopTrace();
   RankReport Inspect(const std::string& job_id, uint32_t rank);
+  // By node of the job; empty for an unknown job.
+  std::vector<NodeTraffic> Traffic(const std::string& job_id) const;
   bool Idle() const;
   // Returns true if no operation is open between the ranks here and that rank of another node, and
   // nothing waits to be sent to it.

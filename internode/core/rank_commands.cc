@@ -298,6 +298,13 @@ RankCommands::Step RankCommands::Forward(ServedRank& rank, const Descriptor& com
   if (code == ErrorCode::kWouldBlock) {
     return Step::kHeld;
   }
+  if (code == ErrorCode::kOk &&
+      (KindOf(command) == DescriptorKind::kEager || KindOf(command) == DescriptorKind::kRemoteRts ||
+       KindOf(command) == DescriptorKind::kPut)) {
+    NodeTraffic& traffic = rank.job->RouteTo(command.destination).traffic;
+    ++traffic.messages_sent;
+    traffic.bytes_sent += command.size_bytes;
+  }
   // An eager message to a node that is gone is lost, as if it had been on its way; the rank learns
   // of the node's end by itself. An RTS waits for an answer.
   if (code != ErrorCode::kOk && KindOf(command) == DescriptorKind::kRemoteRts) {

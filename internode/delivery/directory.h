@@ -22,6 +22,7 @@
 #include "internode/delivery/job_plan.h"
 #include "internode/delivery/node_use.h"
 #include "internode/delivery/one_sided_state.h"
+#include "internode/delivery/reports.h"
 #include "internode/registration/registrations.h"
 #include "internode/session/served_segments.h"
 #include "internode/staging/copier.h"
@@ -69,6 +70,7 @@ struct Route {
   bool is_returning = false;
   bool is_opening = false;  // so is its first life, of NodeRoute::awaits_answer
   bool is_wanted = false;   // the home was asked for a way (CoreHooks::on_way_wanted)
+  NodeTraffic traffic = {};
 
   bool IsOpen() const { return link != nullptr && !is_opening; }
 };

@@ -35,6 +35,13 @@ struct NicStatistics {
   uint64_t deferred_counters = 0, deferred_rings = 0;
 };
 
+// The messages that a job's ranks here and those of one other node have sent to each other through
+// the daemons, counted when they are announced, with the payload that they have or will have.
+struct NodeTraffic {
+  uint64_t messages_sent = 0, messages_received = 0;
+  uint64_t bytes_sent = 0, bytes_received = 0;
+};
+
 // The progress of a large message to or from another node.
 struct TransferReport {
   bool receiving = false;

@@ -39,6 +39,13 @@ class FakeDataPlane final : public DataPlane {
     return {nic, second};
   }
   RegistrationStatistics Registered() const override { return {.entries = 3, .hits = 5}; }
+  TurnTimes TurnDurations() const override {
+    TurnClock clock;
+    for (const uint64_t ns : {900ULL, 2'000ULL, 3'999ULL, 3'599'999'993'101ULL}) {
+      clock.Count(ns);
+    }
+    return clock.Read();
+  }
   PlaceReport PlaceOf(const Session&) const override { return {"0-3", nearest_nic, 10}; }
   std::vector<FaultReport> Faults(bool release) override {
     Record(release ? "Faults release" : "Faults");
