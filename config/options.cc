@@ -99,11 +99,16 @@ constexpr Option kTable[] = {
     Text(Group::kNetwork, "tls_key_file", &Options::tls_key_file, 0, kPathMax,
          "PEM file of the certificate's private key, without passphrase, mode 0600 or 0400."),
     Text(Group::kNetwork, "metrics_address", &Options::metrics_address, 0, 255,
-         "host:port at which Prometheus reads metrics, under /metrics. Port 0 takes any free one "
-         "(ferryctl status shows it). Empty: metrics are not served."),
+         "host:port at which Prometheus reads metrics, under /metrics, and others whether ferryd "
+         "works, under /health. Port 0 takes any free one (ferryctl status shows it). Empty: "
+         "metrics are not served."),
     Choice(Group::kNetwork, "metrics_access", &Options::metrics_access, "loopback|anyone",
            "Who may read metrics. loopback: only this machine, and a metrics_address that others "
            "reach is refused; anyone: other machines too. There is no password."),
+    Text(Group::kNetwork, "metrics_readers", &Options::metrics_readers, 0, kPathMax,
+         "Who reads the metrics of all users' jobs, beside root and ferryd's own user: users of "
+         "this machine, and IP addresses or blocks of others, such as prometheus,10.1.0.5. Others "
+         "read those of the node, and users those of their own jobs (docs/security.md)."),
 
     Number(Group::kLimits, "max_local_ranks", &Options::max_local_ranks, "ranks", 1, 1024,
            "How many ranks one daemon serves at a time."),
@@ -387,6 +392,12 @@ constexpr Option kTable[] = {
            "text: for people; json: one object per line."),
     Text(Group::kLog, "log_file", &Options::log_file, 0, kPathMax,
          "File to which log lines are appended. Empty: standard error."),
+    Text(Group::kLog, "job_records", &Options::job_records, 0, kPathMax,
+         "Directory in which the daemon leaves a file for each job that has ended, with its "
+         "figures, in a folder for each user, which that user may read (docs/operations.md). It "
+         "must be there, and belong to the user that ferryd runs as. Empty: none."),
+    Number(Group::kLog, "job_records_kept", &Options::job_records_kept, "records", 1, kMillion,
+           "How many of these files are kept of each user; the oldest go first."),
     Number(Group::kLog, "trace_events", &Options::trace_events, "records", 1024, kMillion * 64,
            "How many records of 64 bytes `ferryctl trace` keeps; new ones replace the oldest. The "
            "memory is taken when a trace starts and given back when it stops."),

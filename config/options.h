@@ -47,6 +47,7 @@ struct Options {
   std::string tls_key_file;
   std::string metrics_address;  // empty: none
   std::string metrics_access = "loopback";
+  std::string metrics_readers;  // empty: root and ferryd's user
 
   // Limits.
   uint64_t max_local_ranks = 1024;
@@ -143,6 +144,8 @@ struct Options {
   std::string log_level = "info";
   std::string log_format = "text";
   std::string log_file;
+  std::string job_records;  // empty: none
+  uint64_t job_records_kept = 1000;
   uint64_t trace_events = 131072;
 
   // Emulated devices and faults.

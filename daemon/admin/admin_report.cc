@@ -157,6 +157,7 @@ void FillMetrics(const JobRegistry& registry, MetricsSample* sample) {
   for (const auto& [id, job] : registry.jobs()) {
     JobSample& entry = sample->jobs.emplace_back();
     entry.id = id;
+    entry.uid = job->spec.owner;
     entry.load.direct_links = job->links == nullptr ? 0 : job->links->book.links();
     for (const Rank& rank : job->ranks) {
       if (rank.session != nullptr) {

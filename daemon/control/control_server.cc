@@ -12,11 +12,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <boost/asio/signal_set.hpp>
 #include <chrono>
 #include <condition_variable>
-#include <ctime>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -30,6 +28,7 @@
 #include "common/version.h"
 #include "daemon/admin/admin_report.h"
 #include "daemon/attach/attach_server.h"
+#include "daemon/control/monitoring.h"
 #include "daemon/control/run_directory.h"
 #include "daemon/control/watchdog.h"
 #include "daemon/grpc/grpc_acceptor.h"
@@ -42,7 +41,6 @@
 #include "daemon/jobs/launchers.h"
 #include "daemon/links/link_policy.h"
 #include "daemon/links/link_wishes.h"
-#include "daemon/metrics/metrics_server.h"
 #include "daemon/peers/peer_links.h"
 #include "daemon/plane/control_loop.h"
 #include "daemon/services/services.h"
@@ -150,6 +148,7 @@ struct ControlServer::Parts {
             [this](const std::string& peer) { return peer_acceptor.CertificateOf(peer); })),
         wishes(loop, [this](const std::string& job_id, uint32_t rank,
                             uint32_t peer) { registry.link_books().Want(job_id, rank, peer); }),
+        monitoring({this->options, loop, registry, links, data_plane}),
         watchdog(loop, data_plane, this->directory.ControlSocket(),
                  [this] { return user_acceptor.Dial(); }),
         signals(loop.context()),
@@ -160,7 +159,6 @@ struct ControlServer::Parts {
     registry.set_on_change([this] { changes.Notify(); });
   }
 
-  Status StartMetrics();
   Status StartPeerServer();
   Status StartUserServer();
   Status StartAdminServer();
@@ -195,12 +193,11 @@ struct ControlServer::Parts {
   std::unique_ptr<grpc::Service> admin_service;
   const std::unique_ptr<grpc::Service> peer_service;
   LinkWishes wishes;
+  Monitoring monitoring;
   Watchdog watchdog;
   boost::asio::signal_set signals;
   std::function<void()> on_hangup;
   std::string control_address;
-  std::atomic<bool> loop_runs = false;  // else a scrape finds nothing, rather than wait
-  std::unique_ptr<MetricsServer> metrics;
   GrpcAcceptor peer_acceptor;
   GrpcAcceptor user_acceptor;
   GrpcAcceptor admin_acceptor;
@@ -217,33 +214,6 @@ struct ControlServer::Parts {
 };
 
 // ---- Start ----
-
-Status ControlServer::Parts::StartMetrics() {
-  if (options.metrics_address.empty()) {
-    return {};
-  }
-  const auto sample = [this, start = std::time(nullptr)] {
-    MetricsSample sample;
-    sample.node_name = options.node_name;
-    sample.nics = data_plane.Nics();
-    sample.registered = data_plane.Registered();
-    sample.process = ReadProcess();
-    sample.process.start_time_seconds = static_cast<double>(start);
-    if (loop_runs) {
-      loop.Run([&] {
-        FillMetrics(registry, &sample);
-        FillPeers(links.Report(), &sample);
-      });
-    }
-    return sample;
-  };
-  auto server =
-      MetricsServer::Start({options.metrics_address, options.metrics_access == "loopback"}, sample);
-  FERRY_RETURN_IF_ERROR(server.status());
-  metrics = std::move(*server);
-  spdlog::info("metrics at http://{}/metrics", metrics->address());
-  return {};
-}
 
 Status ControlServer::Parts::StartPeerServer() {
   if (tls == nullptr) {
@@ -347,15 +317,16 @@ StatusOr<std::unique_ptr<ControlServer>> ControlServer::Start(
   std::unique_ptr<ControlServer> server(new ControlServer(
       std::make_unique<Parts>(options, data_plane, std::move(*directory), std::move(*tls))));
   Parts& parts = *server->parts_;
-  FERRY_RETURN_IF_ERROR(parts.StartMetrics());
-  const std::string metrics_address = parts.metrics ? parts.metrics->address() : "";
+  FERRY_RETURN_IF_ERROR(parts.monitoring.Start());
+  const std::string metrics_address = parts.monitoring.metrics_address();
   parts.reporter.emplace(ReporterContext{parts.loop, parts.registry, parts.links, data_plane,
                                          parts.directory.path(), std::move(gpus), metrics_address});
   parts.launcher_service =
       MakeLauncherService(parts.loop, parts.launchers, *parts.reporter, parts.unread_answers);
   parts.admin_service = MakeAdminService(
       {parts.loop, parts.registry, parts.links, data_plane, parts.changes, *parts.reporter,
-       [&parts](std::optional<uint64_t> wait_ms) { parts.StopWithin(wait_ms); }});
+       [&parts](std::optional<uint64_t> wait_ms) { parts.StopWithin(wait_ms); },
+       [&parts] { return parts.admin_acceptor.Callers(); }});
   // Calls that come early wait for the loop.
   FERRY_RETURN_IF_ERROR(parts.StartPeerServer());
   FERRY_RETURN_IF_ERROR(parts.StartUserServer());
@@ -369,7 +340,7 @@ StatusOr<std::unique_ptr<ControlServer>> ControlServer::Start(
     spdlog::warn("no network: {}; serves jobs of this node alone", alone);
   }
   parts.loop.Start();
-  parts.loop_runs = true;
+  parts.monitoring.SetLoopRuns();
   parts.running = true;
   spdlog::info("ferryd {} serves {} and {}", kFerryVersion, parts.directory.path(),
                parts.control_address);
@@ -575,7 +546,7 @@ void ControlServer::Parts::AwaitLeaving() {
 // The servers first, while the loop still answers their handlers; then what posts to the loop; then
 // it.
 void ControlServer::Parts::Stop() {
-  metrics.reset();
+  monitoring.StopServing();
   if (std::exchange(running, false)) {
     const uint64_t left = loop.Run([this] { return registry.local_ranks(); });
     if (left != 0) {
@@ -590,6 +561,7 @@ void ControlServer::Parts::Stop() {
     }
     changes.Close();
     loop.Run([this] {
+      registry.TellLastJobs();
       user_acceptor.Stop();
       admin_acceptor.Stop();
       peer_acceptor.Stop();

@@ -70,6 +70,8 @@ class GrpcAcceptor {
   // Begins to accept. Call it once the server is built; before that gRPC would lose the
   // connections.
   void Start(UniqueFd listener) { acceptor_.Start(std::move(listener)); }
+  // As ConnectionAcceptor::Callers: who may have made a call that is under way.
+  std::string Callers() { return acceptor_.Callers(); }
   // Connects ferryd itself to the server, on the way that all connections take, but counted
   // nowhere, so that strangers cannot use it up. kSystem: no descriptor is left.
   StatusOr<UniqueFd> Dial();

@@ -16,6 +16,7 @@
 
 #include "common/job_name.h"
 #include "common/status.h"
+#include "daemon/jobs/job_history.h"
 #include "daemon/jobs/job_news.h"
 #include "daemon/jobs/news_queue.h"
 #include "daemon/jobs/pair_book.h"
@@ -151,7 +152,8 @@ struct JobSeries {
 };
 
 struct JobRecord {
-  shm::Tally ended;                   // counters of its ranks here that have ended
+  shm::Tally ended;  // counters of its ranks here that have ended
+  JobHistory history;
   uint64_t serial = 0;                // tells a job from an earlier one of the same id
   std::shared_ptr<JobSeries> series;  // null: no program follows
   uint32_t program = 1;               // which of the series it is

@@ -10,7 +10,6 @@
 
 #include "common/clock.h"
 #include "common/counted.h"
-#include "common/log.h"
 #include "common/net_address.h"
 #include "daemon/jobs/job_link_books.h"
 #include "daemon/jobs/job_members.h"
@@ -93,6 +92,7 @@ StatusOr<JobRecord*> JobRegistry::BeginJob(std::unique_ptr<JobRecord> job) {
   }
   job->serial = next_serial_++;
   job->created_ns = MonotonicNs();
+  job->history = JobHistory::Begin();
   ++totals_.jobs_created;
   FERRY_RETURN_IF_ERROR(nodes_->Add(*job));
   if (Status status = data_plane_.AddJob(job->plan); !status.ok()) {
@@ -244,6 +244,7 @@ StatusOr<std::shared_ptr<Session>> JobRegistry::Attach(const AttachClaim& claim,
   Rank& rank = job->ranks[claim.rank];
   job->SetState(claim.rank, RankState::kAttached);
   ++totals_.ranks_attached;
+  ++job->history.attached;
   rank.session = session;
   rank.connection = std::move(connection);
   ++local_ranks_;
@@ -353,7 +354,10 @@ void JobRegistry::CloseLocalRank(JobRecord& job, uint32_t index) {
                                    : rank.end);
   rank.importing.clear();
   if (rank.session != nullptr) {
-    totals_.ranks_died += rank.end.ok() ? 0 : 1;
+    if (!rank.end.ok()) {
+      ++totals_.ranks_died;
+      NoteDeath(job, index);
+    }
     if (rank.session->session_map.valid()) {
       // The counters of this rank go on in the sums, so that no number on a status page shrinks.
       const shm::Statistics statistics(rank.session->layout()->counters);
@@ -456,6 +460,9 @@ void JobRegistry::Abort(const Session& session, int exit_code, const std::string
   if (FindRank(session, &job) == nullptr) {
     return;
   }
+  if (!job->aborted) {
+    job->history.exit_code = exit_code;
+  }
   AbortJob(*job, {ErrorCode::kAborted,
                   RankText(session.rank, session.job_id) + " aborted it with exit code " +
                       std::to_string(exit_code) + (reason.empty() ? "" : ": " + reason)});
@@ -500,6 +507,14 @@ void JobRegistry::EndAll(const std::string& reason) {
   }
 }
 
+void JobRegistry::TellLastJobs() {
+  if (const OnJobEnd tell = std::exchange(on_job_end_, nullptr); tell != nullptr) {
+    for (const auto& [id, job] : jobs_) {
+      tell(*job);
+    }
+  }
+}
+
 // ---- Small things ----
 
 uint64_t JobRegistry::leaving() const { return leaving_ + regions_->leaving(); }
@@ -533,6 +548,9 @@ void JobRegistry::Sweep() {
 
 void JobRegistry::Remove(const std::string& job_id) {
   const auto job = jobs_.extract(job_id);
+  if (on_job_end_ != nullptr) {
+    on_job_end_(*job.mapped());
+  }
   if (const auto& series = job.mapped()->series; series != nullptr) {
     series->jobs.erase(job.mapped()->program);
   }

@@ -54,6 +54,9 @@ class JobRegistry final : private Jobs {
   void set_links(NodeLinks* links) { links_ = links; }
   // Called after every change that a status page would show.
   void set_on_change(std::function<void()> on_change) { on_change_ = std::move(on_change); }
+  // Called for each job that ends, while it is still there.
+  using OnJobEnd = std::function<void(const JobRecord&)>;
+  void set_on_job_end(OnJobEnd on_job_end) { on_job_end_ = std::move(on_job_end); }
 
   // ---- Parts ----
   JobMembers& members() { return *members_; }
@@ -118,6 +121,8 @@ class JobRegistry final : private Jobs {
   bool empty() const { return jobs_.empty(); }
   // Ends every session here with kDaemonDied and tells the other nodes.
   void EndAll(const std::string& reason);
+  // Calls the function of set_on_job_end for the jobs that are still here, the last time.
+  void TellLastJobs();
 
   const Table& jobs() const override { return jobs_; }
   // Since the start; of ranks here.
@@ -166,6 +171,7 @@ class JobRegistry final : private Jobs {
   QuotaLedger quotas_;
   NodeLinks* links_ = nullptr;
   std::function<void()> on_change_;
+  OnJobEnd on_job_end_;
   bool draining_ = false;
   bool sweep_posted_ = false;
   uint64_t next_serial_ = 1;

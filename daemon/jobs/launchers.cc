@@ -5,7 +5,7 @@
 
 #include "common/counted.h"
 #include "common/hex_text.h"
-#include "common/log.h"
+#include "common/log_event.h"
 #include "daemon/jobs/job_programs.h"
 #include "daemon/tls/secrets.h"
 
@@ -62,17 +62,18 @@ Status Launchers::CreateJob(const std::string& token, JobSpec spec) {
   FERRY_RETURN_IF_ERROR(launcher.status());
   spec.owner = launcher->uid;
   spec.launcher = launcher->serial;
-  const std::string created = "job " + spec.id + ": created by uid " +
-                              std::to_string(launcher->uid) + ", " +
-                              Counted(spec.node_of_rank.size(), "rank") + " on " +
+  const std::string id = spec.id;
+  const std::string created = "job " + id + ": created by uid " + std::to_string(launcher->uid) +
+                              ", " + Counted(spec.node_of_rank.size(), "rank") + " on " +
                               Counted(spec.node_addresses.size(), "node");
   Status status = registry_.CreateJob(std::move(spec));
   if (status.ok()) {
-    spdlog::info("{}", created);
+    LogEvent(spdlog::level::info, {.event = "job_begin", .job = id, .uid = launcher->uid}, created);
   } else {
     static RateLimiter limiter(10, 1'000'000'000);  // any user may cause as many as they like
-    LogLimited(limiter, spdlog::level::warn, "job of uid {} not created: {}", launcher->uid,
-               status.message());
+    LogEventLimited(
+        limiter, spdlog::level::warn, {.uid = launcher->uid},
+        "job of uid " + std::to_string(launcher->uid) + " not created: " + status.message());
   }
   return status;
 }

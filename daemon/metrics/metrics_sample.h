@@ -1,6 +1,8 @@
 // The contents of a metrics page, as plain numbers of one moment. Filled by the control thread
-// (daemon/admin/admin_report.h), turned into Prometheus' families by metrics_server.h.
+// (daemon/admin/admin_report.h), turned into Prometheus' families by metrics_page.h.
 #pragma once
+
+#include <sys/types.h>
 
 #include <cstdint>
 #include <string>
@@ -26,6 +28,7 @@ struct LoadSample {
 
 struct JobSample {
   std::string id;
+  uid_t uid = 0;     // its owner
   shm::Tally tally;  // of its ranks here, those that have ended included
   LoadSample load;
 };
@@ -55,6 +58,7 @@ struct MetricsSample {
   std::vector<PeerSample> peers;
   std::vector<NicStatistics> nics;  // 1 or more
   RegistrationStatistics registered;
+  TurnTimes turns;
   ProcessSample process;
 };
 

@@ -9,7 +9,7 @@
 
 #include "common/clock.h"
 #include "common/counted.h"
-#include "common/log.h"
+#include "common/log_event.h"
 #include "daemon/admin/admin_report.h"
 #include "daemon/grpc/grpc_status.h"
 #include "daemon/jobs/job_link_books.h"
@@ -39,12 +39,14 @@ class AdminService final : public control::Admin::Service {
   grpc::Status CreateJob(grpc::ServerContext*, const control::CreateJobRequest* request,
                          control::CreateJobReply*) override {
     StatusOr<JobSpec> spec = SpecFrom(*request);
+    const uid_t owner = spec.ok() ? spec->owner : 0;
     const Outcome outcome =
         spec.ok() ? context_.loop.Run([&] { return context_.registry.CreateJob(std::move(*spec)); })
                   : spec.status();
     if (outcome.ok()) {
-      spdlog::info("job {}: created, {} on {}", request->job_id(), Counted(request->size(), "rank"),
-                   Counted(static_cast<uint64_t>(request->node_addresses_size()), "node"));
+      LogEvent(spdlog::level::info, {.event = "job_begin", .job = request->job_id(), .uid = owner},
+               "job " + request->job_id() + ": created, " + Counted(request->size(), "rank") +
+                   " on " + Counted(static_cast<uint64_t>(request->node_addresses_size()), "node"));
     } else {
       spdlog::warn("job not created: {}", outcome.message());
     }
@@ -161,7 +163,7 @@ class AdminService final : public control::Admin::Service {
   // draining.
   grpc::Status Drain(grpc::ServerContext* context, const control::DrainRequest* request,
                      control::DrainReply* reply) override {
-    context_.loop.Run([&] { context_.registry.Drain(); });
+    context_.loop.Run([&] { Drain("ferryctl drain"); });
     const auto deadline =
         steady_clock::now() + std::min(milliseconds(request->wait_ms()), kMaxWait);
     uint64_t seen = 0;
@@ -188,6 +190,7 @@ class AdminService final : public control::Admin::Service {
     if (request->has_wait_ms()) {
       wait_ms = request->wait_ms();
     }
+    context_.loop.Run([&] { Drain("ferryctl shutdown"); });
     context_.request_stop(request->now() ? 0 : wait_ms);
     return grpc::Status::OK;
   }
@@ -225,6 +228,15 @@ class AdminService final : public control::Admin::Service {
   }
 
  private:
+  // On the control thread.
+  void Drain(const char* command) {
+    if (!context_.registry.draining()) {
+      LogEvent(spdlog::level::info, {.event = "drain"},
+               "takes no more jobs: " + context_.callers() + " asked for it (" + command + ")");
+      context_.registry.Drain();
+    }
+  }
+
   AdminContext context_;
   std::mutex watchers_mutex_;
   int watchers_ = 0;

@@ -68,6 +68,8 @@ struct AdminContext {
   // Makes ControlServer::RunUntilStopped end: waits for running jobs for at most `wait_ms`;
   // without, for as long as they take. Asked again, the shorter time counts.
   std::function<void(std::optional<uint64_t> wait_ms)> request_stop;
+  // Names who is connected to the service's socket. On the control thread.
+  std::function<std::string()> callers;
 };
 // Makes the service Admin, for administrators; calls run on gRPC's pool, where Drain and Watch
 // wait.

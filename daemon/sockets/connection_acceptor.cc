@@ -283,6 +283,18 @@ size_t ConnectionAcceptor::CountOpen(std::vector<Open>& connections) {
   return connections.size();
 }
 
+std::string ConnectionAcceptor::Callers() {
+  std::string names;
+  for (auto& [name, connections] : open_) {
+    counted_ -= connections.size();
+    if (CountOpen(connections) != 0) {
+      names += (names.empty() ? "" : " or ") + name;
+    }
+    counted_ += connections.size();
+  }
+  return names;
+}
+
 Status ConnectionAcceptor::CheckLimits(const Caller& caller) {
   if (const auto found = open_.find(caller.name);
       found != open_.end() && found->second.size() >= limits_.of_user) {

@@ -67,6 +67,8 @@ class ConnectionAcceptor {
   // Counts a connection no more, whose owner has given it up and need not wait until its descriptor
   // is closed.
   void Forget(int fd);
+  // Names the callers that have connections open: "uid 0", or "uid 0 or uid 1000".
+  std::string Callers();
   // Closes the listening socket; connections stay.
   void Stop();
   // The reason for which a connection is refused when the process has too few descriptors.

@@ -1,13 +1,14 @@
 // The metrics page as Prometheus reads it, over HTTP from a control server with ranks.
-#include <arpa/inet.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
+#include <pwd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 #include <string>
@@ -19,28 +20,21 @@
 #include "shm/counters.h"
 #include "tests/daemon/ferryd_process.h"
 #include "tests/daemon/test_daemon.h"
+#include "tests/support/http_get.h"
 
 namespace ferry::daemon {
 namespace {
 
+using tests::Ask;
+using tests::ThreadOfUser;
+
 // The least that the kernel keeps for a reader, in segments as short as any.
 constexpr int kSmall = 536;
+constexpr uid_t kAnn = 12345;
+constexpr uid_t kBob = 54321;
 
-// `buffer_bytes`: of the kernel's memory for it; 0: as usual.
 UniqueFd Connect(const std::string& address, int buffer_bytes = 0) {
-  UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (buffer_bytes != 0) {
-    setsockopt(fd.get(), SOL_SOCKET, SO_RCVBUF, &buffer_bytes, sizeof(buffer_bytes));
-    setsockopt(fd.get(), IPPROTO_TCP, TCP_MAXSEG, &buffer_bytes, sizeof(buffer_bytes));
-  }
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  to.sin_port = htons(static_cast<uint16_t>(std::stoul(address.substr(address.rfind(':') + 1))));
-  if (connect(fd.get(), reinterpret_cast<sockaddr*>(&to), sizeof(to)) != 0) {
-    fd.Reset();
-  }
-  return fd;
+  return tests::ConnectTo(address, buffer_bytes);
 }
 
 void Write(const UniqueFd& fd, const std::string& text) {
@@ -48,27 +42,7 @@ void Write(const UniqueFd& fd, const std::string& text) {
             static_cast<ssize_t>(text.size()));
 }
 
-// All that the HTTP server at 127.0.0.1:port answers to a request of `target`.
-std::string Ask(const std::string& address, const std::string& target) {
-  const UniqueFd fd = Connect(address);
-  if (!fd.valid()) {
-    return "";
-  }
-  Write(fd, target + " HTTP/1.0\r\nHost: " + address + "\r\n\r\n");
-  std::string answer;
-  char bytes[4096];
-  for (ssize_t size = 0; (size = read(fd.get(), bytes, sizeof(bytes))) > 0;) {
-    answer.append(bytes, static_cast<size_t>(size));
-  }
-  return answer;
-}
-
-// The page, without HTTP.
-std::string Scrape(const std::string& address) {
-  const std::string answer = Ask(address, "GET /metrics");
-  const size_t body = answer.find("\r\n\r\n");
-  return body == answer.npos ? "" : answer.substr(body + 4);
-}
+std::string Scrape(const std::string& address) { return tests::Get(address, "/metrics"); }
 
 // The text format: https://prometheus.io/docs/instrumenting/exposition_formats
 struct Page {
@@ -99,6 +73,26 @@ Page Parse(const std::string& text) {
     }
   }
   return page;
+}
+
+// The labels of a job of this user, as they stand between the braces.
+std::string OwnJob(const std::string& id) {
+  const passwd* const user = getpwuid(geteuid());
+  return "job=\"" + id + "\",uid=\"" + std::to_string(geteuid()) + "\"" +
+         (user == nullptr ? "" : ",user=\"" + std::string(user->pw_name) + "\"");
+}
+
+// That of a series: a histogram has three.
+std::string FamilyOf(const std::string& series, const Page& page) {
+  for (const std::string suffix : {"_bucket", "_sum", "_count"}) {
+    const std::string family =
+        series.substr(0, series.size() - std::min(series.size(), suffix.size()));
+    if (const auto type = page.types.find(family);
+        series.ends_with(suffix) && type != page.types.end() && type->second == "histogram") {
+      return family;
+    }
+  }
+  return series;
 }
 
 bool IsOurs(const std::string& family) {
@@ -141,7 +135,7 @@ TEST_F(MetricsTest, EveryFamilyFollowsTheConventions) {
       continue;  // the HTTP server's own
     }
     EXPECT_EQ(family.find_first_not_of("abcdefghijklmnopqrstuvwxyz_"), family.npos) << family;
-    EXPECT_TRUE(type == "counter" || type == "gauge") << family << " " << type;
+    EXPECT_TRUE(type == "counter" || type == "gauge" || type == "histogram") << family;
     EXPECT_EQ(family.ends_with("_total"), type == "counter") << family;
     const std::string stem = type == "counter" ? family.substr(0, family.size() - 6) : family;
     for (const std::string unit : {"bytes", "seconds"}) {  // last, and base units only
@@ -155,10 +149,10 @@ TEST_F(MetricsTest, EveryFamilyFollowsTheConventions) {
     EXPECT_TRUE(help->second.size() > 10 && help->second.ends_with('.')) << family;
   }
   for (const std::string& family : page.families_of_values) {
-    EXPECT_TRUE(!IsOurs(family) || page.types.contains(family)) << family;
+    EXPECT_TRUE(!IsOurs(family) || page.types.contains(FamilyOf(family, page))) << family;
   }
   EXPECT_EQ(page.values.at("ferry_sessions"), 1);
-  EXPECT_EQ(page.values.at("ferry_job_sessions{job=\"job\"}"), 1);
+  EXPECT_EQ(page.values.at("ferry_job_sessions{" + OwnJob("job") + "}"), 1);
   EXPECT_EQ(page.values.at("ferry_nic_writes_total{nic=\"0\",domain=\"fake0\"}"), 7);
   EXPECT_EQ(page.values.at("ferry_nic_writes_total{nic=\"1\",domain=\"fake1\"}"), 8);
   EXPECT_EQ(page.values.at("ferry_deferred_busy_entries{nic=\"0\",domain=\"fake0\"}"), 3);
@@ -169,6 +163,29 @@ TEST_F(MetricsTest, EveryFamilyFollowsTheConventions) {
   EXPECT_GT(page.values.at("process_resident_memory_bytes"), 0);
 }
 
+// To readers of OpenMetrics a counter x_total is the family x.
+TEST_F(MetricsTest, EachFamilyHasOneType) {
+  const TestRank rank = daemon_.StartRank();
+  const Page page = Look();
+  for (const auto& [family, type] : page.types) {
+    if (type == "counter") {
+      EXPECT_FALSE(page.types.contains(family.substr(0, family.size() - 6))) << family;
+    }
+  }
+}
+
+TEST_F(MetricsTest, TurnsOfTheProgressThreadAreAHistogram) {
+  const Page page = Look();  // of the fake data plane's turns
+  const std::string name = "ferry_progress_turn_seconds";
+  EXPECT_EQ(page.types.at(name), "histogram");
+  EXPECT_EQ(page.values.at(name + "_bucket{le=\"1e-06\"}"), 1);
+  EXPECT_EQ(page.values.at(name + "_bucket{le=\"2e-06\"}"), 1);
+  EXPECT_EQ(page.values.at(name + "_bucket{le=\"4e-06\"}"), 3);
+  EXPECT_EQ(page.values.at(name + "_bucket{le=\"+Inf\"}"), 4);
+  EXPECT_EQ(page.values.at(name + "_count"), 4);
+  EXPECT_EQ(page.values.at(name + "_sum"), 3600);
+}
+
 TEST_F(MetricsTest, CountersNeverShrinkAcrossTheEndsOfRanksAndJobs) {
   auto [one, other] = daemon_.StartTwoRanks();
   Count(&one, shm::Statistic::kBytesSent, 1000);
@@ -176,15 +193,16 @@ TEST_F(MetricsTest, CountersNeverShrinkAcrossTheEndsOfRanksAndJobs) {
   Count(&one, shm::Statistic::kPathCellMessages, 5);
   Page page = Look();
   EXPECT_EQ(page.values.at("ferry_sent_bytes_total"), 1030);
-  EXPECT_EQ(page.values.at("ferry_job_sent_bytes_total{job=\"job\"}"), 1030);
+  EXPECT_EQ(page.values.at("ferry_job_sent_bytes_total{" + OwnJob("job") + "}"), 1030);
   EXPECT_EQ(page.values.at("ferry_path_messages_total{path=\"cell\"}"), 5);
-  EXPECT_EQ(page.values.at("ferry_job_path_messages_total{job=\"job\",path=\"cell\"}"), 5);
+  EXPECT_EQ(page.values.at("ferry_job_path_messages_total{" + OwnJob("job") + ",path=\"cell\"}"),
+            5);
 
   ASSERT_TRUE(one.Detach().status().ok());
   page = Look();
   EXPECT_EQ(page.values.at("ferry_sessions"), 1);
   EXPECT_EQ(page.values.at("ferry_sent_bytes_total"), 1030);
-  EXPECT_EQ(page.values.at("ferry_job_sent_bytes_total{job=\"job\"}"), 1030);
+  EXPECT_EQ(page.values.at("ferry_job_sent_bytes_total{" + OwnJob("job") + "}"), 1030);
 
   other.HangUp();
   while (daemon_.GetStatus().jobs_size() != 0) {
@@ -196,7 +214,7 @@ TEST_F(MetricsTest, CountersNeverShrinkAcrossTheEndsOfRanksAndJobs) {
   EXPECT_EQ(page.values.at("ferry_ranks_attached_total"), 2);
   EXPECT_EQ(page.values.at("ferry_ranks_died_total"), 1);
   // A job that is gone leaves no series behind, so that their number stays bounded.
-  EXPECT_FALSE(page.values.contains("ferry_job_sent_bytes_total{job=\"job\"}"));
+  EXPECT_FALSE(page.families_of_values.contains("ferry_job_sent_bytes_total"));
 }
 
 TEST_F(MetricsTest, BadAddressesAreConfigurationErrors) {
@@ -215,7 +233,110 @@ TEST_F(MetricsTest, BadAddressesAreConfigurationErrors) {
   expect("0.0.0.0:0", "loopback", ErrorCode::kConfiguration, "metrics_access = \"anyone\"");
   expect("192.0.2.1:0", "anyone", ErrorCode::kInvalidArgument, "cannot listen at 192.0.2.1:0");
   expect(address_, "loopback", ErrorCode::kAlreadyExists, "choose another metrics_address");
+  for (const char* readers : {"ann,,bob", "10.1.0.0/99", "a b", "::1::"}) {
+    config::Options options = Options("127.0.0.1:0");
+    options.run_directory = directory_.path() + "/b";
+    options.metrics_readers = readers;
+    FakeDataPlane plane;
+    const auto server = ControlServer::Start(options, plane, nullptr);
+    ASSERT_FALSE(server.ok()) << readers;
+    ExpectError(server.status(), ErrorCode::kConfiguration, "metrics_readers: ");
+  }
 }
+
+// ---- Readers ----
+
+class MetricsReadersTest : public MetricsTest {
+ protected:
+  void SetUp() override {
+    if (geteuid() != 0) {
+      GTEST_SKIP() << "needs root, to become several users";
+    }
+    for (const auto& [job, uid] : {std::pair("of_ann", kAnn), std::pair("of_bob", kBob)}) {
+      control::CreateJobRequest request =
+          DaemonClient::JobRequest(job, {0}, {daemon_.address()}, 0);
+      request.set_uid(uid);
+      ASSERT_TRUE(daemon_.CreateJob(request).ok());
+    }
+  }
+  // The jobs that a reader sees, who is that user.
+  static std::set<std::string> SeenBy(uid_t uid, const std::string& address) {
+    const ThreadOfUser user(uid);
+    const Page page = Parse(Scrape(address));
+    EXPECT_EQ(page.values.at("ferry_jobs"), 2) << "what is the node's all see";
+    std::set<std::string> jobs;
+    for (const auto& [name, value] : page.values) {
+      if (const size_t at = name.find("job=\""); at != name.npos) {
+        jobs.insert(name.substr(at + 5, name.find('"', at + 5) - at - 5));
+        EXPECT_TRUE(name.starts_with("ferry_job_")) << name;
+      } else {
+        EXPECT_FALSE(name.starts_with("ferry_job_")) << name;
+        EXPECT_EQ(name.find("uid="), name.npos) << name;
+      }
+    }
+    return jobs;
+  }
+  using Jobs = std::set<std::string>;
+};
+
+TEST_F(MetricsReadersTest, AUserSeesHisOwnJobsOnly) {
+  EXPECT_EQ(SeenBy(kAnn, address_), Jobs{"of_ann"});
+  EXPECT_EQ(SeenBy(kBob, address_), Jobs{"of_bob"});
+  EXPECT_EQ(SeenBy(kBob + 1, address_), Jobs{});
+  EXPECT_EQ(SeenBy(0, address_), (Jobs{"of_ann", "of_bob"}));
+}
+
+TEST_F(MetricsReadersTest, ThoseWhomTheOptionNamesSeeAll) {
+  config::Options options = Options("127.0.0.1:0");
+  options.run_directory = directory_.path() + "/b";
+  options.metrics_readers = "daemon, " + std::to_string(kAnn) + ",10.1.0.0/16";
+  TestDaemon daemon(options);
+  for (const auto& [job, uid] : {std::pair("of_ann", kAnn), std::pair("of_bob", kBob)}) {
+    control::CreateJobRequest request = DaemonClient::JobRequest(job, {0}, {daemon.address()}, 0);
+    request.set_uid(uid);
+    ASSERT_TRUE(daemon.CreateJob(request).ok());
+  }
+  const std::string address = daemon.GetStatus().metrics_address();
+  EXPECT_EQ(SeenBy(kAnn, address), (Jobs{"of_ann", "of_bob"}));
+  EXPECT_EQ(SeenBy(kBob, address), Jobs{"of_bob"});
+  ASSERT_NE(getpwnam("daemon"), nullptr);
+  EXPECT_EQ(SeenBy(getpwnam("daemon")->pw_uid, address), (Jobs{"of_ann", "of_bob"}));
+}
+
+// ---- Health ----
+
+TEST_F(MetricsTest, HealthTellsBalancersWhetherItTakesJobs) {
+  const TestRank rank = daemon_.StartRank();
+  std::string answer = Ask(address_, "GET /health");
+  EXPECT_TRUE(answer.starts_with("HTTP/1.0 200 ")) << answer;
+  EXPECT_THAT(answer, testing::HasSubstr("Content-Type: application/json\r\n"));
+  nlohmann::json health = nlohmann::json::parse(answer.substr(answer.find("\r\n\r\n")));
+  EXPECT_EQ(health,
+            nlohmann::json({{"status", "ready"}, {"node", "a"}, {"jobs", 1}, {"ranks", 1}}));
+  EXPECT_EQ(answer.find('\n', answer.find("\r\n\r\n") + 4), answer.size() - 1) << "one line";
+
+  control::DrainRequest drain;
+  ASSERT_TRUE(daemon_.Tell(&AdminStub::Drain, drain).ok());
+  answer = Ask(address_, "GET /health");
+  EXPECT_TRUE(answer.starts_with("HTTP/1.0 503 ")) << answer;
+  EXPECT_THAT(answer, testing::HasSubstr("\"status\":\"draining\""));
+  answer = Ask(address_, "GET /health/live");
+  EXPECT_TRUE(answer.starts_with("HTTP/1.0 200 ")) << "its jobs go on: " << answer;
+}
+
+TEST_F(MetricsTest, AProgressThreadThatDoesNotTurnIsSick) {
+  daemon_.plane.set_stuck(true);
+  for (const char* page : {"GET /health", "GET /health/live"}) {
+    const std::string answer = Ask(address_, page);
+    EXPECT_TRUE(answer.starts_with("HTTP/1.0 503 ")) << answer;
+    EXPECT_THAT(answer, testing::HasSubstr("\"status\":\"sick\""));
+    EXPECT_THAT(answer, testing::HasSubstr("the progress thread does not answer"));
+  }
+  daemon_.plane.set_stuck(false);
+  EXPECT_TRUE(Ask(address_, "GET /health").starts_with("HTTP/1.0 200 "));
+}
+
+// ---- Bad requests ----
 
 TEST_F(MetricsTest, OtherPagesAndRequestsAreRefused) {
   EXPECT_TRUE(Ask(address_, "GET /metrics").starts_with("HTTP/1.0 200 "))

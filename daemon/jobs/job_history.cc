@@ -1,0 +1,46 @@
+#include "daemon/jobs/job_history.h"
+
+#include <sys/resource.h>
+
+#include <chrono>
+
+#include "common/log_event.h"
+#include "daemon/jobs/job.h"
+
+namespace ferry::daemon {
+
+JobHistory JobHistory::Begin() {
+  JobHistory history;
+  history.began_ns = RealtimeNs();
+  history.daemon_cpu_us = CpuTimeUs();
+  return history;
+}
+
+uint64_t CpuTimeUs() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return (static_cast<uint64_t>(usage.ru_utime.tv_sec) + usage.ru_stime.tv_sec) * 1'000'000 +
+         static_cast<uint64_t>(usage.ru_utime.tv_usec) + usage.ru_stime.tv_usec;
+}
+
+uint64_t RealtimeNs() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+}
+
+void NoteDeath(JobRecord& job, uint32_t rank) {
+  const Status& end = job.ranks[rank].end;
+  ++job.history.died;
+  if (job.history.first_death.ok()) {
+    job.history.first_death = end;
+  }
+  // Any user may have as many ranks die as he likes.
+  static RateLimiter limiter(10, 1'000'000'000);
+  const std::string name = RankText(rank, job.spec.id);
+  LogEventLimited(
+      limiter, spdlog::level::warn,
+      {.event = "rank_end", .job = job.spec.id, .uid = job.spec.owner, .rank = rank},
+      end.message().starts_with(name) ? end.message() : name + " has ended: " + end.message());
+}
+
+}  // namespace ferry::daemon
