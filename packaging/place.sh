@@ -105,6 +105,8 @@ place() {
     fill_in "config/slurm/$name" "$root${at[libexec]}/slurm" \
       FERRYD="${at[sbin]}/ferryd" FERRYCTL="${at[bin]}/ferryctl" ETC="${at[etc]}"
   done
+  install -D -m 644 -t "$root${at[share]}/ferry/monitoring" \
+    packaging/monitoring/{ferry_alerts.yml,ferry_dashboard.json}
   for name in ferry ferry-mpi; do
     fill_in "config/$name.pc" "$root${at[lib]}/pkgconfig" VERSION="$version" \
       LIB="${at[lib]}" INCLUDE="${at[include]}" RPATH="${at[rpath]}"
