@@ -38,6 +38,24 @@ bool IsChoice(std::string_view choices, std::string_view text) {
   }
 }
 
+// A number of bytes: 4096, 4K or 4KiB, and so with M, G and T, in either case; nothing for any
+// other text, and for a size that is too large.
+std::optional<uint64_t> SizeIn(std::string_view text) {
+  constexpr std::string_view kUnits = "KMGT";
+  const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  const std::optional<uint64_t> number = NumberIn<uint64_t>(text.substr(0, digits));
+  std::string unit(text.substr(digits));
+  std::transform(unit.begin(), unit.end(), unit.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  if (!number || unit.empty()) {
+    return number;
+  }
+  const size_t power = kUnits.find(unit[0]);
+  const size_t shift = 10 * (power + 1);
+  const bool is_unit = power != kUnits.npos && (unit.size() == 1 || unit.substr(1) == "IB");
+  return is_unit && *number <= UINT64_MAX >> shift ? std::optional(*number << shift) : std::nullopt;
+}
+
 Status BadValue(const Option& option, std::string_view text, std::string_view where) {
   const std::string shown =
       option.secret ? "the value given (not shown)" : "\"" + std::string(text) + "\"";
@@ -95,6 +113,8 @@ Status CheckPlaces(const Options& options) {
 
 }  // namespace
 
+bool IsSize(const Option& option) { return option.unit == std::string_view("bytes"); }
+
 const Option* FindOption(std::string_view name) {
   const std::span<const Option> table = OptionTable();
   const auto row = std::find_if(table.begin(), table.end(),
@@ -141,7 +161,7 @@ std::string OptionText(const Option& option, const Options& options) {
 Status SetOption(const Option& option, std::string_view text, std::string_view where,
                  Options* options) {
   if (const auto* member = std::get_if<uint64_t Options::*>(&option.member)) {
-    const std::optional<uint64_t> number = NumberIn<uint64_t>(text);
+    const std::optional<uint64_t> number = IsSize(option) ? SizeIn(text) : NumberIn<uint64_t>(text);
     if (!number || *number < option.min || *number > option.max) {
       return BadValue(option, text, where);
     }

@@ -401,6 +401,10 @@ constexpr Option kTable[] = {
     Number(Group::kLog, "trace_events", &Options::trace_events, "records", 1024, kMillion * 64,
            "How many records of 64 bytes `ferryctl trace` keeps; new ones replace the oldest. The "
            "memory is taken when a trace starts and given back when it stops."),
+    Choice(Group::kLog, "backtrace", &Options::backtrace, "on|off",
+           "on: a rank that SIGSEGV, SIGBUS, SIGFPE, SIGILL or SIGABRT ends writes to its standard "
+           "error in which function it was, and who had called that, unless the program handles "
+           "that signal itself. The signal and the core dump stay as they are. off: it does not."),
 
     Number(Group::kSimulation, "host_gpu_count", &Options::host_gpu_count, "devices", 1, 64,
            "How many devices the host backend emulates on this node."),

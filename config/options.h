@@ -147,6 +147,7 @@ struct Options {
   std::string job_records;  // empty: none
   uint64_t job_records_kept = 1000;
   uint64_t trace_events = 131072;
+  std::string backtrace = "on";
 
   // Emulated devices and faults.
   uint64_t host_gpu_count = 1;
@@ -231,6 +232,9 @@ const char* GroupTitle(Group group);
 
 // The row of that name, or null.
 const Option* FindOption(std::string_view name);
+
+// Returns true for a number of bytes, which may also be written as 4K, 16M, 1G or 4KiB.
+bool IsSize(const Option& option);
 
 // "FERRY_EAGER_MAX_BYTES".
 std::string EnvironmentVariable(const Option& option);

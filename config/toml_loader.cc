@@ -36,6 +36,9 @@ std::optional<std::string> ValueText(const Option& option, const toml::node& nod
     if (const auto* number = node.as_integer()) {
       return std::to_string(number->get());
     }
+    if (const auto* text = node.as_string(); text != nullptr && IsSize(option)) {
+      return text->get();
+    }
   } else if (const auto* text = node.as_string()) {
     return text->get();
   }

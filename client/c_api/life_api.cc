@@ -12,6 +12,7 @@
 
 #include "client/api/front_end.h"
 #include "client/api/front_end_life.h"
+#include "client/bootstrap/crash_report.h"
 #include "client/bootstrap/job_life.h"
 #include "client/bootstrap/launched_task.h"
 #include "client/bootstrap/pmi_job.h"
@@ -191,6 +192,10 @@ int Initialize(int required, int* provided, Starter starter) {
     return Fail(backends.status());
   }
   options->gpu_backend = (*backends)->List().front()->name();  // instead of "auto"
+  if (options->backtrace == "on") {
+    ferry::client::ReportCrashes(options->job_id.empty() ? -1
+                                                         : static_cast<int64_t>(options->rank));
+  }
   JobLife& life = JobLife::Instance();
   life.SetPipe(options->abort_fd, static_cast<uint32_t>(options->rank));
   life.Enter();

@@ -5,6 +5,7 @@
 
 #include <set>
 #include <string>
+#include <utility>
 
 namespace ferry::config {
 namespace {
@@ -73,6 +74,27 @@ TEST(OptionsTest, SetsNumbersAtTheirLimits) {
   EXPECT_EQ(options.eager_max_bytes, 0u);
   EXPECT_TRUE(SetOption(Row("eager_max_bytes"), "8192", "test", &options).ok());
   EXPECT_EQ(options.eager_max_bytes, 8192u);
+}
+
+TEST(OptionsTest, TakesSizesInPowersOf1024) {
+  for (const auto& [text, bytes] : {std::pair("2M", 2ULL << 20),
+                                    {"1G", 1ULL << 30},
+                                    {"1t", 1ULL << 40},
+                                    {"1024KiB", 1ULL << 20},
+                                    {"4096k", 4ULL << 20},
+                                    {"1048577", (1ULL << 20) + 1}}) {
+    Options options;
+    const Status status = SetOption(Row("heap_bytes"), text, "test", &options);
+    EXPECT_TRUE(status.ok()) << status.ToString();
+    EXPECT_EQ(options.heap_bytes, bytes) << text;
+  }
+  for (const char* text : {"M", "1MB", "1 M", "1.5G", "1P", "17592186044417M", "1Mi", "1MiBs"}) {
+    Options options;
+    EXPECT_FALSE(SetOption(Row("heap_bytes"), text, "test", &options).ok()) << text;
+    EXPECT_EQ(options, Options()) << text;
+  }
+  Options options;  // what is no size has no such units
+  EXPECT_FALSE(SetOption(Row("staging_blocks"), "1K", "test", &options).ok());
 }
 
 TEST(OptionsTest, RejectsWhatIsNoAllowedNumber) {

@@ -75,8 +75,17 @@ TEST(TomlLoaderTest, NamesTheLineOfAValueOutOfRange) {
   EXPECT_THAT(ErrorOf("eager_max_bytes = -1"), HasSubstr("cannot be \"-1\""));
 }
 
+TEST(TomlLoaderTest, TakesSizesWithUnitsAsText) {
+  Options options;
+  const Status status =
+      ApplyTomlText("heap_bytes = \"128M\"\neager_max_bytes = 4096\n", "f.toml", &options);
+  EXPECT_TRUE(status.ok()) << status.ToString();
+  EXPECT_EQ(options.heap_bytes, 128ULL << 20);
+  EXPECT_THAT(ErrorOf("heap_bytes = \"128X\""), HasSubstr("heap_bytes cannot be \"128X\""));
+}
+
 TEST(TomlLoaderTest, RejectsValuesOfAnotherType) {
-  EXPECT_THAT(ErrorOf("eager_max_bytes = \"8192\""),
+  EXPECT_THAT(ErrorOf("staging_blocks = \"8\""),
               HasSubstr("cannot be a string: it must be an int"));
   EXPECT_THAT(ErrorOf("eager_max_bytes = 1.5"), HasSubstr("cannot be a floating-point number"));
   EXPECT_THAT(ErrorOf("eager_max_bytes = [1]"), HasSubstr("cannot be an array"));

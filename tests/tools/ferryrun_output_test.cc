@@ -35,7 +35,7 @@ TEST(FerryrunOutputTest, WritesTheOutputOfEachRankToFiles) {
     EXPECT_EQ(tests::ReadFile(path + ".out"), std::string("out ") + rank + "\n\r");
     EXPECT_EQ(tests::ReadFile(path + ".err"), std::string("err ") + rank + "\n");
   }
-  // What ferryrun itself says stays here.
+  // ferryrun's own words stay here.
   EXPECT_THAT(RunCommand(Labelled({"--output", folder / "other"}, "echo x; exit 3")).err,
               HasSubstr("exited with code 3"));
 }

@@ -134,7 +134,7 @@ class OtherHost {
   const TempDirectory directory_;
 };
 
-// What grep writes to a pipe, it keeps until there is much, as C's printf does.
+// grep keeps what it writes to a pipe until there is much, as C's printf does.
 void ExpectLinesAtOnce(const Words& flags) {
   Fifo input;
   Terminal terminal(Job(flags, {"grep", "e", input.path()}));

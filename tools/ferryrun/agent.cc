@@ -102,7 +102,7 @@ class Agent {
   BoundRanks bound_;                    // in the order in which they start
   std::vector<LocalRank> ranks_;
   WhyQuestion why_;
-  uint64_t why_deadline_ns_ = 0;  // when to answer with what there is; 0: nobody has asked
+  uint64_t why_deadline_ns_ = 0;  // when to answer with what there is; 0: never
   bool over_ = false;             // end everything
   bool asked_ = false;            // because of kStop
 };

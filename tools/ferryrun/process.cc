@@ -39,7 +39,8 @@ Status CannotRun(const std::string& name, int error_number, const std::string& a
           "cannot run '" + name + "': " + std::strerror(error_number) + advice};
 }
 
-// What makes a program of a file, or runs it, if its name says that it is none; else "".
+// Says how a program is made of a file, or how it is run, if its name says that it is none; else
+// "".
 std::string AdviceFor(const std::string& path) {
   const std::filesystem::path file(path);
   const std::string ending = file.extension();

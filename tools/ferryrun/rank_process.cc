@@ -28,7 +28,7 @@ Status PreloadMalloc(std::vector<std::string>* environment) {
   return {};
 }
 
-// What the rank's standard output goes through, up to ferryrun's end of it.
+// Makes the way of the rank's standard output to ferryrun.
 StatusOr<Pipe> MakeOutput(const RankCommand& command, std::vector<std::string>* environment) {
   if (command.terminal) {
     StatusOr<Pipe> terminal = MakeTerminal(*command.terminal);

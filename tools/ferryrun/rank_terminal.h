@@ -1,8 +1,8 @@
 // The terminals of ranks. Where ferryrun's standard output is a terminal, that of each rank is one
 // too, so that programs write as they do without ferryrun: each line at once, and with colours.
 //
-// Such a terminal (pty(7)) passes every byte on as it is, and nobody has it as the controlling one:
-// no key and no hang-up makes a signal there. Main thread; nothing blocks.
+// Such a terminal (pty(7)) passes every byte on as it is, and is no controlling terminal: no key and
+// no hang-up makes a signal there. Main thread; nothing blocks.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct TerminalSize {
 std::optional<TerminalSize> TerminalOfOutput();
 
 // Makes a terminal of that size. `write` is for the rank; from `read`, ferryrun's end, comes what
-// the rank writes, and an error (EIO) once nobody has `write` open any more. kSystem,
+// the rank writes, and an error (EIO) once no process has `write` open. kSystem,
 // kLimitExceeded: there is none left, or the machine has none.
 StatusOr<Pipe> MakeTerminal(const TerminalSize& size);
 

@@ -147,7 +147,7 @@ class Supervisor {
   std::map<std::string, std::string> whys_;  // of other hosts, by title; the answers
   int after_why_ = 0;                        // the signal that the ranks get then
   size_t hosts_that_answer_ = 0;             // are still to
-  uint64_t why_deadline_ns_ = 0;             // when to go on without an answer; 0: nobody has asked
+  uint64_t why_deadline_ns_ = 0;             // when to go on without an answer; 0: never
   bool daemon_failed_ = false;
   bool has_lost_daemon_here_ = false;
   uint64_t timeout_ns_ = 0;       // when the job has run too long; 0 = never

@@ -1,4 +1,4 @@
-// What a supervisor does at the screen: interrupts, the size of the terminal, and last words.
+// The supervisor at the screen: interrupts, the size of the terminal, and last words.
 #include <signal.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ void Supervisor::OnInterrupt() {
   }
 }
 
-// What the ranks wait for is known only while they do: before they are signalled.
+// Asks before the ranks are signalled, since only those that wait know for what.
 void Supervisor::AskWhy(int then) {
   if (why_deadline_ns_ != 0) {  // the time of a job is over that the user interrupts
     after_why_ = SIGTERM;
