@@ -35,6 +35,16 @@ TrialResult Times(Collective collective, const Candidate& candidate,
   return result;
 }
 
+TEST(PairTest, ComesBackAsItWas) {
+  const StatusOr<PairTimes> times = ReadPair(PairLine({.few_us = 0.25, .many_us = 38.5}));
+  ASSERT_TRUE(times.ok()) << times.status().ToString();
+  EXPECT_EQ(times->few_us, 0.25);
+  EXPECT_EQ(times->many_us, 38.5);
+  for (const char* bad : {"", "pair", "pair 1 2", "pair 1 2 3\n", "pair 0 1\n", "pair nan 1\n"}) {
+    EXPECT_EQ(ReadPair(bad).status().code(), ErrorCode::kCorrupt) << bad;
+  }
+}
+
 // ---- Candidates ---------------------------------------------------------------------------------
 
 TEST(CandidatesTest, PiecesAreTriedWhereTheyMakeADifference) {

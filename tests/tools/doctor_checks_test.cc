@@ -311,6 +311,21 @@ TEST_F(TopologyCheckTest, WarnsOfAProgressThreadFarFromItsNic) {
   }
 }
 
+TEST(JobCheckTest, SaysHowLongMessagesTake) {
+  const Finding finding = CheckJob(
+      JobFacts{.ran = {}, .few_us = 0.25, .few_bytes = 8, .many_us = 50, .many_bytes = 1 << 20});
+  EXPECT_EQ(finding.verdict, Verdict::kOk);
+  EXPECT_EQ(finding.found, "two ranks of this node: 0.25 us for 8 B, 21.0 GB/s for 1024 KiB");
+}
+
+TEST(JobCheckTest, AJobThatFailsIsAProblemAndNoneIsNot) {
+  const Finding failed = CheckJob(JobFacts{.ran = Status(ErrorCode::kSystem, "it broke")});
+  EXPECT_EQ(failed.verdict, Verdict::kProblem);
+  EXPECT_THAT(failed.found, HasSubstr("it broke"));
+  EXPECT_EQ(CheckJob(std::nullopt).verdict, Verdict::kOk);
+  EXPECT_THAT(CheckJob(std::nullopt).found, HasSubstr("not tried"));
+}
+
 TEST_F(TopologyCheckTest, SaysWhyThereIsNoTopology) {
   const Finding finding = CheckTopology(Status(ErrorCode::kSystem, "hwloc cannot read it"), {});
   EXPECT_EQ(finding.verdict, Verdict::kWarning);

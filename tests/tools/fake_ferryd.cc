@@ -152,6 +152,16 @@ class FakeAdmin : public control::Admin::Service {
     return grpc::Status::OK;
   }
 
+  grpc::Status Counters(grpc::ServerContext*, const control::CountersRequest*,
+                        control::CountersReply* reply) override {
+    for (const auto& [name, value] : {std::pair("busy", 7), std::pair("idle", 0)}) {
+      control::CounterValue* counter = reply->add_counters();
+      counter->set_name(name);
+      counter->set_value(static_cast<uint64_t>(value));
+    }
+    return grpc::Status::OK;
+  }
+
   grpc::Status Why(grpc::ServerContext*, const control::WhyRequest* request,
                    control::WhyReply*) override {
     return {grpc::StatusCode::NOT_FOUND,

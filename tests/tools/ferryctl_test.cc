@@ -104,6 +104,13 @@ TEST_F(FerryctlTest, ShowsTablesAndJson) {
   EXPECT_EQ(nlohmann::json::parse(Ferryctl({"sessions", "--json"}).out, nullptr, false), json);
 }
 
+TEST_F(FerryctlTest, HidesCountersThatAreZeroFromPeople) {
+  const auto daemon = StartDaemon();
+  EXPECT_THAT(Ferryctl({"counters"}).out, AllOf(HasSubstr("busy"), Not(HasSubstr("idle"))));
+  EXPECT_THAT(Ferryctl({"counters", "--all"}).out, AllOf(HasSubstr("busy"), HasSubstr("idle")));
+  EXPECT_THAT(Ferryctl({"counters", "--json"}).out, HasSubstr("idle"));
+}
+
 TEST_F(FerryctlTest, ListsTheDaemonThatIsNamed) {
   EXPECT_EQ(Ferryctl({}).exit_code, 1) << "there is none";
   const auto daemon = StartDaemon();

@@ -401,7 +401,8 @@ View MakeView(const control::SessionsReply& reply, const Terminal& terminal) {
 }
 
 View MakeView(const control::CountersReply& reply, const Terminal& terminal) {
-  return Named("counters", ListView(reply.counters(), kCounterFields, "no counters\n", terminal));
+  return Named("counters", ListView(reply.counters(), kCounterFields,
+                                    "all counters are 0 (--all lists them)\n", terminal));
 }
 
 View MakeView(const control::LinksReply& reply, const Terminal& terminal) {

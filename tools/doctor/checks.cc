@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -251,6 +252,26 @@ Finding CheckCores(uint32_t allowed, uint32_t online) {
     finding.mend = "give the job more cores (Slurm: --cpus-per-task, or --overcommit aside)";
   } else if (allowed < online) {
     finding.found += " (an affinity mask or a cgroup)";
+  }
+  return finding;
+}
+
+Finding CheckJob(const std::optional<JobFacts>& facts) {
+  Finding finding{"a job", Verdict::kOk, "", ""};
+  if (!facts) {
+    finding.found = "not tried: ferryrun, ferry-meter or libmpi_abi is not beside ferryctl";
+  } else if (!facts->ran.ok()) {
+    finding.verdict = Verdict::kProblem;
+    finding.found = "two ranks of this node did not exchange messages: " + facts->ran.message();
+    finding.mend = "the lines above are those of that job; ferryrun -n 2 true may say more";
+  } else {
+    char text[160];
+    std::snprintf(text, sizeof(text),
+                  "two ranks of this node: %.2f us for %llu B, %.1f GB/s for %llu KiB",
+                  facts->few_us, static_cast<unsigned long long>(facts->few_bytes),
+                  static_cast<double>(facts->many_bytes) / facts->many_us / 1e3,
+                  static_cast<unsigned long long>(facts->many_bytes >> 10));
+    finding.found = text;
   }
   return finding;
 }

@@ -111,6 +111,17 @@ struct NicPlace {
 Finding CheckTopology(const StatusOr<topology::Machine>& machine,
                       const std::vector<NicPlace>& nics);
 
+// Times of messages between two ranks of this node, one way.
+struct JobFacts {
+  Status ran;
+  double few_us = 0;  // of `few_bytes`
+  uint64_t few_bytes = 0;
+  double many_us = 0;
+  uint64_t many_bytes = 0;
+};
+// Checks the tiny job that was run; nothing: it could not be tried.
+Finding CheckJob(const std::optional<JobFacts>& facts);
+
 struct MallocFacts {
   std::string path;                     // of libferry_malloc.so; empty: ferryrun finds none
   std::string loader_says = {};         // of a program that it is preloaded into; empty: nothing

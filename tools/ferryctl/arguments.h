@@ -19,6 +19,10 @@ struct CtlArguments {
   std::string job;                   // the job that the command is about
   std::string rank;                  // JOB.RANK, or JOB
 
+  bool all = false;  // counters: those that are 0, too
+
+  bool no_job = false;  // doctor: runs none
+
   // For drain and shutdown.
   bool no_wait = false;
   bool now = false;

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <exception>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,6 +25,7 @@
 #include "tools/flags/option_flags.h"
 #include "tools/tune/collective_tune.h"
 #include "tools/tune/kernel_tune.h"
+#include "tools/tune/pair_trial.h"
 #include "tools/tune/tune.h"
 #include "transports/loader/loader.h"
 
@@ -35,9 +37,26 @@ using nlohmann::ordered_json;
 constexpr int kFailure = 1;
 constexpr int kUsageError = 2;
 
+// Runs a job of two ranks for a moment.
+Finding ExamineJob(const std::vector<std::string>& options) {
+  const std::optional<StatusOr<PairTimes>> times = TryPair(options);
+  if (!times) {
+    return CheckJob(std::nullopt);
+  }
+  JobFacts facts{.ran = times->status(), .few_bytes = kPairFewBytes, .many_bytes = kPairManyBytes};
+  if (times->ok()) {
+    facts.few_us = (*times)->few_us;
+    facts.many_us = (*times)->many_us;
+  }
+  return CheckJob(facts);
+}
+
 // Needs no daemon. Problems make it fail.
 Status Doctor(const CtlArguments& arguments) {
-  const std::vector<Finding> findings = Examine(arguments.options);
+  std::vector<Finding> findings = Examine(arguments.options);
+  if (!arguments.no_job && IsHealthy(findings)) {  // else it would fail for what is known
+    findings.push_back(ExamineJob(arguments.options));
+  }
   const View view = DoctorView(findings, StandardOutput());
   arguments.json ? PrintJson(view.json) : Print(view.text);
   return IsHealthy(findings) ? Status()
@@ -228,7 +247,7 @@ struct Command {
 constexpr Command kCommands[] = {
     {"status", "The daemon, its jobs and the daemons it knows", ShowStatus},
     {"sessions", "The ranks that are attached", Sessions},
-    {"counters", "All counters, or those of one rank", Counters,
+    {"counters", "What has been counted, or of one rank", Counters,
      "JOB.RANK, or RANK of your only job"},
     {"links", "Direct links between ranks of different nodes, and why others have none", Links,
      "with --take-back: a job, or a rank of it"},
@@ -342,6 +361,9 @@ const Command* Parse(CLI::App* app, int argc, const char* const* argv, CtlArgume
     if (command.rank != nullptr) {
       subcommand->add_option("JOB.RANK", arguments->rank, command.rank);
     }
+    if (command.run == Counters) {
+      subcommand->add_flag("--all", arguments->all, "counters that are 0, too");
+    }
     if (command.run == Top) {
       subcommand
           ->add_option("--interval-ms", arguments->interval_ms,
@@ -380,6 +402,9 @@ const Command* Parse(CLI::App* app, int argc, const char* const* argv, CtlArgume
     }
     if (command.run == Faults) {
       subcommand->add_flag("--release", arguments->release, "let go on what stands still");
+    }
+    if (command.run == Doctor) {
+      subcommand->add_flag("--no-job", arguments->no_job, "do not run a job of two ranks to see");
     }
     if (command.run == Drain) {
       subcommand->add_flag("--no-wait", arguments->no_wait, "do not wait for the running jobs");

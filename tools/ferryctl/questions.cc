@@ -113,6 +113,18 @@ StatusOr<std::string> NamedJob(const CtlArguments& arguments,
   return arguments.job.empty() ? std::string() : MeantJob(JobsOf(daemons), arguments.job);
 }
 
+// People are shown what has counted.
+void Shorten(const CtlArguments& arguments, control::CountersReply* reply) {
+  if (!arguments.json && !arguments.all) {
+    auto* const counters = reply->mutable_counters();
+    counters->erase(std::remove_if(counters->begin(), counters->end(),
+                                   [](const auto& counter) { return counter.value() == 0; }),
+                    counters->end());
+  }
+}
+template <typename Reply>
+void Shorten(const CtlArguments&, Reply*) {}
+
 // Asks each daemon one question, and shows the answers.
 template <typename Reply, typename Request>
 Status Ask(const CtlArguments& arguments, const std::vector<Observer>& daemons,
@@ -125,6 +137,7 @@ Status Ask(const CtlArguments& arguments, const std::vector<Observer>& daemons,
     Reply reply;
     FERRY_RETURN_IF_ERROR(daemon.Ask(request, &reply));
     Keep(*job, &reply);
+    Shorten(arguments, &reply);
     views.push_back(LabelledView(jobs, std::move(reply)));
   }
   PrintViews(arguments, daemons, std::move(views));
@@ -259,6 +272,7 @@ Status Counters(const CtlArguments& arguments) {
     control::CountersReply reply;
     status = daemon.Ask(request, &reply);
     if (status.ok()) {
+      Shorten(arguments, &reply);
       PrintView(arguments, MakeView(reply, StandardOutput()));
       break;
     }

@@ -2,6 +2,10 @@
 // tune --collectives` starts. Rank 0 writes the lines of meter_text.h.
 //
 //   ferry-meter LIBRARY MICROSECONDS SIZE,... COLLECTIVE,...
+//   ferry-meter LIBRARY pair
+//
+// The second form is for `ferryctl doctor`: the first two ranks send each other messages, and rank
+// 0 writes the line of PairLine.
 //
 // MICROSECONDS is what the calls of one size may take together, about. Every communicator is
 // measured by its own ranks alone, while the others wait for the next one to be made.
@@ -14,6 +18,7 @@
 #include <cstdlib>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -37,6 +42,8 @@ struct MpiLibrary {
   decltype(&MPI_Comm_split) comm_split = nullptr;
   decltype(&MPI_Comm_split_type) comm_split_type = nullptr;
   decltype(&MPI_Comm_free) comm_free = nullptr;
+  decltype(&MPI_Send) send = nullptr;
+  decltype(&MPI_Recv) receive = nullptr;
   decltype(&MPI_Barrier) barrier = nullptr;
   decltype(&MPI_Bcast) bcast = nullptr;
   decltype(&MPI_Gather) gather = nullptr;
@@ -71,6 +78,8 @@ StatusOr<MpiLibrary> MpiLibrary::Open(const std::string& path) {
   find("MPI_Comm_split", &calls.comm_split);
   find("MPI_Comm_split_type", &calls.comm_split_type);
   find("MPI_Comm_free", &calls.comm_free);
+  find("MPI_Send", &calls.send);
+  find("MPI_Recv", &calls.receive);
   find("MPI_Barrier", &calls.barrier);
   find("MPI_Bcast", &calls.bcast);
   find("MPI_Gather", &calls.gather);
@@ -291,7 +300,68 @@ void MeasureAll(const MpiLibrary& mpi, const Request& request) {
   }
 }
 
+// Microseconds of a message of that size, one way: half of the shortest of a few rounds there and
+// back.
+double MessageUs(const MpiLibrary& mpi, int rank, std::vector<char>* bytes, int messages) {
+  constexpr int kRounds = 5;
+  const auto size = static_cast<int>(bytes->size());
+  const auto send = [&] { mpi.send(bytes->data(), size, MPI_BYTE, 1 - rank, 0, MPI_COMM_WORLD); };
+  const auto receive = [&] {
+    mpi.receive(bytes->data(), size, MPI_BYTE, 1 - rank, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  };
+  double shortest_us = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    const double begin = mpi.wtime();
+    for (int message = 0; message < messages; ++message) {
+      if (rank == 0) {
+        send();
+        receive();
+      } else {
+        receive();
+        send();
+      }
+    }
+    const double own_us = (mpi.wtime() - begin) * 1e6 / messages / 2;
+    shortest_us = round == 0 ? own_us : std::min(shortest_us, own_us);
+  }
+  return shortest_us;
+}
+
+void MeasurePair(const MpiLibrary& mpi) {
+  int rank = 0;
+  mpi.comm_rank(MPI_COMM_WORLD, &rank);
+  if (rank < 2) {
+    std::vector<char> few(kPairFewBytes);
+    std::vector<char> many(kPairManyBytes);
+    const double few_us = MessageUs(mpi, rank, &few, 200);
+    const double many_us = MessageUs(mpi, rank, &many, 5);
+    if (rank == 0) {
+      std::fputs(PairLine({.few_us = few_us, .many_us = many_us}).c_str(), stdout);
+    }
+  }
+}
+
+int RunPair(int argc, char** argv) {
+  const StatusOr<MpiLibrary> mpi = MpiLibrary::Open(argv[1]);
+  if (!mpi.ok()) {
+    std::fprintf(stderr, "ferry-meter: %s\n", mpi.status().message().c_str());
+    return 1;
+  }
+  mpi->init(&argc, &argv);
+  int size = 1;
+  mpi->comm_size(MPI_COMM_WORLD, &size);
+  if (size >= 2) {
+    MeasurePair(*mpi);
+  }
+  std::fflush(stdout);
+  mpi->finalize();
+  return size >= 2 ? 0 : 1;
+}
+
 int Run(int argc, char** argv) {
+  if (argc == 3 && std::string_view(argv[2]) == "pair") {
+    return RunPair(argc, argv);
+  }
   if (argc != 5) {
     std::fputs("usage: ferry-meter LIBRARY MICROSECONDS SIZE,... COLLECTIVE,...\n", stderr);
     return 2;

@@ -41,6 +41,22 @@ std::string TimeLine(const MeterKey& key, double microseconds) {
          std::to_string(key.size_bytes) + " " + number + "\n";
 }
 
+std::string PairLine(const PairTimes& times) {
+  char line[80];
+  std::snprintf(line, sizeof(line), "pair %.3f %.3f\n", times.few_us, times.many_us);
+  return line;
+}
+
+StatusOr<PairTimes> ReadPair(const std::string& text) {
+  PairTimes times;
+  char rest = 0;
+  if (std::sscanf(text.c_str(), "pair %lf %lf%c", &times.few_us, &times.many_us, &rest) != 3 ||
+      rest != '\n' || !(times.few_us > 0) || !(times.many_us > 0)) {
+    return Wrong(text);
+  }
+  return times;
+}
+
 StatusOr<MeterResult> ReadMeter(std::string_view text) {
   MeterResult result;
   std::istringstream lines{std::string(text)};

@@ -4,6 +4,10 @@
 //   communicator 0 0,0,1      number; the node of each of its ranks
 //   time 0 bcast 1024 12.75   communicator, collective, bytes, microseconds of a call
 //
+// and to `ferryctl doctor` in one line:
+//
+//   pair 0.21 38.5            microseconds of a message of kPairFewBytes, of one of kPairManyBytes
+//
 // Pure functions; any thread.
 #pragma once
 
@@ -38,6 +42,17 @@ std::string TimeLine(const MeterKey& key, double microseconds);
 
 // kCorrupt, with the line, for text that ferry-meter would never write.
 StatusOr<MeterResult> ReadMeter(std::string_view text);
+
+// Messages of two ranks, one way.
+inline constexpr uint64_t kPairFewBytes = 8;
+inline constexpr uint64_t kPairManyBytes = 1 << 20;
+struct PairTimes {
+  double few_us = 0;
+  double many_us = 0;
+};
+std::string PairLine(const PairTimes& times);
+// kCorrupt for any other text.
+StatusOr<PairTimes> ReadPair(const std::string& text);
 
 // The collectives that can be measured: all but those of neighbours, which have one algorithm each.
 std::vector<collective::Collective> MeasuredCollectives();

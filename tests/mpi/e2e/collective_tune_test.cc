@@ -126,5 +126,23 @@ TEST_F(CollectiveTuneTest, MistakesLeaveNothing) {
   ExpectRefusal({"--device", "1"}, "--device");
 }
 
+// Here, since it runs the same program.
+TEST(DoctorJobTest, RunsATinyJobUnlessItIsNotTo) {
+  const std::vector<std::string> doctor = {"tools/ferryctl/ferryctl", "doctor"};
+  e2e::Command command(doctor);
+  const e2e::CommandResult result = command.WaitCleanly();
+  EXPECT_THAT(result.out,
+              testing::ContainsRegex("ok +a job: two ranks of this node: [0-9.]+ us for "
+                                     "8 B, [0-9.]+ GB/s for 1024 KiB\n"));
+  e2e::Command without({doctor[0], doctor[1], "--no-job"});
+  EXPECT_THAT(without.WaitCleanly().out, testing::Not(HasSubstr("a job:")));
+}
+
+TEST(DoctorJobTest, AJobThatCannotStartIsAProblem) {
+  e2e::Command command({"tools/ferryctl/ferryctl", "doctor", "--run_directory=/nonexistent/x"});
+  const e2e::CommandResult result = command.WaitCleanly();
+  EXPECT_EQ(result.exit_code, 1);
+}
+
 }  // namespace
 }  // namespace ferry::mpi_tests
