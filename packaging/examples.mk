@@ -11,7 +11,7 @@ mpi := $(shell $(PKG_CONFIG) --cflags --libs ferry-mpi) $(ferry)
 shmem := $(filter-out -lmpi_abi,$(patsubst %/ferry/mpi,%/ferry/shmem,$(mpi))) -lferry_shmem
 
 SYCLCXX = icpx
-programs := $(filter-out common sycl_%,$(patsubst %/,%,$(wildcard */)))
+programs := $(filter-out common tutorial sycl_%,$(patsubst %/,%,$(wildcard */)))
 sources = $(wildcard $@/*.c $@/*.cc)
 # Those of two words say in the first one which interface they use.
 libraries = $(or $(if $(filter mpi_% partitioned_%,$@),$(mpi)),$(if $(filter shmem_%,$@),$(shmem)),$(ferry))

@@ -164,9 +164,8 @@ int Run(const ferry::Session& session, const StencilProgram& program,
   }
   const double serial_seconds = Seconds(Clock::now() - start);
   if (speak) {
-    std::printf("%s: %s, %d iterations, on %d node(s), %s memory\n", program.name,
-                problem.Describe().c_str(), arguments.iterations,
-                ferry_node_of(session.size() - 1) + 1,
+    std::printf("%s: %s, %d iterations, on %s, %s memory\n", program.name,
+                problem.Describe().c_str(), arguments.iterations, NodesText(session).c_str(),
                 std::string(NameOf(arguments.memory)).c_str());
   }
   if (!Solve(session, program, arguments, problem, check ? &serial : nullptr)) {

@@ -68,6 +68,11 @@ uint64_t SumOfRanks(const ferry::Session& session, uint64_t value) {
   return Sum(session, {value}).front();
 }
 
+std::string NodesText(const ferry::Session& session) {
+  const int nodes = ferry_node_of(session.size() - 1) + 1;
+  return std::to_string(nodes) + (nodes == 1 ? " node" : " nodes");
+}
+
 std::string TrafficText(const std::vector<uint64_t>& traffic) {
   std::map<std::string, PathTraffic, std::less<>> paths;
   PathTraffic all;

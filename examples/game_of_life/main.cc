@@ -8,6 +8,7 @@
 #include <string>
 
 #include "examples/common/options.h"
+#include "examples/common/traffic.h"
 #include "examples/game_of_life/rle.h"
 #include "examples/game_of_life/tile.h"
 
@@ -223,11 +224,11 @@ int Run(const ferry::Session& session, const Arguments& arguments) {
     return 0;
   }
   std::printf(
-      "game_of_life: %d x %d cells of a %s, rule %s, ranks %s, %d generations, on %d "
-      "node(s), %s sends\n",
+      "game_of_life: %d x %d cells of a %s, rule %s, ranks %s, %d generations, on %s, "
+      "%s sends\n",
       board.width, board.height, arguments.is_torus ? "torus" : "plane", board.rule.Text().c_str(),
       examples::TimesText(grid->counts(), 2).c_str(), arguments.generations,
-      ferry_node_of(session.size() - 1) + 1, examples::NameOf(arguments.sends));
+      examples::NodesText(session).c_str(), examples::NameOf(arguments.sends));
   return Report(arguments, board, after, seconds);
 }
 

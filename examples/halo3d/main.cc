@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "examples/common/options.h"
+#include "examples/common/traffic.h"
 #include "examples/halo3d/space.h"
 
 namespace halo3d {
@@ -130,10 +131,10 @@ int Run(const ferry::Session& session, const Arguments& arguments) {
   }
   Measure(arguments, &ways);
   if (speak) {
-    std::printf("halo3d: %s cells, ranks %s, %zu neighbours, %d iterations, on %d node(s)\n",
+    std::printf("halo3d: %s cells, ranks %s, %zu neighbours, %d iterations, on %s\n",
                 examples::TimesText(arguments.cells, 3).c_str(),
                 examples::TimesText(grid->counts(), 3).c_str(), ways[0].block->neighbour_count(),
-                arguments.iterations, ferry_node_of(session.size() - 1) + 1);
+                arguments.iterations, examples::NodesText(session).c_str());
   }
   std::vector<double> serial;
   if (speak && arguments.check) {

@@ -111,9 +111,9 @@ int Run(const ferry::Session& session, const Arguments& arguments) {
     return 0;
   }
 
-  std::printf("heat2d: %d x %d points, %d iterations, %d ranks on %d node(s)\n", initial.width,
+  std::printf("heat2d: %d x %d points, %d iterations, %d ranks on %s\n", initial.width,
               initial.height, arguments.iterations, session.size(),
-              ferry_node_of(session.size() - 1) + 1);
+              examples::NodesText(session).c_str());
   std::printf("time: %.3f s, %.1f us per iteration\n%s", seconds,
               seconds * 1e6 / std::max(arguments.iterations, 1),
               examples::TrafficText(traffic).c_str());

@@ -98,7 +98,7 @@ const Example kExamples[] = {
      {"-n", "6", "--nodes", "2"},
      {kLife, "--grid", "3x2", "--plane", "--size", "61x47", "--generations", "300", "--sends",
       "standard"},
-     "61 x 47 cells of a plane, rule B3/S23, ranks 3 x 2, 300 generations, on 2 node(s), standard"},
+     "61 x 47 cells of a plane, rule B3/S23, ranks 3 x 2, 300 generations, on 2 nodes, standard"},
     {"LifeByCpus", {"-n", "3"}, {kLife, "--generations", "100", "--sends", "cpu"}, "cpu sends"},
     {"LifeOfAPattern",
      {"-n", "8", "--nodes", "2"},
@@ -111,7 +111,7 @@ const Example kExamples[] = {
     {"Halo3dOnTwoNodes",
      {"-n", "4", "--nodes", "2"},
      {kHalo3d, "--size", "40x9x8", "--open", "--grid", "1x2x2", "--iterations", "30"},
-     "ranks 1 x 2 x 2, 3 neighbours, 30 iterations, on 2 node(s)\nready "},
+     "ranks 1 x 2 x 2, 3 neighbours, 30 iterations, on 2 nodes\nready "},
 };
 INSTANTIATE_TEST_SUITE_P(Jobs, HalosTest, testing::ValuesIn(kExamples),
                          [](const auto& info) { return info.param.name; });
@@ -169,7 +169,7 @@ TEST_P(StencilsTest, EqualTheSerialSolve) {
 const Case kCases[] = {
     {{"-n", "1"}, {kStencil5, "--size", "40x30", "--threads", "2"}, "40 x 30 points, 1 ranks"},
     {{"-n", "4"}, {kStencil5, "--size", "66x50"}, "66 x 50 points, 4 ranks"},
-    {{"-n", "8", "--nodes", "2"}, {kStencil5, "--size", "1282x18"}, "on 2 node(s)"},
+    {{"-n", "8", "--nodes", "2"}, {kStencil5, "--size", "1282x18"}, "on 2 nodes"},
     {{"-n", "1"}, {kStencil3d, "--size", "9"}, "9 x 9 x 9 points, ranks 1 x 1 x 1"},
     {{"-n", "4", "--nodes", "2"}, {kStencil3d, "--size", "17x12x14"}, "ranks 2 x 1 x 2"},
     {{"-n", "8"}, {kStencil3d, "--size", "20"}, "ranks 2 x 2 x 2"},
