@@ -1,8 +1,8 @@
 // The terminals of ranks. Where ferryrun's standard output is a terminal, that of each rank is one
 // too, so that programs write as they do without ferryrun: each line at once, and with colours.
 //
-// Such a terminal (pty(7)) passes every byte on as it is, and is no controlling terminal: no key and
-// no hang-up makes a signal there. Main thread; nothing blocks.
+// Such a terminal (pty(7)) passes every byte on as it is, and is no controlling terminal: no key
+// and no hang-up makes a signal there. Main thread; nothing blocks.
 #pragma once
 
 #include <cstdint>
