@@ -158,6 +158,9 @@ void FillMetrics(const JobRegistry& registry, MetricsSample* sample) {
     JobSample& entry = sample->jobs.emplace_back();
     entry.id = id;
     entry.uid = job->spec.owner;
+    entry.name = job->spec.name;
+    entry.program = job->spec.program;
+    entry.slurm_id = job->spec.slurm_id;
     entry.load.direct_links = job->links == nullptr ? 0 : job->links->book.links();
     for (const Rank& rank : job->ranks) {
       if (rank.session != nullptr) {

@@ -155,6 +155,32 @@ ClientMetric::Histogram HistogramOf(const std::array<uint64_t, kCount>& counts, 
 
 double Number(uint64_t value) { return static_cast<double>(value); }
 
+// The text with what is no UTF-8 replaced: one label that is none would make Prometheus refuse the
+// whole page, and launchers choose the names of their jobs.
+std::string AsUtf8(std::string text) {
+  for (size_t at = 0; at < text.size();) {
+    const auto first = static_cast<unsigned char>(text[at]);
+    const size_t length = first < 0x80                    ? 1
+                          : first >= 0xc2 && first < 0xe0 ? 2
+                          : first >= 0xe0 && first < 0xf0 ? 3
+                          : first >= 0xf0 && first < 0xf5 ? 4
+                                                          : 0;
+    bool is_whole = length != 0 && at + length <= text.size();
+    for (size_t i = 1; is_whole && i < length; ++i) {
+      is_whole = (static_cast<unsigned char>(text[at + i]) & 0xc0) == 0x80;
+    }
+    // Overlong forms, surrogates, and what is beyond Unicode.
+    const auto second = static_cast<unsigned char>(length > 1 && is_whole ? text[at + 1] : 0x80);
+    is_whole = is_whole && !(first == 0xe0 && second < 0xa0) && !(first == 0xed && second > 0x9f) &&
+               !(first == 0xf0 && second < 0x90) && !(first == 0xf4 && second > 0x8f);
+    if (!is_whole) {
+      text[at] = '?';
+    }
+    at += is_whole ? length : 1;
+  }
+  return text;
+}
+
 // A job that the reader may see, and the labels that its series begin with.
 struct ShownJob {
   const JobSample* job;
@@ -169,8 +195,14 @@ ShownJobs Select(const MetricsSample& sample, const MetricsReader& reader, UserN
       continue;
     }
     shown.push_back({&job, {{"job", job.id}, {"uid", std::to_string(job.uid)}}});
-    if (std::string user = users->Find(job.uid); !user.empty()) {
-      shown.back().labels.push_back({"user", std::move(user)});
+    const std::pair<const char*, std::string> names[] = {{"user", users->Find(job.uid)},
+                                                         {"name", job.name},
+                                                         {"program", job.program},
+                                                         {"slurm_job", job.slurm_id}};
+    for (const auto& [label, text] : names) {
+      if (!text.empty()) {
+        shown.back().labels.push_back({label, AsUtf8(text)});
+      }
     }
   }
   return shown;

@@ -29,6 +29,9 @@ struct LoadSample {
 struct JobSample {
   std::string id;
   uid_t uid = 0;     // its owner
+  std::string name;  // as JobSpec has these three
+  std::string program;
+  std::string slurm_id;
   shm::Tally tally;  // of its ranks here, those that have ended included
   LoadSample load;
 };

@@ -110,6 +110,9 @@ EndedJob Account(const JobRecord& job, const Surroundings& around) {
   ended.id = job.spec.id;
   ended.node = around.node;
   ended.uid = job.spec.owner;
+  ended.name = job.spec.name;
+  ended.program = job.spec.program;
+  ended.slurm_id = job.spec.slurm_id;
   ended.ranks = job.size();
   ended.nodes = static_cast<uint32_t>(job.nodes.size());
   ended.local_ranks = job.LocalSize();
@@ -156,8 +159,12 @@ std::string Sentence(const EndedJob& job) {
 
 std::string RecordMembers(const EndedJob& job, const std::string& user) {
   ordered_json record = {{"job", job.id}, {"uid", job.uid}};
-  if (!user.empty()) {
-    record["user"] = user;
+  const std::pair<const char*, std::string> names[] = {
+      {"user", user}, {"name", job.name}, {"program", job.program}, {"slurm_job", job.slurm_id}};
+  for (const auto& [field, text] : names) {
+    if (!text.empty()) {
+      record[field] = text;
+    }
   }
   record["node"] = job.node;
   record["nodes"] = job.nodes;

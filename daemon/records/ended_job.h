@@ -22,6 +22,9 @@ struct EndedJob {
   std::string id;
   std::string node;  // ours
   uid_t uid = 0;
+  std::string name;  // as JobSpec has these three
+  std::string program;
+  std::string slurm_id;
   uint32_t ranks = 0;  // of all nodes
   uint32_t nodes = 0;
   uint32_t local_ranks = 0;     // of this node, as everything below

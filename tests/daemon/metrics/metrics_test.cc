@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "common/unique_fd.h"
+#include "daemon/metrics/metrics_page.h"
 #include "shm/counters.h"
 #include "tests/daemon/ferryd_process.h"
 #include "tests/daemon/test_daemon.h"
@@ -172,6 +173,26 @@ TEST_F(MetricsTest, EachFamilyHasOneType) {
       EXPECT_FALSE(page.types.contains(family.substr(0, family.size() - 6))) << family;
     }
   }
+}
+
+TEST_F(MetricsTest, SeriesOfJobsHaveTheNamesThatTheirLauncherGave) {
+  control::CreateJobRequest request = DaemonClient::JobRequest("x", {0}, {daemon_.address()}, 0);
+  request.set_name("a \"b\"");
+  request.set_program("heat2d");
+  request.set_slurm_id("77");
+  ASSERT_TRUE(daemon_.CreateJob(request).ok());
+  EXPECT_TRUE(Look().values.contains("ferry_job_sessions{" + OwnJob("x") +
+                                     ",name=\"a \\\"b\\\"\",program=\"heat2d\",slurm_job=\"77\"}"));
+}
+
+// One label that is no UTF-8 would make Prometheus refuse the whole page.
+TEST(MetricsPageTest, OddNamesOfJobsSpoilNoPage) {
+  MetricsSample sample;
+  sample.nics.emplace_back();
+  sample.jobs.emplace_back().name = "\xc3\xa9\xff\xc3|\xed\xa0\x80|\xf0\x9f\x98\x80|\xe2\x82";
+  UserNames users;
+  EXPECT_THAT(MetricsText(sample, {.sees_all_jobs = true}, &users),
+              testing::HasSubstr("name=\"\xc3\xa9??|???|\xf0\x9f\x98\x80|??\""));
 }
 
 TEST_F(MetricsTest, TurnsOfTheProgressThreadAreAHistogram) {

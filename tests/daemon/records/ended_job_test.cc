@@ -48,8 +48,14 @@ TEST(EndedJobTest, TellsWhoWhenHowAndHowMuch) {
   job.ended.values[static_cast<size_t>(Statistic::kBytesSent)] = 4096;
   job.ended.values[static_cast<size_t>(Statistic::kPathCellMessages)] = 3;
   job.ended.values[static_cast<size_t>(Statistic::kPathCellBytes)] = 4096;
+  job.spec.name = "night run";
+  job.spec.program = "heat2d";
+  job.spec.slurm_id = "77";
   const EndedJob ended = End(job, {{7, 8, 70, 80}, {}});
   const json record = Parse(ended);
+  EXPECT_EQ(record["name"], "night run");
+  EXPECT_EQ(record["program"], "heat2d");
+  EXPECT_EQ(record["slurm_job"], "77");
   EXPECT_EQ(record["job"], "job");
   EXPECT_EQ(record["uid"], 1000);
   EXPECT_EQ(record["user"], "ann");
