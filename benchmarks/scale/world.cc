@@ -202,7 +202,7 @@ class Run {
     }
   }
 
-  // What an agent does, and then its daemon, on one processor.
+  // Does what an agent does, and then its daemon, on one processor.
   static void CreateJob(WorldNode* node, const std::string& text, const JobSpec& spec) {
     const StatusOr<tools::AgentJob> all = tools::ReadJob(text);
     control::CreateJobRequest made;

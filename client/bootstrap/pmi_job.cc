@@ -78,7 +78,7 @@ StatusOr<std::string> ReadOutcome(uint32_t leader, const std::string& text) {
   return words;
 }
 
-// What rank 0 has drawn and decided for all.
+// The job that rank 0 has drawn for all.
 struct DrawnJob {
   std::string id;
   std::string secret;

@@ -99,7 +99,7 @@ class TreeMeetingTest : public testing::Test {
          "-c", kLauncher, std::to_string(kNodes), std::to_string(kPerNode), folder_.path(), radix},
         program));
   }
-  // What the launcher has said: "daemon 3" or "rank 3".
+  // The pid that the launcher has said. `who`: "daemon 3" or "rank 3".
   static pid_t PidOf(Command* job, const std::string& who) {
     const std::string name = who + ": pid ";
     EXPECT_TRUE(job->WaitForOutput(name));

@@ -1,4 +1,4 @@
-// What the ranks of a job are told, on this host and, in two parts, on others: both are the same.
+// The variables of the ranks of a job, on this host and, in two parts, on others: both are the same.
 #include "tools/ferryrun/rank_commands.h"
 
 #include <gmock/gmock.h>
@@ -113,7 +113,7 @@ TEST_F(RankCommandsTest, ARankHasItsPlaceAndWhatItsProgramHas) {
   EXPECT_TRUE(all.parts[1].must);
 }
 
-// Whoever says -x FERRY_NODE=... gets it.
+// A user who says -x FERRY_NODE=... gets it.
 TEST_F(RankCommandsTest, TheUsersValueCounts) {
   const RankCommands commands(arguments_, layout_, options_, job());
   EXPECT_THAT(InOrder(commands.Here(5).environment),

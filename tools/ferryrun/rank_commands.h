@@ -34,7 +34,7 @@ class RankCommands {
   std::vector<std::string> ProgramsHere() const;
 
  private:
-  // What the ranks of a part have in common, beside the environment.
+  // The variables that the ranks of a part have in common, beside the environment.
   struct Common {
     std::vector<std::string> variables;
     // Names that the user gives another value than a rank's place has: the user's counts.
