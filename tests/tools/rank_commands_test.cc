@@ -1,4 +1,5 @@
-// The variables of the ranks of a job, on this host and, in two parts, on others: both are the same.
+// The variables of the ranks of a job, on this host and, in two parts, on others: both are the
+// same.
 #include "tools/ferryrun/rank_commands.h"
 
 #include <gmock/gmock.h>
