@@ -437,7 +437,8 @@ TEST_F(SlurmTest, AnAdminCommentSaysWhatWasCarried) {
       cluster_->Submit(ferry_->Path("ferryrun") + " -n 2 " + ferry_->Path("hello") + "\n");
   ASSERT_TRUE(cluster_->WaitForState(job, "COMPLETED")) << cluster_->Output(job);
   EXPECT_THAT(cluster_->Ask({"scontrol", "show", "job", job}).out,
-              AllOf(HasSubstr("AdminComment={\"ferry\":{\"jobs\":1,\"outcome\":\"completed\""),
+              AllOf(HasSubstr("AdminComment={\"ferry\":{\"jobs\":1,"),
+                    HasSubstr("\"outcome\":\"completed\""),
                     HasSubstr("\"ranks\":2,\"nodes\":1,\"died_ranks\":0,\"start\":\"20"),
                     HasSubstr("\"messages_sent\":")));
   EXPECT_THAT(ferry_->Leftovers(), IsEmpty());
