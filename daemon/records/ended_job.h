@@ -1,5 +1,4 @@
-// The record of a job that has ended on this node: for the log and for the folder
-// of job_records.
+// The record of a job that has ended on this node, for the log and for the folder of job_records.
 //
 // Plain data and pure functions; any thread, nothing blocks. The size of a record is bounded,
 // whatever the size of the job.

@@ -25,8 +25,8 @@ class RecordFolder {
   static StatusOr<RecordFolder> Open(const std::string& path, uint64_t kept);
 
   // Leaves a file with that text, whole or not at all, and removes that user's oldest files beyond
-  // the limit. kSystem, with the reason. A file that does not get the rights is left for ferryd's user
-  // alone: then kUnsupported.
+  // the limit. kSystem, with the reason. A file that does not get the rights is left for ferryd's
+  // user alone: then kUnsupported.
   Status Write(uid_t user, const std::string& name, const std::string& text);
 
  private:
