@@ -95,8 +95,11 @@ void Calls::NoteNumber(uint64_t number) {
 
 void Calls::NoteChange() {
   CallNote* const note = current();
+  if (note == nullptr || note->slot == CallNote::kNotShown) {
+    return;
+  }
   shm::CallDescription description;
-  if (note != nullptr && note->slot != CallNote::kNotShown && Fill(*note, &description)) {
+  if (Fill(*note, &description)) {
     board_.Change(note->slot, description, ThreadId(), note->begin_ns);
   }
 }

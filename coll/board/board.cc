@@ -217,6 +217,7 @@ bool Board::WaitUntil(int member, const Reached& reached) {
   Tell(false);
   link_->NoteAwaited(member);
   SleepUntil(look, &waiting);
+  link_->NoteAwaited(-1);
   if (reached()) {
     return true;
   }

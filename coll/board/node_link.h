@@ -42,7 +42,7 @@ class NodeLink {
   virtual bool HasPauses() const { return false; }
   virtual bool MaySpin() const { return true; }
   virtual bool IsAwake() const { return false; }
-  // Called before a WaitFor that `member` is to end.
+  // Called before a WaitFor that `member` is to end; with -1, once the wait for it is over.
   virtual void NoteAwaited(int /*member*/) {}
   virtual void Wake(int member) = 0;
   // Returns kOk, or why nothing more will come from that member (or why this one cannot go on).

@@ -6,7 +6,10 @@ void FrontLink::WaitFor(bool (*done)(void*), void* argument) {
   front_end_->peers->WaitFor(done, argument);
 }
 
-void FrontLink::NoteAwaited(int member) { front_end_->calls->NoteMissing(WorldRank(member), 1); }
+void FrontLink::NoteAwaited(int member) {
+  const bool is_any = member >= 0;
+  front_end_->calls->NoteMissing(is_any ? WorldRank(member) : shm::kCallNoRank, is_any ? 1 : 0);
+}
 
 void FrontLink::Wake(int member) { front_end_->peers->WakePeer(RankOf(member)); }
 

@@ -57,6 +57,9 @@ CallWatch::Wait::Wait(CallWatch* watch, const Call& call)
 }
 
 CallWatch::Wait::~Wait() {
+  if (has_shown_) {
+    front_end->calls->NoteMissing(shm::kCallNoRank, 0);
+  }
   std::lock_guard lock(watch_.mutex_);
   std::erase(watch_.waits_, this);
   if (watch_.waits_.empty()) {
@@ -85,6 +88,7 @@ void CallWatch::Wait::LookNow(const std::function<bool(int peer)>* absent) {
   }
   const std::vector<int> missing = FindMissing(absent);
   watch_.ShowMissing(missing);
+  has_shown_ = !can_see;  // a board says itself when nobody is missing any more
   if (can_see || watch_.IsSpeaker(call_)) {
     if (const std::string text = Tell(missing); !text.empty()) {
       SayToUser(static_cast<int>(front_end->rank()), text);

@@ -81,6 +81,7 @@ class CallWatch {
     const Call call_;
     const uint64_t begin_ns_;
     Next next_ = Next::kListen;
+    bool has_shown_ = false;  // who is missing
     uint64_t end_ns_;
   };
 

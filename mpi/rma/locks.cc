@@ -208,10 +208,12 @@ class Lock {
 
   template <typename Done>
   Failure Await(Done&& done) {
-    return AwaitWords(
+    Failure failure = AwaitWords(
         block_.is_local() ? client::WordWait::From::kNode : client::WordWait::From::kQuestion,
         [&] { return done() || !ok() || !ended_holder_.ok(); },
         [this] { return front_end->peers->PeerState(block_.rank()); });
+    front_end->calls->NoteMissing(shm::kCallNoRank, 0);
+    return failure;
   }
   // The end of a wait in line: after a failure this rank does not wait any more.
   Failure End(const Failure& waited) {

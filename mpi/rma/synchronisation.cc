@@ -96,14 +96,16 @@ Failure AwaitCounts(Win& win, const std::vector<int>& ranks, Offset offset, Expe
   for (const int rank : ranks) {
     const std::vector<int> awaited{rank};
     front_end->calls->NoteMissing(static_cast<int32_t>(win.target(rank).rank), 1);
-    FERRY_RETURN_FAILURE(AwaitWords(
+    const Failure failure = AwaitWords(
         win.waits_from(),
         [&] {
           uint64_t found = 0;
           (void)win.own().control.Load(offset(rank), &found);  // its own: it is there
           return found >= expected(rank);
         },
-        [&] { return win.DeathAmong(awaited); }));
+        [&] { return win.DeathAmong(awaited); });
+    front_end->calls->NoteMissing(shm::kCallNoRank, 0);
+    FERRY_RETURN_FAILURE(failure);
   }
   return {};
 }

@@ -192,7 +192,10 @@ class FakeFrontEnd final : public client::FrontEnd {
 class CallWatchTest : public testing::Test {
  protected:
   CallWatchTest() { front_end = &rank_; }
-  ~CallWatchTest() override { front_end = nullptr; }
+  ~CallWatchTest() override {
+    wait_.reset();
+    front_end = nullptr;
+  }
 
   // Rank kSelf of `size` begins to wait, and listens.
   void Begin(int size) {
