@@ -142,7 +142,7 @@ std::optional<uint32_t> OnlyPeer(const RankView& view) {
   }
 }
 
-// Returns true if one of the requests that the rank waits for is enough, and nobody knows which.
+// Returns true if one of the requests that the rank waits for is enough, and it is unknown which.
 bool WaitsForAny(const RankView& view) {
   return std::any_of(view.calls.calls.begin(), view.calls.calls.end(), [](const auto& call) {
     return call.name == shm::CallName::kMpiWaitany || call.name == shm::CallName::kMpiWaitsome ||
@@ -268,7 +268,7 @@ void AddEdges(uint32_t rank, WhySteps* steps, control::RankWait* wait) {
 
 // ---- A look ----
 
-// Returns true if the rank sleeps in Ferry and nobody has woken it: the kernel says the same of the
+// Returns true if the rank sleeps in Ferry and was not woken: the kernel says the same of the
 // thread, where it is known.
 bool IsAsleep(const RankView& view) {
   const shm::CallView* const call = OnlyCall(view);
@@ -308,7 +308,7 @@ void FillLook(uint32_t rank, bool details, uint64_t now_ns, QuietLog* quiet, Why
   }
 }
 
-// What the rank has for another one that waits for it.
+// Adds what the rank has for another one that waits for it.
 void FillPair(uint32_t rank, uint32_t waiter, WhySteps* steps, control::RankWait* wait) {
   const RankView& view = steps->Look(rank).view;
   AddUnexpected(view, wait);

@@ -41,7 +41,7 @@ class QuietLog {
 
 using WaitPairs = google::protobuf::RepeatedPtrField<control::WaitPair>;
 
-// What this daemon knows of any rank of the job; of one that is elsewhere, where.
+// Returns what this daemon knows of any rank of the job; of one that is elsewhere, where it is.
 control::RankWait KnownOf(const JobRecord& job, const DataPlane& data_plane, uint32_t rank,
                           uint64_t now_ns, QuietLog* quiet);
 // Looks at one rank of this node, and then at those of this node that it waits for, directly or

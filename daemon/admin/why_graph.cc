@@ -38,7 +38,7 @@ int Weight(const std::string& state) {
   return 0;
 }
 constexpr int kCircleWeight = 30;
-// Of the last rank of a chain of several, if it waits, too: for nobody in particular, or for
+// Of the last rank of a chain of several, if it waits, too: for none in particular, or for
 // others.
 constexpr int kWaitsForNobodyWeight = 15;
 constexpr int kWaitsWeight = 12;

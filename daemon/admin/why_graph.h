@@ -68,7 +68,7 @@ class WaitGraph {
     bool circle = false;  // the last rank stands in it twice
     int weight = 0;
   };
-  // What is known of a rank.
+  // A rank, as far as it is known.
   struct Node {
     control::RankWait look;
     Status trouble;

@@ -39,8 +39,8 @@ struct Step {
   std::optional<uint32_t> partner =
       {};              // the rank whose turn it is; none: any, or this rank itself
   bool stuck = false;  // nothing but an action of the partner's program can end it
-  // What the partner, on another node, must confirm before that is certain: that it holds the
-  // announced send unmatched, or that it has sent no more messages than were drained.
+  // The partner, on another node, must confirm one of these before that is certain: that it holds
+  // the announced send unmatched, or that it has sent no more messages than were drained.
   bool announced = false;
   std::optional<uint32_t> drained = {};
 };

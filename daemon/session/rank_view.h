@@ -105,8 +105,8 @@ PathView ReadPath(const Session& session, uint32_t peer);
 std::vector<uint32_t> PeersByDaemons(const Session& session);
 // Returns a number that changes with every message to the peer, and from it, on whichever path.
 uint64_t ReadTraffic(const Session& session, uint32_t peer);
-// The messages between a rank here and one of another node, ever (both wrap). What one rank has sent
-// and the other has not drained is under way, on whichever path.
+// The messages between a rank here and one of another node, ever (both wrap). Messages that one
+// rank has sent and the other has not drained are under way, on whichever path.
 struct PeerCounts {
   uint32_t sent = 0;
   uint32_t drained = 0;

@@ -22,8 +22,8 @@ using JobList = std::vector<control::JobStatus>;
 // The jobs of these daemons, each once.
 JobList JobsOf(std::span<const control::StatusReply* const> daemons);
 
-// What people call a job: its name, or its program, with #N for the Nth program of its launch; the
-// id where another one is called the same, or it has neither.
+// Returns what people call a job: its name, or its program, with #N for the Nth program of its
+// launch; the id where another one is called the same, or it has neither.
 std::string LabelOf(const JobList& jobs, const std::string& job_id);
 // A line for each job: its label, id, ranks, program, age and Slurm job.
 std::string JobLines(const JobList& jobs);

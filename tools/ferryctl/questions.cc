@@ -65,7 +65,7 @@ void Keep(const std::string&, control::CountersReply*) {}
 void Keep(const std::string&, control::NicsReply*) {}
 void Keep(const std::string&, control::GpusReply*) {}
 
-// The same with the jobs' names in place of their ids, as the text has them.
+// Puts the jobs' names in the place of their ids, as the text has them.
 void Relabel(const JobList& jobs, control::StatusReply* reply) {
   for (control::JobStatus& job : *reply->mutable_jobs()) {
     job.set_job_id(LabelOf(jobs, job.job_id()));

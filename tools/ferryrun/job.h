@@ -20,7 +20,7 @@ struct JobNode {
   std::string control_address;
 };
 
-// What people know a job by: CreateJobRequest has the same words.
+// The words that people know a job by: CreateJobRequest has the same words.
 struct JobLabels {
   std::string name;
   std::string program;
