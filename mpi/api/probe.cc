@@ -43,7 +43,7 @@ int ProbeFor(const char* call, int source, int tag, MPI_Comm handle, int* flag,
     SetStatus(status, MPI_PROC_NULL, MPI_ANY_TAG, 0);
     return MPI_SUCCESS;
   }
-  const MessageArguments pattern{.call = call};
+  const MessageArguments pattern{call, nullptr, 0, MPI_DATATYPE_NULL, source, tag, handle};
   MessageNote note(pattern, envelope);
   const client::CallScope scope(front_end->calls, &note);
   client::Completion found;
@@ -77,7 +77,7 @@ int ProbeMatched(const char* call, int source, int tag, MPI_Comm handle, int* fl
     SetStatus(status, MPI_PROC_NULL, MPI_ANY_TAG, 0);
     return MPI_SUCCESS;
   }
-  const MessageArguments pattern{.call = call};
+  const MessageArguments pattern{call, nullptr, 0, MPI_DATATYPE_NULL, source, tag, handle};
   MessageNote note(pattern, envelope);
   const client::CallScope scope(front_end->calls, &note);
   client::Messaging::MatchedReceive receive;
