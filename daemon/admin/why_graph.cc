@@ -63,10 +63,33 @@ bool HasCome(const control::RankWait& rank, const control::RankWait& other) {
   return false;
 }
 
+// Returns true if the other rank is known to wait elsewhere on its way to a call that `rank` has
+// come to: in an earlier one of the group, or in another one in its place.
+bool IsBehind(const control::RankWait& rank, const control::RankWait& other) {
+  for (const control::RankCall& call : rank.calls()) {
+    for (const control::RankCall& its : other.calls()) {
+      if (call.meets() && its.meets() && call.group() == its.group() &&
+          (its.number() < call.number() ||
+           (its.number() == call.number() && its.name() != call.name()))) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+// Whom a collective waits for is known as of some seconds before: the other rank may have come
+// since then, left it early and be elsewhere. Between nodes what ends the wait may be under way.
+bool IsMeetingCertain(const control::RankWait& waiter, const control::RankWait& peer) {
+  const bool is_collective = std::any_of(waiter.calls().begin(), waiter.calls().end(),
+                                         [](const auto& call) { return call.meets(); });
+  return waiter.node() == peer.node() && (!is_collective || IsBehind(waiter, peer));
+}
+
 // Returns true if only the program of `peer` can end the wait.
 bool IsCertain(const control::WaitEdge& edge, const control::RankWait& waiter,
                const control::RankWait& peer) {
-  if (edge.sends() || (edge.meets() && !HasCome(waiter, peer))) {
+  if (edge.sends() || (edge.meets() && IsMeetingCertain(waiter, peer))) {
     return true;
   }
   if (edge.receives() && !peer.queued_to_waiter() &&

@@ -356,6 +356,24 @@ TEST_F(WhyGraphTest, WhoHasComeOrPassedIsNotWaitedForForEver) {
   }
 }
 
+// A leaf of a reduction leaves it before the root does. The record of the root may still name it.
+TEST_F(WhyGraphTest, WhoMayHaveComeAndLeftIsNoDeadlock) {
+  EXPECT_FALSE(Explain({Meets(0, "MPI_Reduce", 7, 1), Waits(1, {0})})[0].deadlock());
+  EXPECT_FALSE(Explain({Meets(0, "MPI_Reduce", 7, 1), Waits(1, {0})})[1].deadlock());
+}
+
+// What ends a wait for a lock or a group of a window may be under way from another node.
+TEST_F(WhyGraphTest, AHoldersCircleIsCertainOnOneNodeOnly) {
+  RankWait waits = Waits(0, {1});
+  waits.mutable_edges(0)->set_receives(false);
+  waits.mutable_edges(0)->set_meets(true);
+  RankWait holder = Waits(1, {0});
+  EXPECT_TRUE(Explain({waits, holder})[0].deadlock());
+  nodes_.second.clear();
+  holder.set_node(1);
+  EXPECT_FALSE(Explain({waits, holder})[0].deadlock());
+}
+
 TEST_F(WhyGraphTest, WhoWaitsForNobodyInParticularSaysWhatCanEndIt) {
   RankWait waits = Waits(1, {});
   waits.set_detail("is in shmem_wait_until");
