@@ -65,7 +65,7 @@ TEST_P(CrashReportWayTest, IsToldAndChangesNoSignal) {
 INSTANTIATE_TEST_SUITE_P(
     All, CrashReportWayTest,
     testing::Values(
-        Way{"abort", SIGABRT, "rank 0: SIGABRT in give_up \\(crashes.*, from main "},
+        Way{"abort", SIGABRT, "rank 0: SIGABRT in give_up \\(crashes.*, from main"},
         Way{"overflow", SIGSEGV, "rank 0: SIGSEGV in go_down \\(crashes.*, from go_down "},
         Way{"jump", SIGSEGV, "rank 0: SIGSEGV at address 0x0 in \\? .no code., from call_nothing "},
         Way{"wild", SIGSEGV, "rank 0: SIGSEGV in \\? .no code., from call_nothing "},

@@ -17,8 +17,12 @@
 
 namespace crashing {
 
-int* volatile nothing = nullptr;
-void (*volatile no_function)() = nullptr;
+// A pointer of which the compiler does not know where it points.
+template <typename Pointer>
+Pointer Hidden(Pointer pointer) {
+  asm("" : "+r"(pointer));
+  return pointer;
+}
 
 [[gnu::noinline]] void WriteTo(int* address) {
   *address = 1;
@@ -30,25 +34,26 @@ void (*volatile no_function)() = nullptr;
 extern "C" {
 
 [[gnu::noinline]] void touch_nothing() {
-  *crashing::nothing = 1;
+  *crashing::Hidden<int*>(nullptr) = 1;
   asm volatile("" ::: "memory");
 }
 
-[[gnu::noinline]] void call_nothing() {
-  crashing::no_function();
+[[gnu::noinline]] void call_nothing(void (*function)()) {
+  function();
   asm volatile("" ::: "memory");
 }
 
 [[gnu::noinline]] void give_up() { std::abort(); }
 
 [[gnu::noinline]] int go_down(int depth) {
-  volatile char block[4096];
+  char block[4096];
+  char* const bytes = crashing::Hidden(&block[0]);
   if (depth == INT_MAX) {
     return 0;
   }
-  block[depth % 4096] = static_cast<char>(depth);
+  bytes[depth % 4096] = static_cast<char>(depth);
   const int below = go_down(depth + 1);
-  return below + block[depth % 4096];
+  return below + bytes[depth % 4096];
 }
 
 [[gnu::noinline]] void lose_stack() { asm volatile("movq $8, %%rsp\n\tmovq $0, 0" ::: "memory"); }
@@ -76,10 +81,9 @@ int Crash(const std::string& how) {
   } else if (how == "overflow") {
     return go_down(0);
   } else if (how == "jump") {
-    call_nothing();
+    call_nothing(crashing::Hidden<void (*)()>(nullptr));
   } else if (how == "wild") {
-    crashing::no_function = reinterpret_cast<void (*)()>(0x123456789abc);
-    call_nothing();
+    call_nothing(crashing::Hidden(reinterpret_cast<void (*)()>(0x123456789abc)));
   } else if (how == "stack") {
     lose_stack();
   } else if (how == "asked") {
@@ -87,7 +91,7 @@ int Crash(const std::string& how) {
   } else if (how == "thread") {
     std::thread(touch_nothing).join();
   } else if (how == "name") {
-    crashing::WriteTo(crashing::nothing);
+    crashing::WriteTo(crashing::Hidden<int*>(nullptr));
   } else if (how == "child") {
     const pid_t child = fork();
     if (child == 0) {
