@@ -362,7 +362,7 @@ TEST_F(WhyGraphTest, WhoMayHaveComeAndLeftIsNoDeadlock) {
   EXPECT_FALSE(Explain({Meets(0, "MPI_Reduce", 7, 1), Waits(1, {0})})[1].deadlock());
 }
 
-// What ends a wait for a lock or a group of a window may be under way from another node.
+// The end of a wait for a lock or a group of a window may be under way from another node.
 TEST_F(WhyGraphTest, AHoldersCircleIsCertainOnOneNodeOnly) {
   RankWait waits = Waits(0, {1});
   waits.mutable_edges(0)->set_receives(false);
