@@ -167,7 +167,7 @@ class Run {
     layout.node_of_rank = spec.node_of_rank;
     layout.part_of_rank.assign(spec.node_of_rank.size(), 0);
     tools::Arguments arguments;
-    arguments.parts.push_back({.program = {"/usr/bin/program"}});
+    arguments.parts.emplace_back().program = {"/usr/bin/program"};
     const tools::Job job(std::move(nodes), spec.node_of_rank, spec.tree_radix);
     const uint64_t began_ns = ProcessorNs();
     const tools::RankCommands commands(arguments, layout, {}, job);
