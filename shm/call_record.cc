@@ -80,13 +80,13 @@ bool IsReduction(std::string_view text) {
 
 uint64_t Word(const CallRecordLayout& record, size_t offset_bytes) {
   const auto* const words = reinterpret_cast<const uint64_t*>(&record);
-  // Pairs with CallSlot::Write: whoever sees a new word sees that sequence had become odd.
+  // Pairs with CallBoard::Write: a reader of a new word finds that sequence has become odd.
   return LoadAcquire(words[offset_bytes / sizeof(uint64_t)]);
 }
 
 // Copies a record whole. False: it changed meanwhile.
 bool Copy(const CallRecordLayout& record, CallRecordLayout* copy) {
-  const uint64_t before = LoadAcquire(record.sequence);  // pairs with CallSlot::Write
+  const uint64_t before = LoadAcquire(record.sequence);  // pairs with CallBoard::Write
   if (before % 2 != 0) {
     return false;
   }

@@ -88,7 +88,7 @@ void CallWatch::Wait::LookNow(const std::function<bool(int peer)>* absent) {
   }
   const std::vector<int> missing = FindMissing(absent);
   watch_.ShowMissing(missing);
-  has_shown_ = !can_see;  // a board says itself when nobody is missing any more
+  has_shown_ = !can_see;  // a board takes its own word back
   if (can_see || watch_.IsSpeaker(call_)) {
     if (const std::string text = Tell(missing); !text.empty()) {
       SayToUser(static_cast<int>(front_end->rank()), text);
