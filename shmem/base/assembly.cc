@@ -197,8 +197,8 @@ void Assembly::Note::DescribeIt(const CallNote& note, shm::CallDescription* desc
   }
 }
 
-// All PEs of the team return one number. OpenSHMEM's contexts have the upper bit set; a board counts
-// by its place in the memory of the first PE.
+// All PEs of the team return one number. OpenSHMEM's contexts have the upper bit set; a board
+// counts by its place in the memory of the first PE.
 uint32_t Assembly::GroupNumber() const {
   constexpr uint32_t kOfTeams = uint32_t{1} << 31;
   constexpr uint64_t kBoardAlignment = 128;

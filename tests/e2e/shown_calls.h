@@ -1,5 +1,5 @@
-// Reads the calls that the ranks of a job show, as their daemons can: out of the sessions that those
-// hold.
+// Reads the calls that the ranks of a job show, as their daemons can: out of the sessions that
+// those hold.
 #pragma once
 
 #include <cstdint>
