@@ -158,6 +158,9 @@ const char* BeforePeer(const CallView& view) {
     case CallName::kFerryRecv:
     case CallName::kFerryProbe:
       return "from ";
+    case CallName::kMpiSendrecv:
+    case CallName::kMpiSendrecvReplace:
+      return "with ";
     default:
       return KindOf(view.name) == CallKind::kPointToPoint ? "to " : "with ";
   }

@@ -104,7 +104,7 @@ void MessageNote::DescribeIt(const CallNote& note, shm::CallDescription* descrip
   DescribeComm(*envelope.comm, description);
   DescribeWorldPeer(envelope.comm, envelope.message.peer, description);
   DescribeTag(envelope.message.tag, description);
-  if (envelope.type != nullptr) {
+  if (arguments.datatype != MPI_DATATYPE_NULL) {  // a probe has none
     DescribeBytes(static_cast<uint64_t>(arguments.count * envelope.type->size_bytes()),
                   description);
   }

@@ -27,7 +27,7 @@ constexpr Stand kStands[] = {
     {"recv", "MPI_Recv on rows, from rank 1, tag 7, 64 B\n"},
     {"any", "MPI_Recv on rows, from any rank, any tag, 64 B\n"},
     {"ssend", "MPI_Ssend on rows, to rank 1, tag 7, 64 B\n"},
-    {"send", "MPI_Send on rows, to rank 1, tag 7, 262144 B\n"},
+    {"send", "MPI_Send on rows, to rank 1, tag 7, 1048576 B\n"},
     {"sendrecv", "MPI_Sendrecv for MPI_Irecv on rows, with rank 1, tag 9, 64 B\n"},
     {"probe", "MPI_Probe on rows, from rank 1, tag 7\n"},
     {"mprobe", "MPI_Mprobe on rows, from rank 1, tag 7\n"},
@@ -41,7 +41,6 @@ constexpr Stand kStands[] = {
     {"allreduce", "MPI_Allreduce on rows, number 5, 100 B\n"},
     {"alltoall", "MPI_Alltoall on rows, number 5, 8 B\n"},
     {"iallreduce", "MPI_Wait for a nonblocking MPI_Allreduce on rows, number 5, 100 B\n"},
-    {"dup", "MPI_Comm_dup on rows\n"},
     {"split", "MPI_Comm_split on rows\n"},
     {"fence", "MPI_Win_fence"},
     {"lock", "MPI_Win_lock"},
@@ -98,7 +97,7 @@ TEST_F(ShownCollectiveTest, AreShownInNearlyAllLooks) {
   std::string other;
   for (int i = 0; i < kLooks; ++i) {
     for (const shm::CallView& view : ShownCalls(*job_, 0).calls) {
-      const bool is_it = view.name == shm::CallName::kMpiAllreduce && view.bytes == 262144;
+      const bool is_it = view.name == shm::CallName::kMpiAllreduce && view.bytes == 1048576;
       shown += is_it ? 1 : 0;
       other += is_it ? "" : shm::CallPhrase(view) + "\n";
     }
@@ -106,7 +105,7 @@ TEST_F(ShownCollectiveTest, AreShownInNearlyAllLooks) {
   EXPECT_GE(shown, kLooks * 9 / 10) << other;
   const shm::CallTotals totals = e2e::ShownTotals(*job_, 0, shm::CallName::kMpiAllreduce);
   EXPECT_GT(totals.calls, 0U);
-  EXPECT_EQ(totals.bytes, totals.calls * 262144);
+  EXPECT_EQ(totals.bytes, totals.calls * 1048576);
 }
 
 TEST_F(ShownCollectiveTest, NameARankThatHasNotCome) {
