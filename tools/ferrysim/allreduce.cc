@@ -38,9 +38,9 @@ collective::Problem ProblemOf(const AllreducePlan& plan) {
   problem.size = static_cast<int>(plan.ranks);
   problem.block_bytes = plan.bytes;
   problem.element_bytes = kElementBytes;
-  for (uint32_t rank = 0; rank < plan.ranks; ++rank) {
-    problem.node_of.push_back(static_cast<int>(rank / plan.machine.ranks_per_node));
-  }
+  problem.node_of = NumberList::Of(plan.ranks, [&](size_t rank) {
+    return static_cast<int>(rank / plan.machine.ranks_per_node);
+  });
   return problem;
 }
 
