@@ -123,8 +123,11 @@ int CarryOut(const CollectiveCall& call, MPI_Comm handle, Describe&& describe) {
       }
       return FailCollective(call, *comm, failure);
     }
-    front_end->calls->Show(&note);
-    front_end->calls->Count(note.name, PayloadBytes(operation.problem));
+    const uint64_t bytes = PayloadBytes(operation.problem);
+    if (bytes >= kShownFromBeginningBytes) {
+      front_end->calls->Show(&note);
+    }
+    front_end->calls->Count(client::CallOf(call.name), bytes);
     return RunBlocking(call, *comm, &operation);
   }
   auto operation = std::make_unique<CollectiveOperation>();

@@ -32,6 +32,9 @@ constexpr int kMany = 64;
 // takes no system call, so less than between MPI's ranks.
 constexpr size_t kDirectMinBytes = 2048;
 
+// Collectives of fewer bytes take less time than showing them would, and are shown once they wait.
+constexpr uint64_t kShownFromBeginningBytes = 8192;
+
 collective::BoardShape ShapeOf(int members) {
   return {members, members > kMany ? kCellsOfMany : kCells};
 }
@@ -171,12 +174,18 @@ void Assembly::Run(const char* call, collective::Problem* problem,
   problem->size = size();
   Note note(call, *this, *problem, runs_++);
   const client::CallScope scope(job.front_end->calls, &note);
-  job.front_end->calls->Show(&note);
+  if (note.Bytes() >= kShownFromBeginningBytes) {
+    job.front_end->calls->Show(&note);
+  }
   if (NeedsHostCopies(binding, has_board())) [[unlikely]] {
     RunOnCopies(call, *problem, binding);
   } else {
     RunWhereItIs(call, *problem, binding);
   }
+}
+
+uint64_t Assembly::Note::Bytes() const {
+  return problem.has_blocks ? collective::BytesOf(problem.receive_blocks) : problem.block_bytes;
 }
 
 void Assembly::Note::DescribeIt(const CallNote& note, shm::CallDescription* description) {
@@ -192,8 +201,7 @@ void Assembly::Note::DescribeIt(const CallNote& note, shm::CallDescription* desc
   }
   if (call.problem.collective != Collective::kBarrier) {
     description->flags |= shm::kCallHasBytes;
-    description->bytes = call.problem.has_blocks ? collective::BytesOf(call.problem.receive_blocks)
-                                                 : call.problem.block_bytes;
+    description->bytes = call.Bytes();
   }
 }
 

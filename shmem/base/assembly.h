@@ -111,6 +111,8 @@ class Assembly {
       has_number = true;
     }
 
+    uint64_t Bytes() const;  // of this PE's part
+
     const char* const function;
     const Assembly& assembly;
     const collective::Problem& problem;
