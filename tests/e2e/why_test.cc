@@ -221,7 +221,8 @@ TEST_P(HealthyTest, AHaloExchangeIsNeverCalledADeadlock) {
   std::set<std::string> told;
   size_t waits = 0;
   for (int look = 0; look < kLooks; ++look) {
-    for (const json& rank : Ask(look % GetParam(), {"why", id_})["ranks"]) {
+    const json answer = Ask(look % GetParam(), {"why", id_});
+    for (const json& rank : answer["ranks"]) {
       waits += rank["state"] == "waits" ? 1 : 0;
       const std::string verdict = rank["verdict"];
       if (rank["deadlock"] == true || verdict.find("deadlock") != verdict.npos ||
