@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -393,12 +394,16 @@ TEST_F(MetricsTest, AnswersThatNobodyReadsKeepNobodyOut) {
       EXPECT_GT(Scrape(address_).size(), 200'000U) << i;
     }
   }
+  // It is hung up on, while its answer waits for its reader or for the page, and the kernel keeps
+  // nothing of the answer.
   char bytes[4096];
   ssize_t size = 0;
+  size_t got = 0;
   while ((size = read(unread.front().get(), bytes, sizeof(bytes))) > 0) {
+    got += static_cast<size_t>(size);
   }
-  EXPECT_EQ(size, -1);
-  EXPECT_EQ(errno, ECONNRESET) << "it is hung up on, and nothing of its answer is kept";
+  EXPECT_LT(got, 100'000U);
+  EXPECT_TRUE(size == 0 || errno == ECONNRESET) << std::strerror(errno);
 }
 
 TEST_F(MetricsTest, AnyoneAllowsOtherAddresses) {
