@@ -6,7 +6,6 @@
 #include <netinet/in.h>
 #include <signal.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -136,36 +135,6 @@ TEST_F(SlurmScriptTest, EpilogLeavesOtherJobsAlone) {
   EXPECT_EQ(RunCommand({ferry_.Path("epilog")}, {"SLURM_JOB_ID=70", "SLURM_JOB_UID=65534"}).err,
             "");
   EXPECT_THAT(ferry_.Daemons("7"), SizeIs(1));
-  EXPECT_EQ(Run("epilog").exit_code, 0);
-  EXPECT_THAT(ferry_.Leftovers(), IsEmpty());
-}
-
-// A user may put anything into his records: it becomes no word of a command, and no field.
-TEST_F(SlurmScriptTest, EpilogTakesOnlyWhatLooksLikeARecord) {
-  const std::string told = ferry_.Path("told");
-  WriteFile(ferry_.Path("scontrol"), "#!/bin/sh\nprintf '%s\\n' \"$@\" >>" + told + "\n",
-            /*executable=*/true);
-  ferry_.Configure("admin_comment=yes\nPATH=" + ferry_.Path("") + ":$PATH\n");
-  ASSERT_EQ(Run("prolog").exit_code, 0);
-  const fs::path folder = fs::path(ferry_.Directory("7")) / "records/65534";
-  fs::create_directories(folder);
-  WriteFile(folder / "1.json", "old");
-  WriteFile(folder / "2.json",
-            "{\"job\":\"x\",\"outcome\":\"a b; rm\",\"seconds\":1.5,\"ranks\":\"$(reboot)\","
-            "\"nodes\":2}\n\n-x\n");
-  EXPECT_EQ(Run("epilog").exit_code, 0);
-  EXPECT_EQ(ReadFile(told),
-            "update\njobid=7\nadmincomment={\"ferry\":{\"jobs\":2,\"nodes\":2,\"seconds\":1.5}}\n");
-  EXPECT_THAT(ferry_.Leftovers(), IsEmpty());
-}
-
-// Nor does a record that never ends, or one that cannot be read, keep the epilog.
-TEST_F(SlurmScriptTest, EpilogGoesOnWithoutRecords) {
-  ferry_.Configure("admin_comment=yes\n");
-  ASSERT_EQ(Run("prolog").exit_code, 0);
-  const fs::path folder = fs::path(ferry_.Directory("7")) / "records/65534";
-  fs::create_directories(folder);
-  ASSERT_EQ(mkfifo((folder / "1.json").c_str(), 0666), 0);
   EXPECT_EQ(Run("epilog").exit_code, 0);
   EXPECT_THAT(ferry_.Leftovers(), IsEmpty());
 }
@@ -429,19 +398,6 @@ TEST_F(SlurmTest, TasksThatCannotMeetSayWhatToType) {
       AllOf(HasSubstr("srun started 3 processes (SLURM_STEP_NUM_TASKS), and this one has "
                       "no way to meet the others"),
             HasSubstr("srun --mpi=pmix or srun --mpi=pmi2"), testing::Not(HasSubstr("srun: 0"))));
-}
-
-TEST_F(SlurmTest, AnAdminCommentSaysWhatWasCarried) {
-  ferry_->Configure("admin_comment=yes\n");
-  const std::string job =
-      cluster_->Submit(ferry_->Path("ferryrun") + " -n 2 " + ferry_->Path("hello") + "\n");
-  ASSERT_TRUE(cluster_->WaitForState(job, "COMPLETED")) << cluster_->Output(job);
-  EXPECT_THAT(cluster_->Ask({"scontrol", "show", "job", job}).out,
-              AllOf(HasSubstr("AdminComment={\"ferry\":{\"jobs\":1,"),
-                    HasSubstr("\"outcome\":\"completed\""),
-                    HasSubstr("\"ranks\":2,\"nodes\":1,\"died_ranks\":0,\"start\":\"20"),
-                    HasSubstr("\"messages_sent\":")));
-  EXPECT_THAT(ferry_->Leftovers(), IsEmpty());
 }
 
 TEST_F(SlurmTest, ACancelledJobLeavesNothing) {
