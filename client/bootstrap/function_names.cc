@@ -75,6 +75,10 @@ void TakeName(int fd, const Elf64_Shdr& names, const Elf64_Sym& symbol, CodePlac
     place->name[0] = '\0';
   }
   place->name[most] = '\0';
+  // The compiler's second name of a function, for calls from its own file.
+  if (char* const alias = std::strstr(place->name, ".localalias"); alias != nullptr) {
+    *alias = '\0';
+  }
 }
 
 // Names the places of the same file, from the first of them on.

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "client/api/calls.h"
 #include "client/api/front_end_life.h"
 #include "common/clock.h"
 #include "common/counted.h"
@@ -211,6 +212,7 @@ void AwaitUntil(uint64_t end_ns, int* next) {
   }
   while (!HaveAllCome(next) && job.front_end->poison() == ErrorCode::kOk &&
          MonotonicNs() < end_ns) {
+    job.front_end->calls->NoteWait();
     job.front_end->peers->Rest(kLongestRestNs);
   }
 }
@@ -218,11 +220,14 @@ void AwaitUntil(uint64_t end_ns, int* next) {
 // The barrier of shmem_finalize. It is none of the world's collectives, so that PEs that still are
 // in one of those learn that this one does not come.
 void AwaitAll(const char* call) {
+  client::NamedCall note(call);
+  const client::CallScope scope(job.front_end->calls, &note);
   TellLeaving();
   int next = 0;
   uint64_t silence_ns = job.front_end->options().mpi_warn_after_ms * kNsPerMs;
   while (!HaveAllCome(&next) && job.front_end->poison() == ErrorCode::kOk) {
     const uint64_t end_ns = silence_ns == 0 ? UINT64_MAX : MonotonicNs() + silence_ns;
+    job.front_end->calls->NoteMissing(next, 1);
     AwaitUntil(end_ns, &next);
     if (next < job.size && MonotonicNs() >= end_ns) {
       Warn(call, "waiting for PE " + Missing() + " to call it, too");
