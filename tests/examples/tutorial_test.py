@@ -30,9 +30,9 @@ def install(home, here):
     (ferry / 'lib/libferry.so').symlink_to(here / 'client/libferry.so.0')
     for tool in ('ferryrun', 'ferryctl'):
         (ferry / 'bin' / tool).symlink_to(here / 'tools' / tool / tool)
-    # libferry lies in another folder than libmpi_abi here.
+    # libferry and its headers lie in other folders than MPI's here.
     write_program(ferry / 'bin/ferrycc',
-                  f'#!/bin/sh\nexec {here}/tools/wrappers/ferrycc "$@" -L{ferry}/lib '
+                  f'#!/bin/sh\nexec {here}/tools/wrappers/ferrycc "$@" -I{here}/include -L{ferry}/lib '
                   f'-Wl,-rpath,{here}/client\n')
     (examples / 'tutorial').symlink_to(here / 'examples/tutorial')
 
