@@ -10,7 +10,7 @@ namespace {
 // The numbers that other daemons of this version expect. A change needs another kProtocolVersion.
 TEST(WireTest, NumbersStayWhatTheyAre) {
   EXPECT_EQ(progress::kPacketMagic, 0x4b505246U);
-  EXPECT_EQ(progress::kPacketVersion, 11);
+  EXPECT_EQ(progress::kPacketVersion, 12);
   EXPECT_EQ(static_cast<int>(progress::PacketKind::kEager), 1);
   EXPECT_EQ(static_cast<int>(progress::PacketKind::kRemoteRts), 2);
   EXPECT_EQ(static_cast<int>(progress::PacketKind::kCredit), 3);
