@@ -9,6 +9,7 @@
 
 #include "coll/algorithms/selection.h"
 #include "coll/algorithms/selection_file.h"
+#include "tests/e2e/command.h"
 #include "tests/mpi/e2e/mpi_job.h"
 #include "tests/mpi/e2e/sent_messages.h"
 #include "tests/support/processes.h"
@@ -128,13 +129,16 @@ TEST_F(CollectiveTuneTest, MistakesLeaveNothing) {
 
 // Here, since it runs the same program.
 TEST(DoctorJobTest, RunsATinyJobUnlessItIsNotTo) {
-  const std::vector<std::string> doctor = {"tools/ferryctl/ferryctl", "doctor"};
+  const e2e::TempDirectory directory;
+  std::vector<std::string> doctor = {"tools/ferryctl/ferryctl", "doctor",
+                                     "--run_directory=" + directory.path() + "/run"};
   e2e::Command command(doctor);
   const e2e::CommandResult result = command.WaitCleanly();
   EXPECT_THAT(result.out,
               testing::ContainsRegex("ok +a job: two ranks of this node: [0-9.]+ us for "
                                      "8 B, [0-9.]+ GB/s for 1024 KiB\n"));
-  e2e::Command without({doctor[0], doctor[1], "--no-job"});
+  doctor.emplace_back("--no-job");
+  e2e::Command without(doctor);
   EXPECT_THAT(without.WaitCleanly().out, testing::Not(HasSubstr("a job:")));
 }
 
