@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -9,7 +10,6 @@
 
 #include "coll/algorithms/selection.h"
 #include "coll/algorithms/selection_file.h"
-#include "tests/e2e/command.h"
 #include "tests/mpi/e2e/mpi_job.h"
 #include "tests/mpi/e2e/sent_messages.h"
 #include "tests/support/processes.h"
@@ -129,9 +129,10 @@ TEST_F(CollectiveTuneTest, MistakesLeaveNothing) {
 
 // Here, since it runs the same program.
 TEST(DoctorJobTest, RunsATinyJobUnlessItIsNotTo) {
-  const e2e::TempDirectory directory;
-  std::vector<std::string> doctor = {"tools/ferryctl/ferryctl", "doctor",
-                                     "--run_directory=" + directory.path() + "/run"};
+  if (geteuid() == 0 && access("/run", W_OK) != 0) {
+    GTEST_SKIP() << "/run, where root's run directory lies, cannot be written to";
+  }
+  std::vector<std::string> doctor = {"tools/ferryctl/ferryctl", "doctor"};
   e2e::Command command(doctor);
   const e2e::CommandResult result = command.WaitCleanly();
   EXPECT_THAT(result.out,
