@@ -38,8 +38,8 @@ int Weight(const std::string& state) {
   return 0;
 }
 constexpr int kCircleWeight = 30;
-// Of the last rank of a chain of several, if it waits, too: for none in particular, or for
-// others.
+// The weights of a chain of several ranks whose last one waits, too: for no rank in particular, and
+// for others.
 constexpr int kWaitsForNobodyWeight = 15;
 constexpr int kWaitsWeight = 12;
 

@@ -28,7 +28,8 @@ using attach::Kind;
 
 // Of one rank, for which the NIC has to have memory first: its threads may match at the same time.
 constexpr uint32_t kMostOffersWaiting = 16;
-// Of a job, whatever max_ranks allows: a table of few bytes may have many.
+// The daemon unpacks no table of more ranks than this: a few bytes can stand for any number of
+// them, and max_ranks is compared only afterwards.
 constexpr uint32_t kMostRanks = 1U << 20;
 
 // The offers of a packet; nothing if it has not as many as it says.

@@ -122,7 +122,7 @@ class Server final : public MetricsServer {
   // Oldest first.
   std::list<Connection*> waiting_;    // for a request
   std::list<Connection*> answering_;  // until the answer has left
-  // Those of answering_ that wait for the page maker's turn.
+  // The connections of answering_ whose page is still to be made, in the order of their requests.
   std::list<std::shared_ptr<Connection>> in_line_;
   bool makes_page_ = false;
   boost::asio::posix::stream_descriptor listener_;

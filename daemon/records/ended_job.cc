@@ -80,7 +80,7 @@ uint64_t BytesOf(const EndedJob::Peer& peer) {
   return peer.traffic.bytes_sent + peer.traffic.bytes_received;
 }
 
-// Those with most traffic one by one, the others in one sum.
+// Adds the nodes with most traffic one by one, and the sum of all others.
 void AddPeers(const JobRecord& job, const std::vector<NodeTraffic>& traffic, EndedJob* ended) {
   std::vector<EndedJob::Peer>& peers = ended->peers;
   for (size_t node = 0; node < job.nodes.size(); ++node) {

@@ -418,7 +418,8 @@ void Arrivals::HandleResult(Job& job, const Packet& packet, uint64_t now_ns) {
   }
 }
 
-// Those of NodeTraffic; other descriptors are words between the daemons.
+// Counts a message of a rank in the job's NodeTraffic. Descriptors of other kinds are words between
+// the daemons, and are not counted.
 void Arrivals::CountMessage(Job& job, const Descriptor& descriptor) {
   if (descriptor.kind == static_cast<uint8_t>(DescriptorKind::kEager) ||
       descriptor.kind == static_cast<uint8_t>(DescriptorKind::kRemoteRts) ||

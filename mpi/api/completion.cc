@@ -256,7 +256,8 @@ class Sweep {
         },
         &waiting);
   }
-  // Those who look at the rank see what it waits for now. The request noted before may be gone.
+  // Shows `next` as the request that the rank waits for. The request noted before may be freed by
+  // now, so this does not read it.
   void Note(const Request* next) {
     if (note_ != nullptr && next != nullptr && note_->request != next) {
       note_->request = next;
