@@ -16,7 +16,7 @@ def places(sources):
     """Where each document goes: {path in the sources: path in the folder}."""
     found = {name: name for name in ('README.md', 'CHANGELOG.md', 'LICENSE')}
     for path in sorted((sources / 'docs').rglob('*')):
-        if path.suffix in ('.md', '.svg') and 'man' not in path.relative_to(sources).parts:
+        if path.suffix in ('.json', '.md', '.svg') and 'man' not in path.relative_to(sources).parts:
             found[path.relative_to(sources).as_posix()] = path.relative_to(sources / 'docs').as_posix()
     return found
 

@@ -27,6 +27,21 @@ grep -q '](architecture.md)' "$folder/README.md" || {
   echo "README.md has lost its links"
   exit 1
 }
+# Pages of results say where their figures are.
+figures=0
+for page in "$folder"/results/*.md; do
+  for file in $(grep -ohE '\b[a-z_0-9]+\.json\b' "$page" | sort -u); do
+    [[ -s $folder/results/$file ]] || {
+      echo "$page names $file, which is not installed"
+      exit 1
+    }
+    ((++figures))
+  done
+done
+((figures > 10)) || {
+  echo "results hardly name their figures: $figures"
+  exit 1
+}
 links=$(dead "$folder")
 [[ -z $links ]] || {
   echo "dead links, installed: $links"
