@@ -6,6 +6,16 @@ namespace ferry::client {
 
 using Kind = ProgramStep::Kind;
 
+namespace {
+
+// Returns true if `failure` says more than `known`: that a partner has given up is no cause.
+bool SaysMore(ErrorCode failure, ErrorCode known) {
+  return known == ErrorCode::kOk ||
+         (known == ErrorCode::kInvalidRequest && failure != ErrorCode::kOk);
+}
+
+}  // namespace
+
 Program::Program(std::string name, std::vector<uint32_t> requests, std::vector<ProgramStep> steps,
                  shm::CounterLayout* over, Pairs* pairs)
     : name_(std::move(name)),
@@ -68,15 +78,22 @@ Status Program::CheckStart() {
   if (members_.empty()) {
     FERRY_RETURN_IF_ERROR(FindMembers());
   }
+  const Pair* failed = nullptr;
+  ErrorCode failure = ErrorCode::kOk;
   for (const Pair* const pair : members_) {
-    if (const ErrorCode failure = pair->FailureOfNext(); failure != ErrorCode::kOk) {
-      FailAfterThis(failure);
-      return {failure, "the " + name_ + " has failed, together with that of rank " +
-                           std::to_string(pair->peer) + " (" + ErrorCodeText(failure) +
-                           "): free it, make it and match it anew"};
+    if (const ErrorCode its = pair->FailureOfNext();
+        its != ErrorCode::kOk && SaysMore(its, failure)) {
+      failed = pair;
+      failure = its;
     }
   }
-  return {};
+  if (failed == nullptr) {
+    return {};
+  }
+  FailAfterThis(failure);
+  return {failure, "the " + name_ + " has failed, together with that of rank " +
+                       std::to_string(failed->peer) + " (" + ErrorCodeText(failure) +
+                       "): free it, make it and match it anew"};
 }
 
 Status Program::Prepare(gpu::GpuBackend* backend, int device) {
@@ -183,8 +200,10 @@ Status Program::Run(const Step& step, uint64_t round) {
   for (const uint32_t request : step.to_check) {
     const Pair& pair = *members_[request];
     if (pair.Done() < round) {
-      result = pair.Failure() != ErrorCode::kOk ? pair.Failure() : ErrorCode::kInternal;
-      break;
+      const ErrorCode failure = pair.Failure();
+      if (SaysMore(failure, result)) {
+        result = failure != ErrorCode::kOk ? failure : ErrorCode::kInternal;
+      }
     }
   }
   if (result == ErrorCode::kOk && step.call) {

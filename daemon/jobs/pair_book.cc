@@ -322,7 +322,8 @@ Status PairBook::OnNews(uint32_t node, const control::PairNews& news) {
       }
       return {};
     case control::PairNews::PAIRED:
-      if (match.send && !match.send->matched) {
+      // A pair that has ended meanwhile, as by the death of the rank that receives, stays so.
+      if (match.send && !match.send->matched && match.ended == ErrorCode::kOk) {
         match.receive = Half();
         match.receive->number = news.channel();
         match.receive->cell_count = news.cells();

@@ -128,9 +128,11 @@ struct Pair {
   uint64_t deadline_ns = UINT64_MAX;  // then it fails with `late_error`
   ErrorCode late_error = ErrorCode::kTimeout;
   ErrorCode error = ErrorCode::kOk;
-  // Its other end has gone: after `last_round` messages it fails with `last_error`.
+  // Its other end, or a receive that it follows, has gone: after `last_round` messages it fails
+  // with `last_error`. `tells_end`: the other end does not know of it.
   uint64_t last_round = UINT64_MAX;
   ErrorCode last_error = ErrorCode::kOk;
+  bool tells_end = false;
   progress::ServedRegion* region = nullptr;  // the window's, of long messages
   std::unique_ptr<PairMover> mover;          // null: the daemons have not agreed on one yet
   // Of a send, the receives of the same rank that it follows (shm::FollowWords), once it has been

@@ -99,16 +99,20 @@ SoftwareMover* Pairs::SoftwareFor(const progress::Job& job, const progress::Pack
 }
 
 void Pairs::End(const PairName& name, uint64_t rounds, ErrorCode error) {
-  Pair* const pair = Find(name);
-  if (pair == nullptr || pair->error != ErrorCode::kOk) {
-    return;
+  if (Pair* const pair = Find(name); pair != nullptr) {
+    EndByOther(*pair, rounds, error);
   }
-  const bool may_lag = pair->mover != nullptr ? pair->mover->may_lag() : !pair->is_send();
-  if (may_lag && pair->rounds < rounds) {
-    pair->last_round = rounds;
-    pair->last_error = error;
-  } else {
-    Fail(*pair, error);
+}
+
+// The other end has gone, or will never move more than `rounds` messages.
+void Pairs::EndByOther(Pair& pair, uint64_t rounds, ErrorCode error) {
+  const bool may_lag = pair.mover != nullptr ? pair.mover->may_lag() : !pair.is_send();
+  if (!may_lag || pair.rounds >= rounds) {
+    Fail(pair, error);
+  } else if (rounds < pair.last_round) {
+    pair.last_round = rounds;
+    pair.last_error = error;
+    pair.tells_end = false;
   }
 }
 
@@ -166,25 +170,41 @@ void Pairs::ReadFollows(Pair& pair) {
   }
 }
 
-// Fails once it has moved so many messages; its other end hears of that from its rank.
+// Fails a follower once it has moved so many messages, and tells its other end. The rank cannot:
+// its stream looks at what has failed only after all its waits, and the next one may be for a
+// message that the other end's rank, which waits in the same way, does not pass on either.
 void Pairs::EndAfter(Pair& pair, uint64_t rounds, ErrorCode error) {
+  if (pair.error != ErrorCode::kOk) {
+    return;
+  }
   if (pair.rounds >= rounds) {
+    PostEnd(pair, ErrorCode::kInvalidRequest, pair.rounds);
     Fail(pair, error);
-  } else if (pair.error == ErrorCode::kOk && rounds < pair.last_round) {
+  } else if (rounds < pair.last_round) {
     pair.last_round = rounds;
     pair.last_error = error;
+    pair.tells_end = true;
   }
+}
+
+// Tells the other end that it fails with `error`, once it has moved so many messages.
+void Pairs::PostEnd(const Pair& pair, ErrorCode error, uint64_t rounds) {
+  network_.Post(
+      pair, progress::PacketKind::kPairEnd,
+      progress::WirePairEnd{pair.plan.peer_number, static_cast<int32_t>(error), 0, rounds});
 }
 
 void Pairs::Forget(Pair& pair) {
   for (Pair* const followed : std::exchange(pair.follows, {})) {
     std::erase(followed->followers, &pair);
   }
-  Fail(pair, ErrorCode::kCancelled);
+  // Nothing fires its followers any more. Their other ends hear of it from the rank, which takes
+  // them back, too, or by the news of its end, which says why.
   for (Pair* const follower : std::exchange(pair.followers, {})) {
-    Fail(*follower, ErrorCode::kCancelled);  // nothing fires it any more
+    Fail(*follower, ErrorCode::kCancelled);
     std::erase(follower->follows, &pair);
   }
+  Fail(pair, ErrorCode::kCancelled);
   LeaveMover(pair);
   std::erase(watched_, &pair);
   const auto of_rank = by_rank_.find(pair.rank);
@@ -267,7 +287,7 @@ void Pairs::OnEnd(progress::Job& job, const progress::PacketHeader& header,
                   const progress::WirePairEnd& end) {
   if (Pair* const pair = FindFor(job, header, end.channel); pair != nullptr) {
     const auto error = static_cast<ErrorCode>(end.error);
-    Fail(*pair, error == ErrorCode::kOk ? ErrorCode::kCorrupt : error);
+    EndByOther(*pair, end.rounds, error == ErrorCode::kOk ? ErrorCode::kCorrupt : error);
   }
 }
 
@@ -413,7 +433,10 @@ void Pairs::OnRounds(Pair& pair, uint64_t rounds) {
     Watch(*follower);
   }
   Wake(pair);
-  if (pair.rounds >= pair.last_round) {
+  if (pair.error == ErrorCode::kOk && pair.rounds >= pair.last_round) {
+    if (pair.tells_end) {
+      PostEnd(pair, ErrorCode::kInvalidRequest, pair.rounds);
+    }
     Fail(pair, pair.last_error);
   }
 }
@@ -437,8 +460,7 @@ void Pairs::Fail(Pair& pair, ErrorCode error) {
 // For a reason of this side that the other one cannot know.
 void Pairs::OnBroken(Pair& pair, ErrorCode error) {
   if (pair.error == ErrorCode::kOk) {
-    network_.Post(pair, progress::PacketKind::kPairEnd,
-                  progress::WirePairEnd{pair.plan.peer_number, static_cast<int32_t>(error), 0});
+    PostEnd(pair, error, 0);
   }
   Fail(pair, error);
 }

@@ -11,7 +11,8 @@
 // looked at. One place keeps the deadlines of all, and one ends a pair that fails.
 //
 // A send may follow receives of its rank (shm::FollowWords): then it moves once their messages have
-// come. If one of them fails, so does the send, after the messages that it may still move.
+// come. If one of them fails, so does the send, after the messages that it may still move, and its
+// other end is told: so a failure goes along a chain without the ranks.
 //
 // A wrong word of a rank can harm only that rank: the doorbell may grow by one for each message
 // that is done; a rank that breaks this loses the pair.
@@ -125,7 +126,9 @@ class Pairs final : private PairKeeper, private transport::DeferredSink {
   void Forget(Pair& pair);
   void ReadFollows(Pair& pair);
   Pair* FindFollowed(const Pair& send, uint64_t end) const;
+  void EndByOther(Pair& pair, uint64_t rounds, ErrorCode error);
   void EndAfter(Pair& pair, uint64_t rounds, ErrorCode error);
+  void PostEnd(const Pair& pair, ErrorCode error, uint64_t rounds);
 
   // Movers.
   static NicMover* NicOf(const Pair& pair);

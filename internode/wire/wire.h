@@ -249,12 +249,15 @@ struct WirePair {
 };
 static_assert(sizeof(WirePair) == 16);
 
+// The callee's end fails with `error` once it has moved `rounds` messages: so many are complete at
+// the caller's. 0: at once.
 struct WirePairEnd {
   uint64_t channel;
   int32_t error;  // ErrorCode
   uint32_t reserved;
+  uint64_t rounds;
 };
-static_assert(sizeof(WirePairEnd) == 16);
+static_assert(sizeof(WirePairEnd) == 24);
 
 // Proposes, or refuses, that the NICs move the messages of a matched pair: which of the nodes'
 // NICs, and the place that the other end's NIC writes to.

@@ -233,7 +233,7 @@ void PeerPackets::SayAnything() {
     case PacketKind::kPairArrived:
       return Say(kind, progress::WirePair{channel, dice_.Below(4)});
     case PacketKind::kPairEnd:
-      return Say(kind, progress::WirePairEnd{channel, error, 0});
+      return Say(kind, progress::WirePairEnd{channel, error, 0, dice_.Below(4)});
     case PacketKind::kPairNic:
       return Say(kind, progress::WirePairNic{channel, region_.key, region_.remote_base,
                                              dice_.OneIn(2) ? 1U : 0U,

@@ -354,6 +354,25 @@ TEST_F(PairBookTest, DeathsEndPairsAndOffers) {
   EXPECT_EQ(a_.error(4), ErrorCode::kPeerDied) << "offered too late";
 }
 
+// The receiver's daemon has paired, and its rank dies: the answer comes after the news of the
+// death.
+TEST_F(PairBookTest, AnAnswerForADeadRankMatchesNothing) {
+  ASSERT_TRUE(Offer(book(0), a_.session, OfferOf(KeyOf(0, 2, 0), true, 1)).ok());
+  ASSERT_TRUE(Offer(book(1), c_.session, OfferOf(KeyOf(0, 2, 0), false, 2)).ok());
+  const Letter offered = under_way_.front();
+  under_way_.pop_front();
+  ASSERT_TRUE(book(1).OnNews(0, offered.news).ok());
+  ASSERT_EQ(under_way_.size(), 1U);
+  book(0).OnRankEnded(2, ErrorCode::kPeerDied);
+  book(1).OnRankEnded(2, ErrorCode::kPeerDied);
+  Deliver();
+  EXPECT_THAT(Calls(0), IsEmpty());
+  EXPECT_EQ(a_.state(1), shm::PairState::kFailed);
+  EXPECT_EQ(a_.error(1), ErrorCode::kPeerDied);
+  book(0).Withdraw(*a_.session, WithdrawalOf(KeyOf(0, 2, 0), true));
+  EXPECT_EQ(book(0).size(), 0U);
+}
+
 TEST_F(PairBookTest, AnAbortEndsAll) {
   ASSERT_TRUE(Offer(book(0), a_.session, OfferOf(KeyOf(0, 1, 0), true, 1)).ok());
   ASSERT_TRUE(Offer(book(0), b_.session, OfferOf(KeyOf(0, 1, 0), false, 2)).ok());

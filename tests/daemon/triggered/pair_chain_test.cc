@@ -128,7 +128,53 @@ TEST_F(PairsTest, ASendMovesWhatHasComeAndThenFails) {
   ASSERT_TRUE(Fails(1, kBack));
   EXPECT_EQ(ErrorOf(1, kBack), ErrorCode::kInvalidRequest);
   EXPECT_EQ(Done(1, kBack), 2U);
-  EXPECT_EQ(ErrorOf(0, kBack), ErrorCode::kOk) << "its rank is told by the other rank";
+  ASSERT_TRUE(Fails(0, kBack));
+  EXPECT_EQ(Done(0, kBack), 2U);
+}
+
+// Streams wait for all messages of a chain before they look at what has failed. So the daemon tells
+// the other end of a send whose message will never be there, without the rank.
+TEST_F(PairsTest, AFailureGoesAlongTheChainWithoutTheRanks) {
+  for (const bool has_started : {true, false}) {
+    SCOPED_TRACE(has_started ? "after the start" : "before it");
+    ASSERT_NO_FATAL_FAILURE(AddPairs());
+    Follow(1, EndAt(kThere));
+    StartEnd(0, kBack, 1);
+    if (has_started) {
+      StartEnd(1, kThere, 1);
+      StartEnd(1, kBack, 1);
+      StartEnd(0, kApart, 1);  // after it the daemon has seen the starts
+      StartEnd(1, kApart, 1);
+      ASSERT_TRUE(Eventually([&] { return Done(1, kApart) == 1; }));
+    }
+    plane(1).EndPair({kJob, 1, kThere}, 0, ErrorCode::kPeerDied);
+    if (!has_started) {
+      ASSERT_TRUE(Fails(1, kThere));
+      StartEnd(1, kBack, 1);
+    }
+    ASSERT_TRUE(Fails(0, kBack));
+    EXPECT_EQ(ErrorOf(0, kBack), ErrorCode::kInvalidRequest) << "its partner has not died";
+    EXPECT_EQ(ErrorOf(1, kBack), ErrorCode::kPeerDied);
+    EXPECT_EQ(ErrorOf(0, kApart), ErrorCode::kOk);
+    Stop();
+  }
+}
+
+// The news of a rank's end say why, so its daemon says nothing before.
+TEST_F(PairsTest, TheChainOfARankThatEndsIsLeftToTheNews) {
+  ASSERT_NO_FATAL_FAILURE(AddPairs());
+  Follow(1, EndAt(kThere));
+  ASSERT_NO_FATAL_FAILURE(ExpectRound(1));
+  plane(1).RemovePair({kJob, 1, kThere});
+  ASSERT_TRUE(Fails(1, kBack));
+  plane(1).RemovePair({kJob, 1, kBack});
+  StartEnd(1, kApart, 1);
+  StartEnd(0, kApart, 1);
+  ASSERT_TRUE(Eventually([&] { return Done(1, kApart) == 1; }));
+  EXPECT_EQ(ErrorOf(0, kBack), ErrorCode::kOk);
+  plane(0).EndPair({kJob, 0, kBack}, 0, ErrorCode::kPeerDied);
+  ASSERT_TRUE(Fails(0, kBack));
+  EXPECT_EQ(ErrorOf(0, kBack), ErrorCode::kPeerDied);
 }
 
 // The one that it follows had failed before its first start.

@@ -76,6 +76,7 @@ TEST(WireTest, NumbersStayWhatTheyAre) {
   EXPECT_EQ(offsetof(progress::WirePair, round), 8U);
   EXPECT_EQ(offsetof(progress::WirePairWindow, address), 16U);
   EXPECT_EQ(offsetof(progress::WirePairEnd, error), 8U);
+  EXPECT_EQ(offsetof(progress::WirePairEnd, rounds), 16U);
   EXPECT_EQ(offsetof(progress::WirePairNic, refused), 24U);
   EXPECT_EQ(offsetof(progress::WirePairNic, nic), 28U);
 }
