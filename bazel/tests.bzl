@@ -2,7 +2,8 @@
 
 Half of all code is tests, and most of the time of compiling one goes into GoogleTest's headers and the standard
 library's, and into optimising what runs once. So these are precompiled (prelude.bzl), and tests are not optimised. Code
-under test is, but for what stands in headers. Those that include gRPC have `prelude = "grpc_test"`.
+under test is, but for what stands in headers. Those that include gRPC have `prelude = "grpc_test"`. All are for tests alone,
+and all tests may use them, unless they say otherwise.
 
 Most targets of a folder differ in little but the name: they stand in a table, a row each. A row is what the target links
 besides what its whole table does, or a dict of attributes if it has others:
@@ -30,16 +31,19 @@ _OPTIMIZED = [
 ]
 
 def _quick(rule, prelude, attributes):
+    attributes.setdefault("visibility", ["//tests:__subpackages__"])
     optimized = native.package_name() in _OPTIMIZED
     with_prelude(rule, prelude or ("optimized_test" if optimized else "test"), **attributes)
 
 def cc_test(prelude = None, **attributes):
     _quick(native.cc_test, prelude, attributes)
 
-def cc_library(prelude = None, **attributes):
+def cc_library(prelude = None, testonly = True, **attributes):
+    attributes["testonly"] = testonly
     _quick(native.cc_library, prelude, with_files(attributes))
 
-def cc_binary(prelude = None, **attributes):
+def cc_binary(prelude = None, testonly = True, **attributes):
+    attributes["testonly"] = testonly
     _quick(native.cc_binary, prelude, attributes)
 
 # ---- Tables ----
@@ -88,7 +92,7 @@ def programs(table, **common):
     """Programs that tests run: the row "x" is made of x.cc unless it says `srcs`."""
     for name, row in table.items():
         attributes = _attributes(row, common)
-        cc_binary(name = name, srcs = attributes.pop("srcs", [name + ".cc"]), testonly = True, **attributes)
+        cc_binary(name = name, srcs = attributes.pop("srcs", [name + ".cc"]), **attributes)
 
 def helpers(table, **common):
     """Libraries of what tests share: the row "x" is x.h, and x.cc if there is one, unless it says `files`, `srcs` or `hdrs`."""
@@ -96,4 +100,4 @@ def helpers(table, **common):
         attributes = _attributes(row, common)
         if not [given for given in ["files", "hdrs", "srcs"] if given in attributes]:
             attributes.update(srcs = native.glob([name + ".cc"]), hdrs = [name + ".h"])
-        cc_library(name = name, testonly = True, **attributes)
+        cc_library(name = name, **attributes)
