@@ -12,7 +12,7 @@
 
 namespace ferry {
 
-// Those that are empty are left out.
+// Fields of a line of the log beside its text. Empty fields are left out.
 struct LogFields {
   std::string_view event = {};  // what happened: "job_end"; programs look for it
   std::string_view job = {};

@@ -1,6 +1,6 @@
-// What the threads of this rank are in, for `ferryctl why` and the like: front ends and ferry.h say
-// which call they carry out (CallScope), and whatever waits says that it does (Calls::NoteWait).
-// Only then the call is shown, in the session (shm/layout/call_layout.h).
+// The calls that threads of this rank are in, for `ferryctl why` and the like: front ends and
+// ferry.h note each call (CallScope), and code that waits says so (Calls::NoteWait). Only then the
+// call is shown, in the session (shm/layout/call_layout.h).
 //
 // Calling thread: any. Nothing blocks.
 #pragma once
@@ -33,6 +33,9 @@ struct CallNote {
 
 class Calls {
  public:
+  // Shorter calls take less time than showing them would, and are shown once they wait.
+  static constexpr uint64_t kShownFromBeginningBytes = 8192;
+
   using OfThread = CallNote** (*)();
   // `shared`: whether several threads may call; it changes only while none does. `of_thread`
   // returns the calling thread's own pointer. Both, and the layout, outlive it.
@@ -49,9 +52,9 @@ class Calls {
       NoteWaitOf(note);
     }
   }
-  // Shows a call from its beginning on.
-  void Show(CallNote* note) {
-    if (note->slot == CallNote::kNotShown) {
+  // Shows a call from its beginning on if its payload is of at least kShownFromBeginningBytes.
+  void ShowIfLong(CallNote* note, uint64_t bytes) {
+    if (bytes >= kShownFromBeginningBytes && note->slot == CallNote::kNotShown) {
       ShowAt(note, 0);
     }
   }

@@ -507,7 +507,7 @@ RunningWork ControlServer::Parts::StillRunning(bool signalled_now) {
 
 // A service manager that hears of the end gives it a time of its own: not before it is near.
 void ControlServer::Parts::Drain(const std::function<void()>& on_stop) {
-  loop.Run([this] { registry.Drain(); });
+  loop.Run([this] { registry.Drain(/*for_good=*/true); });
   bool told = !on_stop;
   uint64_t seen = 0;
   while (true) {

@@ -494,9 +494,19 @@ void JobRegistry::FailHere(const std::string& job_id, const Status& why) {
   }
 }
 
-void JobRegistry::Drain() {
+void JobRegistry::Drain(bool for_good) {
   draining_ = true;
+  stops_ |= for_good;
   Changed();
+}
+
+Status JobRegistry::Undrain() {
+  if (stops_) {
+    return {ErrorCode::kDraining, "ferryd is about to stop, and takes no new jobs"};
+  }
+  draining_ = false;
+  Changed();  // also for those who wait for its jobs to end
+  return {};
 }
 
 void JobRegistry::EndAll(const std::string& reason) {

@@ -115,8 +115,10 @@ class JobRegistry final : private Jobs {
   void FailHere(const std::string& job_id, const Status& why);
 
   // ---- Life ----
-  // Refuses new jobs from now on.
-  void Drain();
+  // Refuses new jobs from now on; `for_good`: until the daemon ends.
+  void Drain(bool for_good = false);
+  // Takes new jobs again. kDraining: the daemon is about to stop.
+  Status Undrain();
   bool draining() const { return draining_; }
   bool empty() const { return jobs_.empty(); }
   // Ends every session here with kDaemonDied and tells the other nodes.
@@ -173,6 +175,7 @@ class JobRegistry final : private Jobs {
   std::function<void()> on_change_;
   OnJobEnd on_job_end_;
   bool draining_ = false;
+  bool stops_ = false;  // drains for good
   bool sweep_posted_ = false;
   uint64_t next_serial_ = 1;
   Totals totals_;

@@ -163,22 +163,34 @@ class AdminService final : public control::Admin::Service {
   // draining.
   grpc::Status Drain(grpc::ServerContext* context, const control::DrainRequest* request,
                      control::DrainReply* reply) override {
-    context_.loop.Run([&] { Drain("ferryctl drain"); });
+    if (!request->goes_on()) {
+      context_.loop.Run([&] { Drain("ferryctl drain"); });
+    }
     const auto deadline =
         steady_clock::now() + std::min(milliseconds(request->wait_ms()), kMaxWait);
     uint64_t seen = 0;
     while (true) {
-      const RunningWork work = context_.loop.Run([&] { return CountRunning(context_.registry); });
+      const auto [work, drains] = context_.loop.Run(
+          [&] { return std::pair(CountRunning(context_.registry), context_.registry.draining()); });
       reply->set_ranks(work.ranks);
       reply->set_jobs(work.jobs);
+      reply->set_undrained(!drains);
       const auto now = steady_clock::now();
-      if (work.jobs == 0 || now >= deadline || context->IsCancelled() ||
+      if (work.jobs == 0 || !drains || now >= deadline || context->IsCancelled() ||
           context_.changes.closed()) {
         return grpc::Status::OK;
       }
       const auto left = std::chrono::ceil<milliseconds>(deadline - now);
       seen = context_.changes.Wait(seen, std::min(kHangUpCheck, left));
     }
+  }
+
+  grpc::Status Undrain(grpc::ServerContext*, const control::UndrainRequest*,
+                       control::UndrainReply* reply) override {
+    return ToGrpc(context_.loop.Run([&] {
+      reply->set_was_draining(context_.registry.draining());
+      return context_.registry.Undrain();
+    }));
   }
 
   grpc::Status Shutdown(grpc::ServerContext*, const control::ShutdownRequest* request,

@@ -124,9 +124,7 @@ int CarryOut(const CollectiveCall& call, MPI_Comm handle, Describe&& describe) {
       return FailCollective(call, *comm, failure);
     }
     const uint64_t bytes = PayloadBytes(operation.problem);
-    if (bytes >= kShownFromBeginningBytes) {
-      front_end->calls->Show(&note);
-    }
+    front_end->calls->ShowIfLong(&note, bytes);
     front_end->calls->Count(client::CallOf(call.name), bytes);
     return RunBlocking(call, *comm, &operation);
   }

@@ -11,10 +11,6 @@
 
 namespace ferry::mpi {
 
-// Blocking collectives of at least so many bytes are shown from their beginning on. Shorter ones
-// take less time than that would, and are shown once they wait.
-inline constexpr uint64_t kShownFromBeginningBytes = 8192;
-
 // This rank's part of the payload: the vector, or its own blocks.
 uint64_t PayloadBytes(const collective::Problem& problem);
 // Names the communicator, the root and the bytes.

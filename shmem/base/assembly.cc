@@ -32,9 +32,6 @@ constexpr int kMany = 64;
 // takes no system call, so less than between MPI's ranks.
 constexpr size_t kDirectMinBytes = 2048;
 
-// Collectives of fewer bytes take less time than showing them would, and are shown once they wait.
-constexpr uint64_t kShownFromBeginningBytes = 8192;
-
 collective::BoardShape ShapeOf(int members) {
   return {members, members > kMany ? kCellsOfMany : kCells};
 }
@@ -174,9 +171,7 @@ void Assembly::Run(const char* call, collective::Problem* problem,
   problem->size = size();
   Note note(call, *this, *problem, runs_++);
   const client::CallScope scope(job.front_end->calls, &note);
-  if (note.Bytes() >= kShownFromBeginningBytes) {
-    job.front_end->calls->Show(&note);
-  }
+  job.front_end->calls->ShowIfLong(&note, note.Bytes());
   if (NeedsHostCopies(binding, has_board())) [[unlikely]] {
     RunOnCopies(call, *problem, binding);
   } else {

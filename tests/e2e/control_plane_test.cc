@@ -118,6 +118,18 @@ TEST_F(DrainTest, WaitsForAsLongAsJobsRunAndSaysSo) {
   EXPECT_THAT(RunCommand(Ferryctl({"drain"})).out, HasSubstr("takes no new jobs; none runs\n"));
 }
 
+TEST_F(DrainTest, IsTakenBackByUndrain) {
+  const auto job = StartJob("echo here; exec sleep 100");
+  Command drain(Ferryctl({"drain"}));
+  ASSERT_TRUE(drain.WaitForOutput("takes no new jobs; waiting for"));
+  EXPECT_THAT(RunCommand(Ferryctl({"undrain"})).out, HasSubstr("takes new jobs again\n"));
+  const CommandResult waited = drain.Wait();
+  EXPECT_EQ(waited.exit_code, 1);
+  EXPECT_THAT(waited.err, HasSubstr("takes new jobs again"));
+  EXPECT_THAT(RunCommand(Ferryctl({"undrain"})).out, HasSubstr("was not drained\n"));
+  EXPECT_EQ(RunCommand({kFerryrun, "--run_directory=" + directory_ / "run", "true"}).exit_code, 0);
+}
+
 TEST_F(DrainTest, NeedNotBeWaitedFor) {
   const auto job = StartJob("echo here; exec sleep 100");
   const CommandResult result = RunCommand(Ferryctl({"drain", "--no-wait"}));
@@ -189,7 +201,8 @@ TEST_F(FoundTest, TheyAreListedWithTheirJobs) {
   ASSERT_THAT(directories_, SizeIs(1));
   const CommandResult list = Ferryctl({});
   EXPECT_EQ(list.exit_code, 0) << list.err;
-  EXPECT_THAT(list.out, AllOf(HasSubstr("private"), HasSubstr("night"), HasSubstr(directories_[0])));
+  EXPECT_THAT(list.out,
+              AllOf(HasSubstr("private"), HasSubstr("night"), HasSubstr(directories_[0])));
   const CommandResult status = Ferryctl({"status"});
   EXPECT_EQ(status.exit_code, 0) << status.err;
   EXPECT_THAT(status.out, AllOf(HasSubstr("run directory " + directories_[0]), HasSubstr("night")));

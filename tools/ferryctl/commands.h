@@ -33,6 +33,7 @@ Status Watch(const CtlArguments& arguments);
 StatusOr<AdminClient> ConnectAsAdministrator(const CtlArguments& arguments);
 
 Status Drain(const CtlArguments& arguments);
+Status Undrain(const CtlArguments& arguments);
 Status Shutdown(const CtlArguments& arguments);
 // The daemon sends the trace and this program writes it, with the caller's rights.
 Status Trace(const CtlArguments& arguments);

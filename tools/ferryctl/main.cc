@@ -261,6 +261,7 @@ constexpr Command kCommands[] = {
     {"faults", "The faults that the daemon was told to have, for tests", Faults},
     {"doctor", "What on this machine keeps Ferry from working, or working well", Doctor},
     {"drain", "Take no new jobs; wait until the running ones have ended", Drain},
+    {"undrain", "Take new jobs again", Undrain},
     {"shutdown", "Take no new jobs, and stop once the running ones have ended", Shutdown},
     {"watch", "The status, again after every change", Watch},
     {"tune", "Measures, and chooses options of the pipeline or of kernels, or algorithms", Tune},

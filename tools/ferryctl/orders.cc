@@ -156,9 +156,13 @@ Status Drain(const CtlArguments& arguments) {
                    : WorkText(reply) + " still here\n"));
   }
   request.set_wait_ms(kWaitMs);
+  request.set_goes_on(true);
   std::string said = WorkText(reply);
   while (waits && reply.jobs() != 0) {
     FERRY_RETURN_IF_ERROR(client->Call(&Stub::Drain, request, &reply));
+    if (reply.undrained()) {
+      return {ErrorCode::kCancelled, Name(*client) + " takes new jobs again: `ferryctl undrain`"};
+    }
     const std::string now = reply.jobs() == 0 ? "no job runs any more" : WorkText(reply);
     if (now != said && !arguments.json) {
       Print(now + "\n");
@@ -168,6 +172,18 @@ Status Drain(const CtlArguments& arguments) {
   if (arguments.json) {
     PrintJson({{"pid", client->daemon().pid()}, {"ranks", reply.ranks()}, {"jobs", reply.jobs()}});
   }
+  return {};
+}
+
+Status Undrain(const CtlArguments& arguments) {
+  const StatusOr<AdminClient> client = ConnectAsAdministrator(arguments);
+  FERRY_RETURN_IF_ERROR(client.status());
+  control::UndrainReply reply;
+  FERRY_RETURN_IF_ERROR(client->Call(&Stub::Undrain, control::UndrainRequest(), &reply));
+  arguments.json
+      ? PrintJson({{"pid", client->daemon().pid()}, {"was_draining", reply.was_draining()}})
+      : Print(Name(*client) +
+              (reply.was_draining() ? " takes new jobs again\n" : " was not drained\n"));
   return {};
 }
 
