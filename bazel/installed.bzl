@@ -14,6 +14,7 @@ _DEVICE_COMPILERS = ["clang-14", "ld.lld-14", "llvm-spirv-14", "spirv-val"]
 # before the package was there.
 _GROUPS = {
     "apt_repository": ["/usr/bin/apt-ftparchive", "/usr/bin/gpg"],
+    "chromium": ["/usr/bin/chromium"],
     "clang": ["/usr/bin/clang-14", "/usr/bin/clang++-14"],
     "cmake": ["/usr/bin/cmake"],
     "cuda_compilers": ["/usr/local/cuda/bin/nvcc", "/usr/local/cuda/bin/ptxas", "/usr/local/cuda/lib64/libcudart.so"],
