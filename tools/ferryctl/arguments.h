@@ -32,6 +32,10 @@ struct CtlArguments {
   uint32_t interval_ms = 1000;
   uint32_t pictures = 0;  // 0: without end
 
+  // For web.
+  uint16_t port = 0;  // 0: any that is free
+  bool open = false;
+
   // For links.
   bool take_back = false;
   bool for_now = false;  // the ranks may ask again

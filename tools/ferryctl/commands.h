@@ -2,8 +2,8 @@
 // change a daemon's state, which are for its administrators (orders.cc). In a daemon that serves
 // all users an ordinary user sees only the user's own jobs.
 //
-// Main thread. Each blocks for as long as daemons take to answer, Top and Watch until their end,
-// and Drain until no job runs. Errors: those of choice.h, and those of the daemon.
+// Main thread. Each blocks for as long as daemons take to answer, Top, Web and Watch until their
+// end, and Drain until no job runs. Errors: those of choice.h, and those of the daemon.
 #pragma once
 
 #include "common/status.h"
@@ -25,6 +25,8 @@ Status Gpus(const CtlArguments& arguments);
 Status Why(const CtlArguments& arguments);
 // Shows the rates between one look and the next, until the count is reached or the user ends it.
 Status Top(const CtlArguments& arguments);
+// Serves a page that shows all of this, to this user only, until it is interrupted (web/server.h).
+Status Web(const CtlArguments& arguments);
 // Prints the daemon's status at each interval, until the daemon ends. For administrators.
 Status Watch(const CtlArguments& arguments);
 

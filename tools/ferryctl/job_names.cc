@@ -131,18 +131,21 @@ std::string JobLines(const JobList& jobs) {
   return lines;
 }
 
+std::string UserName(uint32_t uid) {
+  std::vector<char> strings(16 << 10);
+  passwd entry{};
+  passwd* found = nullptr;
+  const bool is_there =
+      getpwuid_r(uid, &entry, strings.data(), strings.size(), &found) == 0 && found != nullptr;
+  return is_there ? entry.pw_name : std::to_string(uid);
+}
+
 void FillUsers(control::StatusReply* reply) {
   std::map<uid_t, std::string> known;
   for (control::JobStatus& job : *reply->mutable_jobs()) {
     const auto [user, is_new] = known.try_emplace(job.uid());
     if (is_new) {
-      std::vector<char> strings(16 << 10);
-      passwd entry{};
-      passwd* found = nullptr;
-      const bool is_there =
-          getpwuid_r(job.uid(), &entry, strings.data(), strings.size(), &found) == 0 &&
-          found != nullptr;
-      user->second = is_there ? entry.pw_name : std::to_string(job.uid());
+      user->second = UserName(job.uid());
     }
     job.set_user(user->second);
   }

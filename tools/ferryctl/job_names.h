@@ -3,7 +3,7 @@
 // type ids. Of programs that follow each other (common/job_name.h) "x" means the newest, "x#2" the
 // second, whether x is an id or a name.
 //
-// Pure functions but for FillUsers; any thread.
+// Pure functions but for UserName and FillUsers; any thread.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,9 @@ std::string LabelOf(const JobList& jobs, const std::string& job_id);
 // A line for each job: its label, id, ranks, program, age and Slurm job.
 std::string JobLines(const JobList& jobs);
 
-// Fills in the names of the jobs' users; blocks for as long as the user database does.
+// Returns the name of a user, or the number as text; blocks for as long as the user database does.
+std::string UserName(uint32_t uid);
+// Fills in the names of the jobs' users; blocks like UserName.
 void FillUsers(control::StatusReply* reply);
 
 // Returns true if a user may mean that job by the name.

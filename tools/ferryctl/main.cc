@@ -257,6 +257,7 @@ constexpr Command kCommands[] = {
      "JOB.RANK; or RANK of your only job; or JOB: each of its ranks here. JOB is an id, the\n"
      "name that ferryrun --name gave it, or its program's name"},
     {"top", "Rates of ranks, paths and network, again and again", Top},
+    {"web", "Serves a page that shows jobs, waits, paths and devices, for a browser", Web},
     {"trace", "Records what the daemon does, for ui.perfetto.dev", Trace},
     {"faults", "The faults that the daemon was told to have, for tests", Faults},
     {"doctor", "What on this machine keeps Ferry from working, or working well", Doctor},
@@ -373,6 +374,11 @@ const Command* Parse(CLI::App* app, int argc, const char* const* argv, CtlArgume
       subcommand->add_option("-n", arguments->pictures, "end after so many pictures");
       subcommand->add_flag_callback(
           "--once", [arguments] { arguments->pictures = 1; }, "one picture");
+    }
+    if (command.run == Web) {
+      subcommand->add_option("--port", arguments->port,
+                             "of 127.0.0.1, where the page is (any that is free)");
+      subcommand->add_flag("--open", arguments->open, "open it in this desktop's browser, too");
     }
     if (command.run == Watch) {
       subcommand->add_option("--interval-ms", arguments->interval_ms,
