@@ -1,8 +1,11 @@
 #include "common/number_list.h"
 
 #include <algorithm>
+#include <climits>
 #include <unordered_map>
 #include <unordered_set>
+
+#include "common/varint.h"
 
 namespace ferry {
 
@@ -27,6 +30,45 @@ bool NumberPattern::Take(int number) {
   }
   ++size_;
   return true;
+}
+
+void NumberPattern::Pack(std::string* text) const {
+  AppendVarint(size_, text);
+  AppendVarint(Folded(first_), text);
+  AppendVarint(Folded(step_), text);
+  if (step_ != 0) {
+    AppendVarint(block_, text);
+    AppendVarint(period_, text);
+  }
+}
+
+std::optional<NumberPattern> NumberPattern::Unpack(std::string_view* text, size_t most) {
+  const std::optional<uint64_t> size = TakeVarint(text);
+  const std::optional<uint64_t> first = TakeVarint(text);
+  const std::optional<uint64_t> step = TakeVarint(text);
+  const bool varies = step.value_or(0) != 0;
+  const std::optional<uint64_t> block = varies ? TakeVarint(text) : 1;
+  const std::optional<uint64_t> period = varies ? TakeVarint(text) : 0;
+  constexpr uint64_t kMostFolded = 4 * uint64_t{1U << 31};  // of the difference of two ints
+  if (!size || !first || !step || !block || !period || *size == 0 || *size > most ||
+      *first > kMostFolded || *step > kMostFolded || *block == 0 || *block > *size ||
+      *period > *size) {
+    return std::nullopt;
+  }
+  NumberPattern pattern;
+  pattern.size_ = *size;
+  pattern.first_ = Unfolded(*first);
+  pattern.step_ = Unfolded(*step);
+  pattern.block_ = *block;
+  pattern.period_ = *period;
+  pattern.is_line_ = !varies || (*block == 1 && *period == 0);
+  // Numbers grow, or shrink, up to the last one of a round.
+  const auto is_int = [](int64_t number) { return number >= INT_MIN && number <= INT_MAX; };
+  const uint64_t steps = pattern.IsRepeated() ? *period - 1 : pattern.groups() - 1;
+  const bool fits =
+      is_int(pattern.first_) &&
+      (!varies || is_int(pattern.first_ + static_cast<int64_t>(steps) * pattern.step_));
+  return fits ? std::optional(pattern) : std::nullopt;
 }
 
 // ---- NumberList ---------------------------------------------------------------------------------

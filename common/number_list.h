@@ -12,6 +12,9 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -24,6 +27,14 @@ class NumberPattern {
   bool Take(int number);
   size_t size() const { return size_; }
   int At(size_t index) const { return static_cast<int>(WideAt(index)); }
+  // So many of the first numbers have all that are there.
+  size_t SizeOfRound() const { return IsRepeated() ? block_ * period_ : size_; }
+
+  // Appends the pattern to `text` in a few bytes.
+  void Pack(std::string* text) const;
+  // Takes a packed pattern of 1 to `most` numbers from the beginning of `text`. Nothing: none is
+  // there, or not all of its numbers are ints.
+  static std::optional<NumberPattern> Unpack(std::string_view* text, size_t most);
 
  private:
   friend class NumberList;

@@ -63,36 +63,56 @@ Failure GatherToAll(const Team& team, const void* data, size_t size_bytes, void*
 
 namespace {
 
-Failure SendSized(Line* line, int rank, const std::vector<char>& data) {
-  uint64_t size = data.size();
+Failure SendSized(Line* line, int rank, std::string_view data) {
+  const uint64_t size = data.size();
   FERRY_RETURN_FAILURE(line->Send(rank, &size, sizeof(size)));
   return size == 0 ? Failure{} : line->Send(rank, data.data(), size);
 }
 
-// Appends it to `data`.
-Failure ReceiveSized(Line* line, int rank, std::vector<char>* data) {
+Failure ReceiveSized(Line* line, int rank, std::string* data) {
   uint64_t size = 0;
   FERRY_RETURN_FAILURE(line->Receive(rank, &size, sizeof(size)));
-  size_t before = data->size();
-  data->resize(before + size);
-  return size == 0 ? Failure{} : line->Receive(rank, data->data() + before, size);
+  data->resize(size);
+  return size == 0 ? Failure{} : line->Receive(rank, data->data(), size);
 }
 
 }  // namespace
 
-Failure JoinToAll(const Team& team, std::vector<char> data, std::vector<char>* all) {
-  int reach = LowestBit(team.rank, team.size);
+Failure MergeToAll(const Team& team, const std::function<Failure(std::string_view below)>& merge,
+                   const std::function<std::string()>& pack, std::string* all) {
+  const int reach = LowestBit(team.rank, team.size);
+  // A member that cannot merge goes on, so that no other one waits for it.
+  Failure met;
   for (int distance = 1; distance < reach && team.rank + distance < team.size; distance *= 2) {
-    FERRY_RETURN_FAILURE(ReceiveSized(team.line, team.rank + distance, &data));
+    std::string below;
+    FERRY_RETURN_FAILURE(ReceiveSized(team.line, team.rank + distance, &below));
+    if (Failure failure = merge(below); !failure.ok() && met.ok()) {
+      met = std::move(failure);
+    }
   }
+  *all = pack();
   if (team.rank != 0) {
-    FERRY_RETURN_FAILURE(SendSized(team.line, team.rank - reach, data));
+    FERRY_RETURN_FAILURE(SendSized(team.line, team.rank - reach, *all));
   }
-  uint64_t size = data.size();
+  uint64_t size = all->size();
   FERRY_RETURN_FAILURE(Broadcast(team, &size, sizeof(size)));
-  *all = std::move(data);
   all->resize(size);
-  return size == 0 ? Failure{} : Broadcast(team, all->data(), size);
+  FERRY_RETURN_FAILURE(size == 0 ? Failure{} : Broadcast(team, all->data(), size));
+  return met;
+}
+
+Failure JoinToAll(const Team& team, std::vector<char> data, std::vector<char>* all) {
+  std::string joined(data.begin(), data.end());
+  std::string text;
+  FERRY_RETURN_FAILURE(MergeToAll(
+      team,
+      [&joined](std::string_view below) {
+        joined += below;
+        return Failure{};
+      },
+      [&joined] { return std::move(joined); }, &text));
+  all->assign(text.begin(), text.end());
+  return Failure{};
 }
 
 Failure Synchronise(const Team& team) {

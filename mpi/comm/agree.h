@@ -6,6 +6,9 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "mpi/base/failure.h"
@@ -40,6 +43,10 @@ Failure GatherToAll(const Team& team, const void* data, size_t size_bytes, void*
 // Gathers to all members data whose size each member chooses. The data come one after the other in
 // order of ranks; the reader must be able to tell them apart.
 Failure JoinToAll(const Team& team, std::vector<char> data, std::vector<char>* all);
+// Gathers to all members what they make of their data on the way: each calls `merge` with what the
+// members of the next branch below it made, in order of ranks, and then `pack` for its own.
+Failure MergeToAll(const Team& team, const std::function<Failure(std::string_view below)>& merge,
+                   const std::function<std::string()>& pack, std::string* all);
 // Returns when all members have called it.
 Failure Synchronise(const Team& team);
 

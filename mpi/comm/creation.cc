@@ -12,6 +12,7 @@
 #include "mpi/base/connection.h"
 #include "mpi/comm/agree.h"
 #include "mpi/comm/line_to_members.h"
+#include "mpi/comm/split_wishes.h"
 
 namespace ferry::mpi {
 
@@ -88,17 +89,17 @@ Result<Ref<Comm>> Duplicate(const Comm& parent) {
 Result<Ref<Comm>> Split(const Comm& parent, int color, int key) {
   LineToMembers line(parent.context(Traffic::kAgreement), parent.group());
   const Team team{&line, parent.rank(), parent.size()};
-  const SplitWish wish{color, key};
-  std::vector<SplitWish> wishes(parent.size());
-  FERRY_RETURN_FAILURE(GatherToAll(team, &wish, sizeof(wish), wishes.data()));
-  FERRY_RETURN_FAILURE(CheckColors(wishes));
+  SplitWishes wishes;
+  FERRY_RETURN_FAILURE(GatherWishes(team, color, key, &wishes));
+  FERRY_RETURN_FAILURE(wishes.CheckColors());
+  const std::vector<int> colors = wishes.Colors();
   NumberGrant grant;
-  FERRY_RETURN_FAILURE(AgreeOnNumbers(team, CountColors(wishes), &grant));
+  FERRY_RETURN_FAILURE(AgreeOnNumbers(team, static_cast<int>(colors.size()), &grant));
   if (color == MPI_UNDEFINED) {
     return Ref<Comm>();
   }
-  return MakeComm(parent, grant.Number(IndexOfColor(wishes, color)),
-                  Select(parent.group(), MembersOf(wishes, color)));
+  return MakeComm(parent, grant.Number(IndexOfColor(colors, color)),
+                  Select(parent.group(), wishes.MembersOf(color)));
 }
 
 Result<Ref<Comm>> Create(const Comm& parent, const RankSet& group) {
@@ -206,11 +207,6 @@ Failure Meet(const Comm& local, const Bridge& bridge, Introduction* introduction
   return Check(introduction->grant);
 }
 
-std::vector<SplitWish> Joined(std::vector<SplitWish> wishes, const std::vector<SplitWish>& more) {
-  wishes.insert(wishes.end(), more.begin(), more.end());
-  return wishes;
-}
-
 }  // namespace
 
 Result<Ref<Comm>> CreateInter(const Comm& local, const Bridge& bridge) {
@@ -252,22 +248,25 @@ Result<Ref<Comm>> DuplicateInter(const Comm& inter) {
 
 Result<Ref<Comm>> SplitInter(const Comm& inter, int color, int key) {
   Sides sides(inter);
-  const SplitWish wish{color, key};
-  std::vector<SplitWish> near(inter.size());
-  std::vector<SplitWish> far;
-  FERRY_RETURN_FAILURE(GatherToAll(sides.team(), &wish, sizeof(wish), near.data()));
-  FERRY_RETURN_FAILURE(sides.ShareLists(near, &far));
-  const std::vector<SplitWish> all = Joined(near, far);
-  FERRY_RETURN_FAILURE(CheckColors(all));
+  SplitWishes near;
+  FERRY_RETURN_FAILURE(GatherWishes(sides.team(), color, key, &near));
+  const std::string packed = near.Packed();
+  std::vector<char> theirs;
+  FERRY_RETURN_FAILURE(sides.ShareLists(std::vector<char>(packed.begin(), packed.end()), &theirs));
+  SplitWishes far;
+  FERRY_RETURN_FAILURE(far.Unpack({theirs.data(), theirs.size()}));
+  SplitWishes all = near;
+  all.Append(far);
+  FERRY_RETURN_FAILURE(all.CheckColors());
+  const std::vector<int> colors = all.Colors();
   NumberGrant grant;
-  FERRY_RETURN_FAILURE(sides.AgreeOnNumbers(CountColors(all), &grant));
-  const std::vector<int> remote = MembersOf(far, color);
+  FERRY_RETURN_FAILURE(sides.AgreeOnNumbers(static_cast<int>(colors.size()), &grant));
+  const std::vector<int> remote = far.MembersOf(color);
   if (color == MPI_UNDEFINED || remote.empty()) {
     return Ref<Comm>();
   }
-  return MakeInterComm(inter, grant.Number(IndexOfColor(all, color)),
-                       Select(inter.group(), MembersOf(near, color)),
-                       Select(inter.peers(), remote));
+  return MakeInterComm(inter, grant.Number(IndexOfColor(colors, color)),
+                       Select(inter.group(), near.MembersOf(color)), Select(inter.peers(), remote));
 }
 
 Result<Ref<Comm>> CreateInter(const Comm& inter, const RankSet& group) {

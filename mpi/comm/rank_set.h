@@ -117,24 +117,6 @@ class Group : public Object {
   const Ref<Session> session;  // that it comes from; null: it comes from MPI_COMM_WORLD
 };
 
-// ---- Which processes come together when a communicator is split (MPI_Comm_split) ----------------
-
-// One member's wish. The color MPI_UNDEFINED: to be in no part.
-struct SplitWish {
-  int color;
-  int key;
-};
-
-// MPI_ERR_ARG if a color is negative, but not MPI_UNDEFINED.
-Failure CheckColors(std::span<const SplitWish> wishes);
-// The members, as ranks of the communicator that is split, of the part of `color`: in order of
-// their keys, and of their ranks where keys are the same.
-std::vector<int> MembersOf(std::span<const SplitWish> wishes, int color);
-// How many colors there are.
-int CountColors(std::span<const SplitWish> wishes);
-// The place of `color`, which is there, among all colors in ascending order.
-int IndexOfColor(std::span<const SplitWish> wishes, int color);
-
 // MPI_ERR_GROUP unless all of `group` is in `whole`.
 Failure CheckSubset(const RankSet& group, const RankSet& whole);
 
