@@ -174,7 +174,7 @@ void LinkEnds::CarryOn(uint32_t peer, End* end, uint64_t now_ns, engine::Effects
 
 // Returns ok if messages of this rank, in either direction, can take a link at all.
 Status LinkEnds::MayHaveLinks() const {
-  if (gives_up_) {
+  if (gives_up()) {
     return {ErrorCode::kUnsupported,
             "the rank has device memory that only streams reach, and messages, or operations in "
             "the memory of others, that the daemons carry better"};
@@ -357,7 +357,7 @@ uint64_t LinkEnds::LookAfter(uint32_t peer, End* end, uint64_t now_ns, engine::E
 // If the rank gives its links up: tells the daemon once that this one cannot be used any more,
 // which has the other direction returned, too.
 bool LinkEnds::TellGivenUp(uint32_t peer, End* end) {
-  if (!gives_up_ || std::exchange(end->is_given_up, true)) {
+  if (!gives_up() || std::exchange(end->is_given_up, true)) {
     return false;
   }
   SayRefused(peer, end->link, MayHaveLinks());
@@ -383,7 +383,7 @@ void LinkEnds::LeaveAll(engine::Effects& effects) {
 }
 
 void LinkEnds::GiveUp(engine::Effects& effects) {
-  gives_up_ = true;
+  shm::StoreRelaxed(gives_up_, 1U);
   for (auto& [peer, end] : ends_) {
     Leave(peer, &end, effects);
     end.due_ns = 0;

@@ -28,6 +28,7 @@
 #include "client/p2p/progress.h"
 #include "common/status.h"
 #include "engine/effects.h"
+#include "shm/atomic.h"
 
 namespace ferry::client {
 
@@ -72,6 +73,8 @@ class LinkEnds {
   void LeaveAll(engine::Effects& effects);
   // As LeaveAll, for good, and refuses links that are being made when it looks at them next.
   void GiveUp(engine::Effects& effects);
+  // Returns true once GiveUp was called. Any thread, without the lease.
+  bool gives_up() const { return shm::LoadRelaxed(gives_up_) != 0; }
 
   // Ends the core's operations with ranks that are gone, or cut off, before the engine ends its
   // requests.
@@ -163,7 +166,7 @@ class LinkEnds {
   std::map<uint32_t, Failure> failures_;    // by peer
   std::vector<attach::LinkReply> replies_;  // to the daemon
   bool is_leaving_ = false;
-  bool gives_up_ = false;
+  uint32_t gives_up_ = 0;             // not 0: GiveUp was called
   uint32_t connected_ = 0;            // ends
   uint32_t awaited_ = 0;              // ends that are not connected yet, or were not used since
   uint32_t connecting_ = 0;           // of these, those that the daemon wants to be used

@@ -227,11 +227,10 @@ void LinkKeeper::Publish() {
 }
 
 void LinkKeeper::GiveUpLinks() {
-  if (shm::LoadRelaxed(gives_up_) != 0) [[likely]] {
+  if (ends_.gives_up()) [[likely]] {
     return;
   }
   (void)progress_.UnderLease([this](engine::Effects& effects) {
-    shm::StoreRelaxed(gives_up_, 1U);
     SetCarryDeviceMemory(false);
     ends_.GiveUp(effects);
     return ErrorCode::kOk;

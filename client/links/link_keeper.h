@@ -127,7 +127,6 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
   LinkEnds ends_;
   engine::Effects* effects_ = nullptr;  // of the turn under way
   uint32_t serves_ = 0;                 // not 0: Serve was called
-  uint32_t gives_up_ = 0;               // not 0: GiveUpLinks was
   std::vector<uint32_t> forgotten_;     // regions
   std::map<uint32_t, HostRegion> exposed_;
   uint32_t last_exposed_ = 0;
