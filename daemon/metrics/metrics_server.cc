@@ -25,6 +25,7 @@
 #include "common/unique_fd.h"
 #include "daemon/metrics/metrics_access.h"
 #include "daemon/metrics/user_names.h"
+#include "daemon/sockets/connection_acceptor.h"
 
 namespace ferry::daemon {
 namespace {
@@ -38,7 +39,7 @@ constexpr uint32_t kMostRequestBytes = 8 << 10;
 // address and in all.
 constexpr size_t kMostOfAddress = 16;
 constexpr size_t kMost = 64;
-constexpr std::chrono::milliseconds kRetry(100);  // while there is no descriptor for a connection
+constexpr std::chrono::milliseconds kRetry(100);  // while the system has no room for a connection
 
 constexpr char kMetricsPath[] = "/metrics";
 constexpr char kHealthPath[] = "/health";     // whether it takes jobs
@@ -275,7 +276,7 @@ void Server::Accept() {
     MakeRoomFor(text, waiting_);
     const tcp protocol = address.ss_family == AF_INET6 ? tcp::v6() : tcp::v4();
     std::make_shared<Connection>(*this, std::move(fd), protocol, text)->Start();
-  } else if (errno == EMFILE || errno == ENFILE) {
+  } else if (LacksRoom(errno)) {
     retry_.expires_after(kRetry);
     return retry_.async_wait([this](const boost::system::error_code&) { AcceptSoon(); });
   }

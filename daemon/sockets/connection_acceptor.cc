@@ -147,6 +147,10 @@ std::optional<uid_t> LocalUserOf(int tcp_socket) {
   return is_the_other_end ? std::optional<uid_t>(found.idiag_uid) : std::nullopt;
 }
 
+bool LacksRoom(int error) {
+  return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS;
+}
+
 // ---- ConnectionAcceptor ----
 
 ConnectionAcceptor::ConnectionAcceptor(boost::asio::io_context& context, std::string socket,
@@ -204,8 +208,10 @@ void ConnectionAcceptor::AcceptSome() {
         break;
       }
       if (!RefuseOne()) {
-        return RetryLater();
+        return RetryLater("file descriptors: raise ulimit -n");
       }
+    } else if (LacksRoom(errno)) {
+      return RetryLater("memory");
     } else if (errno != ECONNABORTED && errno != EINTR) {
       break;
     }
@@ -265,9 +271,8 @@ Status ConnectionAcceptor::OutOfDescriptors() {
 }
 
 // Those who wait stay in the queue; asking for them at once would only burn the processor.
-void ConnectionAcceptor::RetryLater() {
-  LogLimited(shortages_, spdlog::level::err, "{}: out of file descriptors: raise ulimit -n",
-             socket_);
+void ConnectionAcceptor::RetryLater(const char* lack) {
+  LogLimited(shortages_, spdlog::level::err, "{}: out of {}", socket_, lack);
   retry_.emplace(context_, kRetry);
   retry_->async_wait([this](const boost::system::error_code& error) {
     if (!error && listener_.is_open()) {

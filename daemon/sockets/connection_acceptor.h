@@ -4,7 +4,7 @@
 // The number of open connections is limited for each user, and for all together. A connection
 // counts until the descriptor handed on is closed by its new owner, or given up (Forget). When the
 // process has no descriptor left, it uses a spare one to refuse new connections in words; once
-// there are some again, it goes on as before.
+// there are some again, it goes on as before. Without memory it tries again ten times a second.
 //
 // Thread: the control thread, or any before that starts; nothing blocks.
 #pragma once
@@ -31,6 +31,11 @@ namespace ferry::daemon {
 // that end is on another machine, or has closed its socket already, or when the kernel does not
 // tell. Any thread; asks the kernel (sock_diag) and does not block.
 std::optional<uid_t> LocalUserOf(int tcp_socket);
+
+// Returns true if accept4 has failed with this error because the process, or the machine, has no
+// descriptor or memory left. The connection still waits, so one who tries again at once only burns
+// the processor.
+bool LacksRoom(int error);
 
 // The most open connections: of one user, and of all together.
 struct ConnectionLimits {
@@ -87,7 +92,7 @@ class ConnectionAcceptor {
   bool HasSpare();
   bool RefuseOne();
   void RefuseForWantOfDescriptors(UniqueFd fd);
-  void RetryLater();
+  void RetryLater(const char* lack);
   Status CheckLimits(const Caller& caller);
   // Returns how many of the connections are still open; forgets the others.
   static size_t CountOpen(std::vector<Open>& connections);

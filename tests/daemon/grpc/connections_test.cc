@@ -32,6 +32,7 @@
 #include "tests/daemon/ferryd_process.h"
 #include "tests/daemon/test_rank.h"
 #include "tests/support/eventually.h"
+#include "tests/support/failing_accept.h"
 #include "tests/support/http2_client.h"
 #include "tests/support/patience.h"
 
@@ -383,6 +384,20 @@ TEST_F(ConnectionAcceptorTest, AConnectionCountsUntilItsDescriptorIsClosed) {
   EXPECT_EQ(taken_.size(), 2U);
   Connect();
   EXPECT_EQ(refused_.size(), 2U);
+}
+
+TEST_F(ConnectionAcceptorTest, WithoutMemoryItTriesAgainLater) {
+  Start({.of_user = 8, .in_all = 8});
+  for (const int error : {ENOMEM, ENOBUFS}) {
+    tests::FailAccepts(0, error, 3);
+    Connect();
+    const std::vector<uint64_t> times_ns = tests::TimesOfFailedAccepts();
+    ASSERT_EQ(times_ns.size(), 3U);
+    EXPECT_GE(times_ns[1] - times_ns[0], 50'000'000U);
+    EXPECT_GE(times_ns[2] - times_ns[1], 50'000'000U);
+  }
+  EXPECT_EQ(taken_.size(), 2U);
+  EXPECT_EQ(refused_.size(), 0U);
 }
 
 TEST(LocalUserTest, OfSocketsThatAreNotTcpNothingIsSaid) {

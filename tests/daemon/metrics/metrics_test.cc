@@ -17,11 +17,13 @@
 #include <utility>
 #include <vector>
 
+#include "common/net_address.h"
 #include "common/unique_fd.h"
 #include "daemon/metrics/metrics_page.h"
 #include "shm/counters.h"
 #include "tests/daemon/ferryd_process.h"
 #include "tests/daemon/test_daemon.h"
+#include "tests/support/failing_accept.h"
 #include "tests/support/http_get.h"
 
 namespace ferry::daemon {
@@ -32,6 +34,7 @@ using tests::ThreadOfUser;
 
 // The least that the kernel keeps for a reader, in segments as short as any.
 constexpr int kSmall = 536;
+constexpr uint64_t kPauseNs = 50'000'000;  // at least, between two attempts to accept
 constexpr uid_t kAnn = 12345;
 constexpr uid_t kBob = 54321;
 
@@ -404,6 +407,19 @@ TEST_F(MetricsTest, AnswersThatNobodyReadsKeepNobodyOut) {
   }
   EXPECT_LT(got, 100'000U);
   EXPECT_TRUE(size == 0 || errno == ECONNRESET) << std::strerror(errno);
+}
+
+// Nor does it burn a processor meanwhile, while the connection waits.
+TEST_F(MetricsTest, WithoutRoomForAConnectionItTriesAgainLater) {
+  for (const int error : {EMFILE, ENFILE, ENOMEM, ENOBUFS}) {
+    SCOPED_TRACE(std::strerror(error));
+    tests::FailAccepts(ParseHostPort(address_)->port, error, 3);
+    EXPECT_NE(Scrape(address_), "");
+    const std::vector<uint64_t> times_ns = tests::TimesOfFailedAccepts();
+    ASSERT_EQ(times_ns.size(), 3U);
+    EXPECT_GE(times_ns[1] - times_ns[0], kPauseNs);
+    EXPECT_GE(times_ns[2] - times_ns[1], kPauseNs);
+  }
 }
 
 TEST_F(MetricsTest, AnyoneAllowsOtherAddresses) {
