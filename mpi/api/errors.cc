@@ -11,6 +11,7 @@
 #include "mpi/api/function.h"
 #include "mpi/base/error_codes.h"
 #include "mpi/base/error_handler.h"
+#include "mpi/comm/call_notes.h"
 #include "mpi/init/fail.h"
 #include "mpi/init/process.h"
 
@@ -215,6 +216,7 @@ FERRY_MPI_CALL(int, MPI_File_call_errhandler, (MPI_File file, int errorcode)) {
   const Ref<ErrorHandler> handler = FileHandler();
   const std::string sentence = "MPI_File_call_errhandler: " + SaidByProgram(errorcode);
   if (handler->kind == ErrorHandler::Kind::kUser) {
+    const OutsideCalls outside;
     handler->Tell(file, errorcode);
   } else if (handler->kind == ErrorHandler::Kind::kReturn) {
     Remember(errorcode, sentence);

@@ -91,4 +91,18 @@ void EndNotedCalls() {
   }
 }
 
+OutsideCalls::OutsideCalls() {
+  if (front_end != nullptr) {
+    left_ = front_end->calls->current();
+    EndNotedCalls();
+  }
+}
+
+// The function may have ended the connection.
+OutsideCalls::~OutsideCalls() {
+  if (front_end != nullptr) {
+    front_end->calls->current() = left_;
+  }
+}
+
 }  // namespace ferry::mpi

@@ -56,4 +56,18 @@ class NotedCall {
 // Ends the scopes of the calling thread's calls, before the connection ends.
 void EndNotedCalls();
 
+// While it exists, the thread is in the program's own function, as an error handler, and in no call
+// of MPI. The function may leave by longjmp: then the calls around it never end, and nothing points
+// to their notes, which are gone.
+class OutsideCalls {
+ public:
+  OutsideCalls();
+  ~OutsideCalls();
+  OutsideCalls(const OutsideCalls&) = delete;
+  OutsideCalls& operator=(const OutsideCalls&) = delete;
+
+ private:
+  client::CallNote* left_ = nullptr;
+};
+
 }  // namespace ferry::mpi

@@ -6,6 +6,7 @@
 
 #include "common/library_words.h"
 #include "common/per_thread.h"
+#include "mpi/comm/call_notes.h"
 #include "mpi/init/process.h"
 
 namespace ferry::mpi {
@@ -75,6 +76,7 @@ int FailBy(const char* call, const Ref<ErrorHandler>& handler, void* object,
   }
   Remember(failure.error_class, std::move(sentence));
   if (handler && handler->kind == ErrorHandler::Kind::kUser) {
+    const OutsideCalls outside;
     handler->Tell(object, failure.error_class);
   }
   return failure.error_class;

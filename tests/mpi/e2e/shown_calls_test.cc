@@ -2,8 +2,11 @@
 // (docs/shm_layout.md): on one node and on two.
 #include "tests/e2e/shown_calls.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <memory>
 #include <string>
@@ -51,9 +54,9 @@ constexpr Stand kStands[] = {
 
 class ShownCallsTest : public testing::TestWithParam<std::tuple<Stand, const char*>> {
  protected:
-  void Start(const std::string& what, const std::string& nodes) {
+  void Start(const std::string& what, const std::string& nodes, const std::string& fifo = "") {
     job_ = std::make_unique<e2e::Command>(
-        e2e::PrivateJob({"-n", "2", "--nodes", nodes}, {"tests/mpi/ranks/stands", what}));
+        e2e::PrivateJob({"-n", "2", "--nodes", nodes}, {"tests/mpi/ranks/stands", what, fifo}));
     ASSERT_TRUE(e2e::UnderWay(job_.get(), 2));
   }
 
@@ -124,6 +127,30 @@ TEST_F(ShownCollectiveTest, ALockNamesItsHolder) {
       return found.calls.size() == 1 && found.calls[0].missing == 1;
     })) << nodes;
   }
+}
+
+// An error handler of the program that never returns leaves nothing of the call behind.
+TEST_F(ShownCollectiveTest, ACallThatIsLeftByLongjmpIsOver) {
+  const std::string fifo = testing::TempDir() + "jump-" + std::to_string(getpid());
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0) << fifo;
+  Start("jump", "1", fifo);
+  const std::string first = "MPI_Recv on rows, from rank 1, tag 6, 64 B\n";
+  const std::string second = "MPI_Recv on rows, from rank 1, tag 7, 64 B\n";
+  std::string shown;
+  EXPECT_TRUE(e2e::Eventually([&] {
+    shown = ShownPhrases(*job_, 0);
+    return shown == first;
+  })) << shown;
+  // Opens once the late rank has opened the file, too.
+  EXPECT_TRUE(e2e::Eventually([&] {
+    const int end = open(fifo.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    return end >= 0 && close(end) == 0;
+  }));
+  EXPECT_TRUE(e2e::Eventually([&] {
+    shown = ShownPhrases(*job_, 0);
+    return shown == second;
+  })) << shown;
+  unlink(fifo.c_str());
 }
 
 }  // namespace

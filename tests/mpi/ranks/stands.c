@@ -1,7 +1,10 @@
-/* stands WHAT: the last rank computes for ever, outside MPI; the others wait for it in the call
- * WHAT, or (moves) all ranks reduce 1 MiB again and again. Each rank first prints "rank R: under
- * way".
+/* stands WHAT [FIFO]: the last rank computes for ever, outside MPI; the others wait for it in the
+ * call WHAT, or (moves) all ranks reduce 1 MiB again and again, or (jump) they leave a receive by
+ * longjmp from its error handler, once somebody writes to FIFO, and wait in the next one. Each rank
+ * first prints "rank R: under way".
  */
+#include <fcntl.h>
+#include <setjmp.h>
 #include <unistd.h>
 
 #include "tests/mpi/ranks/check.h"
@@ -85,6 +88,32 @@ static void messages(const char* what) {
   }
 }
 
+static jmp_buf back;
+
+static void jump(MPI_Comm* comm, int* error, ...) {
+  (void)comm;
+  CHECK(*error == MPI_ERR_TRUNCATE);
+  longjmp(back, 1);
+}
+
+/* A message that is too long ends the first receive. */
+static void leave_a_call(const char* fifo) {
+  MPI_Errhandler handler;
+  if (rank == last()) {
+    const int end = open(fifo, O_RDONLY); /* waits for the writer */
+    CHECK(end >= 0);
+    for (int to = 0; to < last(); ++to) OK(MPI_Send(data, 65, MPI_CHAR, to, 6, rows));
+    return;
+  }
+  OK(MPI_Comm_create_errhandler(jump, &handler));
+  OK(MPI_Comm_set_errhandler(rows, handler));
+  if (setjmp(back) == 0) {
+    MPI_Recv(data, 64, MPI_CHAR, last(), 6, rows, MPI_STATUS_IGNORE);
+    CHECK(0);
+  }
+  OK(MPI_Recv(data, 64, MPI_CHAR, last(), 7, rows, MPI_STATUS_IGNORE));
+}
+
 static void together(const char* what) {
   MPI_Comm made;
   MPI_Request request;
@@ -126,6 +155,7 @@ int main(int argc, char** argv) {
   OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
   prepare(what);
   say_under_way();
+  if (!strcmp(what, "jump")) leave_a_call(argv[2]);
   if (rank == last() && strcmp(what, "moves")) {
     if (!strcmp(what, "finalize")) OK(MPI_Win_free(&win));
     compute();
