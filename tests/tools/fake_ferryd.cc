@@ -4,7 +4,7 @@
 //
 // FAKE_FERRYD makes it misbehave: "crash" at once with two lines of log, "hang" before it serves,
 // "old" (another protocol version), "stubborn" (ignores SIGTERM). "programs": it has three jobs of
-// one launch.
+// one launch. "large": its counters take 8 MB.
 #include <fcntl.h>
 #include <grpcpp/grpcpp.h>
 #include <poll.h>
@@ -158,6 +158,11 @@ class FakeAdmin : public control::Admin::Service {
       control::CounterValue* counter = reply->add_counters();
       counter->set_name(name);
       counter->set_value(static_cast<uint64_t>(value));
+    }
+    for (int i = 0; i < (Behaviour() == "large" ? 8000 : 0); ++i) {
+      control::CounterValue* counter = reply->add_counters();
+      counter->set_name("many");
+      counter->set_help(std::string(1000, 'h'));
     }
     return grpc::Status::OK;
   }

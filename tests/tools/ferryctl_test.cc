@@ -111,6 +111,15 @@ TEST_F(FerryctlTest, HidesCountersThatAreZeroFromPeople) {
   EXPECT_THAT(Ferryctl({"counters", "--json"}).out, HasSubstr("idle"));
 }
 
+// As those of a node with very many ranks.
+TEST_F(FerryctlTest, TakesLongAnswers) {
+  const auto daemon = StartDaemon({"FAKE_FERRYD=large"});
+  const CommandResult result = Ferryctl({"counters", "--json"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const auto json = nlohmann::json::parse(result.out, nullptr, false);
+  EXPECT_EQ(json["counters"].size(), 8002U);
+}
+
 TEST_F(FerryctlTest, ListsTheDaemonThatIsNamed) {
   EXPECT_EQ(Ferryctl({}).exit_code, 1) << "there is none";
   const auto daemon = StartDaemon();

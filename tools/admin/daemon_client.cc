@@ -90,6 +90,16 @@ Status StatusOfCall(const DaemonPlace& place, const grpc::Status& status) {
   }
 }
 
+// The counters of thousands of ranks take more than the 4 MiB that gRPC accepts as a rule. The
+// daemon is one that OpenSocket has trusted.
+constexpr int kMostAnswerBytes = 1 << 30;
+
+std::shared_ptr<grpc::Channel> ChannelOver(UniqueFd socket) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kMostAnswerBytes);
+  return grpc::CreateCustomInsecureChannelFromFd("localhost", socket.Release(), arguments);
+}
+
 Status CompareVersions(const DaemonPlace& place, const control::StatusReply& daemon) {
   const control::NodeIdentity& node = daemon.node();
   if (node.layout_version() == kLayoutVersion && node.protocol_version() == kProtocolVersion) {
@@ -105,8 +115,7 @@ Status CompareVersions(const DaemonPlace& place, const control::StatusReply& dae
 
 template <typename Service>
 DaemonClient<Service>::DaemonClient(DaemonPlace place, UniqueFd socket)
-    : place_(std::move(place)),
-      stub_(Service::NewStub(grpc::CreateInsecureChannelFromFd("localhost", socket.Release()))) {}
+    : place_(std::move(place)), stub_(Service::NewStub(ChannelOver(std::move(socket)))) {}
 
 template <typename Service>
 StatusOr<DaemonClient<Service>> DaemonClient<Service>::Connect(const std::string& run_directory,
