@@ -59,6 +59,17 @@ bool IsLoopback(const std::string& control_address) {
          control_address.starts_with("localhost:");
 }
 
+std::vector<uint32_t> IndexesOf(const JobLayout& layout) {
+  std::vector<uint32_t> of_host(layout.nodes.size());
+  uint32_t here = 0;
+  std::vector<uint32_t> indexes;
+  indexes.reserve(layout.node_of_rank.size());
+  for (const uint32_t node : layout.node_of_rank) {
+    indexes.push_back(layout.nodes[node].remote ? of_host[node]++ : here++);
+  }
+  return indexes;
+}
+
 // One run; members in the order of their lives.
 class Launch {
  public:
@@ -89,7 +100,6 @@ class Launch {
   Status MakeSlots();
   void SetRules();
   Status BindHere();
-  size_t IndexOf(uint32_t rank) const;
   Status ReachHosts();
   Status FindDaemons();
   Status Serve();
@@ -116,6 +126,8 @@ class Launch {
   const config::Options options_;
   const std::string launcher_;  // HostSource
   const JobLayout layout_;
+  // By rank: how many ranks before it run where it does, on its host or here.
+  const std::vector<uint32_t> index_of_rank_ = IndexesOf(layout_);
   const std::string name_space_ = DrawNameSpace();  // of the job in PMIx
   SignalSource signals_;
   BindingRules rules_here_;                         // of the ranks of this machine
@@ -181,15 +193,6 @@ Status Launch::BindHere() {
   FERRY_RETURN_IF_ERROR(bound.status());
   bound_ = std::move(*bound);
   return {};
-}
-
-// How many ranks before this one run where it does.
-size_t Launch::IndexOf(uint32_t rank) const {
-  const std::vector<uint32_t>& nodes = layout_.node_of_rank;
-  return static_cast<size_t>(
-      std::count_if(nodes.begin(), nodes.begin() + rank, [this, own = nodes[rank]](uint32_t node) {
-        return IsRemote(own) ? node == own : !IsRemote(node);
-      }));
 }
 
 AgentSetUp Launch::SetUpOf(size_t node) const {
@@ -395,7 +398,7 @@ Status Launch::StartRanks(const Job& job, const RankCommands& commands, Supervis
       continue;
     }
     RankCommand command = commands.Here(rank);
-    command.cpus = bound_.CpusOf(IndexOf(rank));
+    command.cpus = bound_.CpusOf(index_of_rank_[rank]);
     command.terminal = terminal_;
     FERRY_RETURN_IF_ERROR(supervisor->StartHere(std::move(command)));
   }
@@ -442,7 +445,7 @@ void Launch::TellPlaces(const Job& job) const {
       text += " on node " + std::to_string(node) + (host.empty() ? "" : ", host " + host);
     }
     if (arguments_.report_bindings) {
-      const size_t index = IndexOf(rank);
+      const size_t index = index_of_rank_[rank];
       const std::string where = IsRemote(node) ? bindings_[node][index] : bound_.Text(index);
       text += ": " + where;
       has_picture |= where.ends_with(']');
