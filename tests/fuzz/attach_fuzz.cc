@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "common/log.h"
+#include "common/rank_table.h"
 #include "common/version.h"
 #include "daemon/attach/attach_server.h"
 #include "daemon/jobs/launchers.h"
@@ -159,8 +160,13 @@ class AttachFuzz {
         break;
       }
       default:
-        if (input.Below(8) == 0) {
-          clients_[rank].Reset();
+        switch (input.Below(8)) {
+          case 0:
+            clients_[rank].Reset();
+            break;
+          case 1:
+            SayJob(input, rank);
+            break;
         }
         break;
     }
@@ -197,6 +203,42 @@ class AttachFuzz {
     request.session_bytes = plan.session_bytes();
     request.inbox_bytes = plan.inbox_bytes();
     Say(input, rank, request, {session.get(), inbox.get()});
+  }
+  // A launcher that starts a job, with its packed table of ranks and the addresses of its nodes;
+  // some of either is spoilt.
+  void SayJob(FuzzInput& input, uint32_t rank) {
+    attach::UserRequest user{};
+    user.header = Header(attach::Kind::kUser);
+    SendBytes(rank, &user, sizeof(user), {});
+    std::vector<uint32_t> node_of_rank(1 + input.Below(8));
+    const uint32_t nodes = 1 + input.Below(3);
+    for (uint32_t& node : node_of_rank) {
+      node = input.Below(nodes);
+    }
+    std::string list = PackNodes(node_of_rank);
+    attach::JobRequest request{};
+    request.header = Header(attach::Kind::kCreateJob);
+    request.table_bytes = static_cast<uint32_t>(list.size());
+    for (uint32_t node = 0; node < nodes; ++node) {
+      list += "127.0.0.1:" + std::to_string(1 + node) + '\0';
+    }
+    for (uint32_t n = input.Below(4); n > 0; --n) {
+      list[input.Take<uint16_t>() % list.size()] = static_cast<char>(input.Take<uint8_t>());
+    }
+    request.size = static_cast<uint32_t>(node_of_rank.size());
+    request.node_count = nodes;
+    request.node = input.Below(nodes);
+    request.list_bytes = static_cast<uint32_t>(list.size());
+    const std::string id = "own" + std::to_string(input.Below(2));
+    id.copy(request.job_id, sizeof(request.job_id));
+    std::memcpy(request.job_secret, kSecret, sizeof(kSecret) - 1);
+    request.job_secret_bytes = sizeof(kSecret) - 1;
+    UniqueFd fd(memfd_create("fuzz", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    if (write(fd.get(), list.data(), list.size()) != static_cast<ssize_t>(list.size()) ||
+        fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK) != 0) {
+      abort();
+    }
+    Say(input, rank, request, {fd.get()});
   }
   // A call, mostly without a descriptor.
   void Call(FuzzInput& input, uint32_t rank) {
