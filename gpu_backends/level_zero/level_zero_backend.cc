@@ -4,8 +4,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <map>
-#include <shared_mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +14,7 @@
 #include "gpu_backends/level_zero/level_zero_device.h"
 #include "gpu_backends/level_zero/level_zero_kernels.h"
 #include "gpu_backends/level_zero/level_zero_stream.h"
+#include "gpu_backends/level_zero/level_zero_streams.h"
 
 namespace ferry::gpu {
 namespace {
@@ -53,9 +52,13 @@ class LevelZeroDriver final : public Driver {
   Status Register(void* pointer, uint64_t size_bytes) override;
   Status Unregister(void* pointer) override;
 
-  StatusOr<NativeStream> CreateStream(int device) override;
-  Status CheckStream(int device, NativeStream stream) override;
-  void DestroyStream(int device, NativeStream stream) override;
+  StatusOr<NativeStream> CreateStream(int device) override {
+    return streams_.Make(devices_[device].get());
+  }
+  Status CheckStream(int device, NativeStream stream) override {
+    return streams_.Adopt(devices_[device].get(), stream);
+  }
+  void DestroyStream(int /*device*/, NativeStream stream) override { streams_.End(stream); }
   Status QueryStream(int device, NativeStream stream) override;
   Status Copy(int device, NativeStream stream, void* destination, const void* source,
               uint64_t size_bytes) override;
@@ -80,30 +83,20 @@ class LevelZeroDriver final : public Driver {
   bool host_steps_hold() const override { return true; }
 
  private:
-  struct StreamEntry {
-    std::unique_ptr<LevelZeroStream> stream;
-    int uses = 1;  // an application's list may be adopted several times
-  };
-
   Status OpenDriver(ze_driver_handle_t driver);
   // The context that knows the pointer, and what it says of it; null if none does.
   LevelZeroContext* Find(const void* pointer, ze_memory_allocation_properties_t* properties,
                          ze_device_handle_t* device, Status* failure) const;
   LevelZeroContext& ContextOf(const void* pointer) const;
   int OrdinalOf(ze_device_handle_t handle) const;
-  // Null if the stream is not Ferry's.
-  LevelZeroStream* FindStream(NativeStream stream) const;
   // Turns kWouldBlock, and other failures, into an error that says so if the device is lost.
   Status UnlessLost(int device, Status status) const;
-  template <typename Call>
-  Status OnStream(NativeStream stream, Call&& call) const;
 
   const LevelZeroApi api_;
   std::vector<std::unique_ptr<LevelZeroContext>> contexts_;
   std::vector<std::unique_ptr<LevelZeroDevice>> devices_;
   std::unique_ptr<LevelZeroKernels> kernels_;  // once the devices are known
-  mutable std::shared_mutex streams_mutex_;
-  std::map<NativeStream, StreamEntry> streams_;  // by the list's handle
+  LevelZeroStreams streams_;
 };
 
 Status LevelZeroDriver::Open() {
@@ -152,10 +145,7 @@ Status LevelZeroDriver::OpenDriver(ze_driver_handle_t driver) {
 }
 
 LevelZeroDriver::~LevelZeroDriver() {
-  for (auto& [list, entry] : streams_) {
-    entry.stream->Abandon();
-  }
-  if (streams_.empty() && kernels_ != nullptr) {
+  if (streams_.Abandon() && kernels_ != nullptr) {
     kernels_->Unload();
   }
 }
@@ -448,60 +438,6 @@ Status LevelZeroDriver::Unregister(void* pointer) {
 
 // ---- Streams ----
 
-StatusOr<NativeStream> LevelZeroDriver::CreateStream(int device) {
-  LevelZeroDevice& target = *devices_[device];
-  StatusOr<ze_command_list_handle_t> list = target.CreateList(/*copies=*/true);
-  FERRY_RETURN_IF_ERROR(list.status());
-  std::unique_ptr<LevelZeroStream> stream = MakeOwnStream(&target, *list);
-  stream->SetLossesBefore(target.losses());
-  std::unique_lock lock(streams_mutex_);
-  streams_[*list].stream = std::move(stream);
-  return static_cast<NativeStream>(*list);
-}
-
-// Level Zero has no call to identify a list, so any list is accepted.
-Status LevelZeroDriver::CheckStream(int device, NativeStream stream) {
-  std::unique_lock lock(streams_mutex_);
-  auto [entry, added] = streams_.try_emplace(stream);
-  if (added) {
-    entry->second.stream = MakeAdoptedStream(&devices_[device]->context(),
-                                             static_cast<ze_command_list_handle_t>(stream));
-    entry->second.stream->SetLossesBefore(devices_[device]->losses());
-  } else if (&entry->second.stream->context() != &devices_[device]->context()) {
-    return {ErrorCode::kInvalidArgument,
-            "AdoptStream: the command list is known as one of another driver's device"};
-  } else {
-    ++entry->second.uses;
-  }
-  return {};
-}
-
-void LevelZeroDriver::DestroyStream(int /*device*/, NativeStream stream) {
-  std::unique_ptr<LevelZeroStream> ended;  // its thread ends outside the lock
-  std::unique_lock lock(streams_mutex_);
-  const auto entry = streams_.find(stream);
-  if (entry != streams_.end() && --entry->second.uses == 0) {
-    ended = std::move(entry->second.stream);
-    streams_.erase(entry);
-  }
-  lock.unlock();
-}
-
-LevelZeroStream* LevelZeroDriver::FindStream(NativeStream stream) const {
-  std::shared_lock lock(streams_mutex_);
-  const auto entry = streams_.find(stream);
-  return entry == streams_.end() ? nullptr : entry->second.stream.get();
-}
-
-template <typename Call>
-Status LevelZeroDriver::OnStream(NativeStream stream, Call&& call) const {
-  LevelZeroStream* const found = FindStream(stream);
-  if (found == nullptr) {
-    return {ErrorCode::kInvalidArgument, "Level Zero: this command list is none of its streams"};
-  }
-  return call(*found);
-}
-
 Status LevelZeroDriver::UnlessLost(int device, Status status) const {
   if (!status.ok()) {
     FERRY_RETURN_IF_ERROR(devices_[device]->Check());
@@ -510,7 +446,7 @@ Status LevelZeroDriver::UnlessLost(int device, Status status) const {
 }
 
 Status LevelZeroDriver::QueryStream(int device, NativeStream stream) {
-  return OnStream(stream, [&](LevelZeroStream& found) {
+  return streams_.On(stream, [&](LevelZeroStream& found) {
     if (found.losses_before() < devices_[device]->losses()) {
       return Status(ErrorCode::kSystem,
                     "Level Zero: ZE_RESULT_ERROR_DEVICE_LOST, since the stream was made");
@@ -521,7 +457,7 @@ Status LevelZeroDriver::QueryStream(int device, NativeStream stream) {
 
 Status LevelZeroDriver::Copy(int /*device*/, NativeStream stream, void* destination,
                              const void* source, uint64_t size_bytes) {
-  return OnStream(
+  return streams_.On(
       stream, [&](LevelZeroStream& found) { return found.Copy(destination, source, size_bytes); });
 }
 
@@ -537,7 +473,7 @@ void LevelZeroDriver::DestroyEvent(int /*device*/, NativeEvent event) {
 }
 
 Status LevelZeroDriver::RecordEvent(int /*device*/, NativeStream stream, NativeEvent event) {
-  return OnStream(stream, [&](LevelZeroStream& found) {
+  return streams_.On(stream, [&](LevelZeroStream& found) {
     return found.Record(*static_cast<LevelZeroEvent*>(event));
   });
 }
@@ -558,20 +494,20 @@ Status LevelZeroDriver::QueryEvent(int device, NativeEvent event) {
 }
 
 Status LevelZeroDriver::WaitEvent(int /*device*/, NativeStream stream, NativeEvent event) {
-  return OnStream(stream, [&](LevelZeroStream& found) {
+  return streams_.On(stream, [&](LevelZeroStream& found) {
     return found.Wait(*static_cast<LevelZeroEvent*>(event));
   });
 }
 
 Status LevelZeroDriver::WriteWord(int /*device*/, NativeStream stream, uint64_t* word,
                                   uint64_t value) {
-  return OnStream(stream, [&](LevelZeroStream& found) { return found.WriteWord(word, value); });
+  return streams_.On(stream, [&](LevelZeroStream& found) { return found.WriteWord(word, value); });
 }
 
 Status LevelZeroDriver::WaitWord(int /*device*/, NativeStream stream, const uint64_t* word,
                                  uint64_t value, WaitCondition condition) {
-  return OnStream(stream,
-                  [&](LevelZeroStream& found) { return found.WaitWord(word, value, condition); });
+  return streams_.On(
+      stream, [&](LevelZeroStream& found) { return found.WaitWord(word, value, condition); });
 }
 
 // Lists of one queue hold each other up: a waiting kernel may block the kernel that would end its
@@ -587,13 +523,14 @@ Status LevelZeroDriver::Launch(int device, NativeStream stream, Kernel kernel, u
                                std::span<const KernelArgument> arguments) {
   StatusOr<LevelZeroKernels::Append> append = kernels_->Prepare(device, kernel, threads, arguments);
   FERRY_RETURN_IF_ERROR(append.status());
-  return OnStream(stream, [&](LevelZeroStream& found) { return found.Launch(std::move(*append)); });
+  return streams_.On(stream,
+                     [&](LevelZeroStream& found) { return found.Launch(std::move(*append)); });
 }
 
 Status LevelZeroDriver::EnqueueHostStep(int /*device*/, NativeStream stream, HostStep step,
                                         void* argument) {
-  return OnStream(stream,
-                  [&](LevelZeroStream& found) { return found.EnqueueStep(step, argument); });
+  return streams_.On(stream,
+                     [&](LevelZeroStream& found) { return found.EnqueueStep(step, argument); });
 }
 
 }  // namespace
