@@ -39,6 +39,16 @@ struct PeerLink {
   uint64_t asked_ns = 0;             // when the last heartbeat was sent
   uint64_t unanswered_since_ns = 0;  // when the first heartbeat without answer was sent; 0: none
   std::string trouble;               // why the last question had no answer
+
+  // Returns true if a caller that shows that token is the daemon that answers at the link's
+  // address.
+  bool IsFrom(uint64_t incarnation, const std::string& token) const;
+  // Takes over what the daemon there has said of itself. `number`: NodeContact::link.
+  void Learn(const control::HelloReply& reply, uint64_t number);
+  // The daemon there has answered just now.
+  void NoteAnswer();
+  // Describes the link. A peer whose heartbeat has gone unanswered for longer is silent.
+  control::PeerStatus Report(uint64_t silent_after_ns) const;
 };
 
 }  // namespace ferry::daemon

@@ -47,12 +47,6 @@ Status Died() {
   return {ErrorCode::kNodeUnreachable, "its daemon has died: nothing listens there any more"};
 }
 
-// True if a caller that shows that token is the daemon that answers at the link's address.
-bool IsFrom(const PeerLink& link, uint64_t incarnation, const std::string& token) {
-  return link.contact.incarnation == incarnation &&
-         ConstantTimeEquals(HashOfToken(token), link.token_hash);
-}
-
 }  // namespace
 
 PeerLinks::PeerLinks(ControlLoop& loop, NodeEvents& events, LinkTiming timing,
@@ -308,12 +302,10 @@ void PeerLinks::OnHello(const LinkPtr& link, const Status& status,
     return greet_again ? GreetNow(link) : void();
   }
   link->up = true;
-  link->trouble.clear();
-  link->last_heard_ns = MonotonicNs();
+  link->NoteAnswer();
   link->contact.send_key = reply.data_key();
   link->contact.receive_key = identity_.ReceiveKey(reply.from(), link->life);
   link->contact.life = link->life;
-  link->unanswered_since_ns = 0;
   spdlog::info("peer {} at {} is up", link->contact.name, link->address);
   ReportUp(link);
   for (const auto& ask : std::exchange(link->when_up, {})) {
@@ -336,14 +328,7 @@ Status PeerLinks::CheckReply(const LinkPtr& link, const control::HelloReply& rep
 }
 
 void PeerLinks::Learn(const LinkPtr& link, const control::HelloReply& reply) {
-  const control::NodeIdentity& peer = reply.from();
-  link->contact.address = link->address;
-  link->contact.name = peer.name();
-  link->contact.incarnation = peer.incarnation();
-  link->contact.link = identity_.LinkTo(peer);
-  link->contact.fabric_address = peer.fabric_address();
-  link->contact.direct_links = peer.direct_links();
-  link->token_hash = reply.token_hash();
+  link->Learn(reply, identity_.LinkTo(reply.from()));
   down_.erase(link->address);
 }
 
@@ -380,10 +365,7 @@ void PeerLinks::OnBeat(const LinkPtr& link, const Status& status, uint64_t incar
     return MarkDown(link, Restarted());
   }
   if (status.ok()) {
-    link->last_heard_ns = now_ns;
-    link->unanswered_since_ns = 0;
-    link->trouble.clear();
-    return;
+    return link->NoteAnswer();
   }
   link->trouble = status.message();
   if (status.code() == ErrorCode::kDaemonDied) {  // see CheckAlive
@@ -545,7 +527,7 @@ StatusOr<control::HelloReply> PeerLinks::HandleHello(const control::HelloRequest
   }
   const LinkPtr link = found->second;
   Awake(link);  // a rank there needs one here, or a node the other as its neighbour
-  if (!IsFrom(*link, from.incarnation(), request.token())) {
+  if (!link->IsFrom(from.incarnation(), request.token())) {
     // The proof may be missing only because its answer to our own greeting is still on its way.
     link->greet_again = link->greet_again || link->asking;
     link->next_greeting_ns = 0;  // or the daemon has come late: it answers from now on
@@ -580,7 +562,7 @@ Status PeerLinks::CheckCaller(const std::string& address, uint64_t incarnation,
                                              " has not been answered by its caller at " + address +
                                              " yet, or by another incarnation"};
   }
-  if (!IsFrom(*found->second, incarnation, token)) {
+  if (!found->second->IsFrom(incarnation, token)) {
     return {ErrorCode::kPermissionDenied,
             "the caller has not shown that it is the daemon at " + address};
   }
@@ -607,21 +589,7 @@ Status PeerLinks::CheckHeartbeat(const std::string& address,
 std::vector<control::PeerStatus> PeerLinks::Report() const {
   std::vector<control::PeerStatus> report;
   for (const auto& [address, link] : links_) {
-    control::PeerStatus& peer = report.emplace_back();
-    peer.set_name(link->contact.name);
-    peer.set_control_address(address);
-    const bool silent =
-        link->unanswered_since_ns != 0 &&
-        MonotonicNs() - link->unanswered_since_ns > 2 * timing_.heartbeat_interval_ms * kNsPerMs;
-    peer.set_state(link->up           ? (silent ? "silent" : "up")
-                   : link->is_dormant ? "dormant"
-                   : link->life == 0  ? "connecting"
-                                      : "cut");
-    peer.set_incarnation(link->contact.incarnation);
-    peer.set_trouble(link->trouble);
-    if (link->up) {
-      peer.set_last_heard_ms((MonotonicNs() - link->last_heard_ns) / kNsPerMs);
-    }
+    report.push_back(link->Report(2 * timing_.heartbeat_interval_ms * kNsPerMs));
   }
   return report;
 }

@@ -1,0 +1,52 @@
+#include "daemon/peers/peer_link.h"
+
+#include "common/clock.h"
+#include "daemon/tls/secrets.h"
+
+namespace ferry::daemon {
+namespace {
+
+constexpr uint64_t kNsPerMs = 1'000'000;
+
+}  // namespace
+
+bool PeerLink::IsFrom(uint64_t incarnation, const std::string& token) const {
+  return contact.incarnation == incarnation && ConstantTimeEquals(HashOfToken(token), token_hash);
+}
+
+void PeerLink::Learn(const control::HelloReply& reply, uint64_t number) {
+  const control::NodeIdentity& peer = reply.from();
+  contact.address = address;
+  contact.name = peer.name();
+  contact.incarnation = peer.incarnation();
+  contact.link = number;
+  contact.fabric_address = peer.fabric_address();
+  contact.direct_links = peer.direct_links();
+  token_hash = reply.token_hash();
+}
+
+void PeerLink::NoteAnswer() {
+  last_heard_ns = MonotonicNs();
+  unanswered_since_ns = 0;
+  trouble.clear();
+}
+
+control::PeerStatus PeerLink::Report(uint64_t silent_after_ns) const {
+  const uint64_t now_ns = MonotonicNs();
+  const bool is_silent = unanswered_since_ns != 0 && now_ns - unanswered_since_ns > silent_after_ns;
+  control::PeerStatus report;
+  report.set_name(contact.name);
+  report.set_control_address(address);
+  report.set_state(up           ? (is_silent ? "silent" : "up")
+                   : is_dormant ? "dormant"
+                   : life == 0  ? "connecting"
+                                : "cut");
+  report.set_incarnation(contact.incarnation);
+  report.set_trouble(trouble);
+  if (up) {
+    report.set_last_heard_ms((now_ns - last_heard_ns) / kNsPerMs);
+  }
+  return report;
+}
+
+}  // namespace ferry::daemon
