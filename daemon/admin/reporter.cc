@@ -207,6 +207,17 @@ class NodeLooker final : public RankLooker {
   QuietLog* const quiet_;
 };
 
+// Keeps of each circle the rank with the smallest number, if it is here: the chains of the others
+// end in the same circle.
+void KeepCircles(google::protobuf::RepeatedPtrField<control::RankWait>* ranks) {
+  const auto is_to_go = [](const control::RankWait& wait) {
+    const auto& chain = wait.chain();
+    return !wait.deadlock() || wait.rank() != chain[chain.size() - 1] ||
+           wait.rank() != *std::min_element(chain.begin(), chain.end());
+  };
+  ranks->erase(std::remove_if(ranks->begin(), ranks->end(), is_to_go), ranks->end());
+}
+
 }  // namespace
 
 // ---- Reporter ----
@@ -259,6 +270,9 @@ Status Reporter::FillWhy(Viewer viewer, const control::WhyRequest& request,
   });
   NodeLooker looker(context_, &quiet_);
   WaitGraph(&looker).Explain(reply->mutable_ranks());
+  if (request.deadlocks_only()) {
+    KeepCircles(reply->mutable_ranks());
+  }
   return outcome;
 }
 

@@ -21,6 +21,7 @@ constexpr uint64_t kTroublingNs = 1'000'000'000;
 constexpr size_t kMostEdges = 256;   // of a rank
 constexpr size_t kMostAround = 256;  // ranks of LookAround
 constexpr uint32_t kMostPairs = 1024;
+constexpr uint64_t kLongMs = 3000;  // a wait that may be a deadlock: most others are shorter
 
 // Contexts of the application are those of its communicators; this one is Ferry's (barriers).
 constexpr uint32_t kInternalContext = 1;
@@ -447,9 +448,11 @@ Status ReportWhy(const JobRegistry& registry, std::optional<uid_t> uid, const Da
   const JobRecord& job = **found;
   WhySteps steps(job, data_plane);
   if (request.all_ranks()) {
-    for (uint32_t rank = 0; rank < job.size(); ++rank) {
-      if (job.IsLocal(rank)) {
-        FillLook(rank, false, now_ns, quiet, &steps, reply->add_ranks());
+    for (const uint32_t rank : job.own_ranks) {
+      control::RankWait look;
+      FillLook(rank, false, now_ns, quiet, &steps, &look);
+      if (!request.deadlocks_only() || (look.asleep() && look.waits_ms() >= kLongMs)) {
+        *reply->add_ranks() = std::move(look);
       }
     }
     return {};

@@ -1,10 +1,12 @@
-// ferryrun says what its ranks wait for before it ends them, and is not held up by that.
+// ferryrun says what its ranks wait for before it ends them, and tells of deadlocks while they run;
+// it is not held up by either.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <string>
 
 #include "tests/e2e/command.h"
@@ -54,13 +56,18 @@ TEST(FerryrunWhyTest, ATimeoutTellsIt) {
   EXPECT_THAT(result.err, ContainsRegex(kRow));
 }
 
-// An agent asks its own daemon.
-TEST(FerryrunWhyTest, AnotherHostTellsItToo) {
-  const TempDirectory folder;
+// A host of that name, which is this one.
+Words OnHost(const TempDirectory& folder, const std::string& host) {
   const std::string ssh = folder / "ssh";
   std::ofstream(ssh) << "#!/bin/sh\nshift\nexec /bin/sh -c \"exec $*\"\n";
   std::filesystem::permissions(ssh, std::filesystem::perms::owner_all);
-  Command job(Job({"--rsh", ssh, "--network", "lo", "-hosts", "10.99.0.1:2"}));
+  return {"--rsh", ssh, "--network", "lo", "-hosts", host};
+}
+
+// An agent asks its own daemon.
+TEST(FerryrunWhyTest, AnotherHostTellsItToo) {
+  const TempDirectory folder;
+  Command job(Job(OnHost(folder, "10.99.0.1:2")));
   AwaitTheWait(&job);
   job.Signal(SIGINT);
   const CommandResult result = job.WaitCleanly();
@@ -95,6 +102,59 @@ TEST(FerryrunWhyTest, WithoutAnAnswerTheInterruptGoesOnAllTheSame) {
   const CommandResult result = job.Wait();
   EXPECT_EQ(result.exit_code, 128 + SIGINT);
   EXPECT_THAT(result.err, Not(HasSubstr(kHeading)));
+}
+
+// ---- Unasked ------------------------------------------------------------------------------------
+
+// Two circles, one after the other, beside ranks that are well: each is told once, and nothing
+// else.
+void ExpectTwoCircles(const Words& flags, const std::string& who) {
+  Command job(PrivateJob(Joined({"-n", "7", "--deadlock-check", "1"}, flags),
+                         {"tests/e2e/ranks/waits", "circles"}));
+  const std::string first = who + "deadlock: rank 0 waits for rank 1, which waits for rank 0: ";
+  const std::string second = who + "deadlock: rank 2 waits for rank 3, which waits for rank 2: ";
+  ASSERT_TRUE(UnderWay(&job, 7));
+  ASSERT_TRUE(job.WaitForError(first));
+  job.Signal(SIGUSR1);  // which goes to all ranks
+  ASSERT_TRUE(job.WaitForError(second));
+  job.Signal(SIGTERM);
+  const std::string err = job.WaitCleanly().err;
+  EXPECT_THAT(err,
+              ContainsRegex(R"(rank 0 is in ferry_recv .*; `ferryctl why [0-9a-f]+\.0` tells)"));
+  size_t count = 0;
+  for (size_t at = err.find("deadlock"); at != err.npos; at = err.find("deadlock", at + 1)) {
+    ++count;
+  }
+  EXPECT_EQ(count, 2U) << err;
+}
+
+TEST(FerryrunWhyTest, EachDeadlockIsToldOnce) { ExpectTwoCircles({}, "ferryrun: "); }
+
+TEST(FerryrunWhyTest, EachDeadlockBetweenNodesIsToldOnce) {
+  ExpectTwoCircles({"--nodes", "2", "--map-by", "node"}, "ferryrun: ");
+}
+
+TEST(FerryrunWhyTest, AnotherHostTellsItsDeadlocks) {
+  const TempDirectory folder;
+  ExpectTwoCircles(OnHost(folder, "10.99.0.1:7"), "ferryrun: host 10.99.0.1: ");
+}
+
+TEST(FerryrunWhyTest, NobodyLooksForDeadlocksUnlessWanted) {
+  Command job(
+      PrivateJob({"-n", "2", "--deadlock-check", "0"}, {"tests/e2e/ranks/waits", "circle"}));
+  ASSERT_TRUE(UnderWay(&job, 2));
+  const pid_t launcher = job.pid();
+  std::set<std::string> names;
+  for (const auto& task :
+       std::filesystem::directory_iterator("/proc/" + std::to_string(launcher) + "/task")) {
+    std::string name;
+    std::getline(std::ifstream(task.path() / "comm"), name);
+    names.insert(name);
+  }
+  EXPECT_THAT(names, testing::Contains("ferryrun"));
+  EXPECT_THAT(names, Not(testing::Contains("ferry-hangs")));
+  job.Signal(SIGTERM);
+  EXPECT_THAT(job.WaitCleanly().err, Not(HasSubstr("deadlock")));
 }
 
 }  // namespace

@@ -95,6 +95,7 @@ TEST(AgentMessagesTest, SurviveTheJourney) {
   set_up.options = {"FERRY_SPIN_PAUSES=7"};
   set_up.needs_address = true;
   set_up.grace_ms = 77;
+  set_up.deadlock_check_s = 78;
   const auto read = ReadSetUp(ToText(set_up));
   ASSERT_TRUE(read.ok()) << read.status().message();
   EXPECT_EQ(read->host, "b");
@@ -102,6 +103,7 @@ TEST(AgentMessagesTest, SurviveTheJourney) {
   EXPECT_TRUE(read->needs_address);
   EXPECT_FALSE(read->private_daemon);
   EXPECT_EQ(read->grace_ms, 77U);
+  EXPECT_EQ(read->deadlock_check_s, 78U);
 
   const Mapping mapping{.count = 4,
                         .oversubscribes = false,

@@ -48,12 +48,18 @@ class DaemonClient {
   Status Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
               const Request& request, Reply* reply) const {
     grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() +
-                         std::chrono::milliseconds(place_.timeout_ms));
+    return Call(method, request, reply, &context);
+  }
+  // Likewise, with a fresh context, by which another thread may break the call off.
+  template <typename Request, typename Reply>
+  Status Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
+              const Request& request, Reply* reply, grpc::ClientContext* context) const {
+    context->set_deadline(std::chrono::system_clock::now() +
+                          std::chrono::milliseconds(place_.timeout_ms));
     if (!token_.empty()) {
-      context.AddMetadata("ferry-token", token_);
+      context->AddMetadata("ferry-token", token_);
     }
-    return FromGrpc((stub_.get()->*method)(&context, request, reply));
+    return FromGrpc((stub_.get()->*method)(context, request, reply));
   }
 
   // The stub, for streaming calls of administrators, which have no deadline.

@@ -19,6 +19,7 @@
 #include "tools/ferryrun/agent_protocol.h"
 #include "tools/ferryrun/binding.h"
 #include "tools/ferryrun/daemons.h"
+#include "tools/ferryrun/deadlock_watch.h"
 #include "tools/ferryrun/hosts.h"
 #include "tools/ferryrun/job.h"
 #include "tools/ferryrun/launch.h"
@@ -97,6 +98,7 @@ class Agent {
   std::optional<ServingDaemon> daemon_;
   std::optional<AgentJob> all_of_job_;
   std::optional<CreatedJob> job_;
+  std::unique_ptr<DeadlockWatch> deadlocks_;  // null: nobody looks for deadlocks
   std::string name_space_;
   std::optional<RankServers> servers_;  // of that job
   BoundRanks bound_;                    // in the order in which they start
@@ -113,7 +115,8 @@ void Agent::Poll() {
                              {out_.empty() ? -1 : out_.fd(), POLLOUT, 0},
                              {slots_.notice_fd(), POLLIN, 0},
                              {slots_.fd(), POLLIN, 0},
-                             {servers_ ? servers_->fd() : -1, POLLIN, 0}};
+                             {servers_ ? servers_->fd() : -1, POLLIN, 0},
+                             {deadlocks_ ? deadlocks_->fd() : -1, POLLIN, 0}};
   const size_t first_rank = fds.size();
   for (const LocalRank& rank : ranks_) {
     const bool full = out_.IsFull();
@@ -138,6 +141,11 @@ void Agent::Poll() {
   if (fds[5].revents != 0) {
     servers_->Serve();
     PassWordsOn();
+  }
+  if (fds[6].revents != 0) {
+    for (const std::string& sentence : deadlocks_->Take()) {
+      Say(FrameKind::kDeadlock, 0, sentence);
+    }
   }
   for (size_t i = 0; i < ranks_.size(); ++i) {
     const pollfd* own = &fds[first_rank + 3 * i];
@@ -426,6 +434,7 @@ Status Agent::CreateJob(const Frame& frame) {
   StatusOr<CreatedJob> job = CreatedJob::Create(daemon_->client, request);
   FERRY_RETURN_IF_ERROR(job.status());
   job_.emplace(std::move(*job));
+  deadlocks_ = DeadlockWatch::Start({&*daemon_, 1}, request.job_id(), set_up_.deadlock_check_s);
   servers_.emplace(ServedJobOf(request, nodes, name_space_, {request.node()}));
   Say(FrameKind::kCreated, 0, "");
   return {};
@@ -483,6 +492,7 @@ void Agent::Finish() {
   if (job_ && !private_.processes().empty()) {
     job_->GiveUp();  // it ends with its daemon
   }
+  deadlocks_.reset();
   job_.reset();
   daemon_.reset();  // a gRPC server waits for idle clients to hang up
   std::string complaints;

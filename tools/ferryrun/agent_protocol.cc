@@ -215,7 +215,8 @@ std::string ToText(const AgentSetUp& message) {
                {"private_daemon", message.private_daemon},
                {"needs_address", message.needs_address},
                {"ferryd", FromText(message.ferryd)},
-               {"grace_ms", message.grace_ms}});
+               {"grace_ms", message.grace_ms},
+               {"deadlock_check_s", message.deadlock_check_s}});
 }
 
 StatusOr<AgentSetUp> ReadSetUp(const std::string& text) {
@@ -227,7 +228,8 @@ StatusOr<AgentSetUp> ReadSetUp(const std::string& text) {
                       .private_daemon = json.at("private_daemon"),
                       .needs_address = json.at("needs_address"),
                       .ferryd = TextFrom(json.at("ferryd")),
-                      .grace_ms = json.at("grace_ms")};
+                      .grace_ms = json.at("grace_ms"),
+                      .deadlock_check_s = json.at("deadlock_check_s")};
   });
 }
 

@@ -55,6 +55,7 @@ enum class FrameKind : uint32_t {
   kStopped = 26,      // a sentence, if the daemon did not stop as it should
   kAbsent = 27,       // a rank that has ended never attached to the program
   kWhy = 28,          // text: what `ferryctl why` says
+  kDeadlock = 29,     // a sentence: ranks wait for each other, for ever
   // Either way.
   kExchange = 64,  // CBOR: ExchangeMessage
   // To a relay, and from it: bytes on their way to agents, and from them. `rank` is the channel.
@@ -138,6 +139,7 @@ struct AgentSetUp {
   bool needs_address = false;   // other hosts take part
   std::string ferryd;           // empty: beside ferryrun
   uint64_t grace_ms = 0;
+  uint64_t deadlock_check_s = 0;  // between looks for deadlocks; 0: none
 };
 std::string ToText(const AgentSetUp& message);
 StatusOr<AgentSetUp> ReadSetUp(const std::string& text);

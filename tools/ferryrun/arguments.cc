@@ -354,6 +354,9 @@ class Parser {
       case Flag::kGrace:
         arguments_.grace_ms = *number;
         return {};
+      case Flag::kDeadlockCheck:
+        arguments_.deadlock_check_s = *number;
+        return {};
       case Flag::kLaunchRadix:
         arguments_.launch_radix = *number;
         return {};

@@ -43,6 +43,7 @@ struct Arguments {
   bool report_bindings = false;  // and on which CPUs
   uint64_t timeout_s = 0;        // 0: none
   uint64_t grace_ms = 5000;
+  uint64_t deadlock_check_s = 5;     // between looks for deadlocks; 0: none
   uint64_t launch_radix = 64;        // of the tree of agents; 0: none
   std::string network;               // empty: see hosts.h
   std::string ferryd;                // empty: found beside ferryrun

@@ -53,6 +53,9 @@ constexpr FlagRow kTable[] = {
      "end the job after so long, with exit code 124"},
     {Flag::kGrace, "--grace-ms", "MS",
      "milliseconds between asking ranks to end and killing them (5000)"},
+    {Flag::kDeadlockCheck, "--deadlock-check", "SECONDS",
+     "how often to look for ranks that wait for each other in a circle, and to say so (5; 0: "
+     "never)"},
     {Flag::kLaunchRadix, "--launch-radix", "N",
      "to how many hosts one host logs in: ferryrun to all of a job of so many, else to some of "
      "them, "

@@ -41,6 +41,7 @@ enum class Flag {
   kKeepGoing,
   kTimeout,
   kGrace,
+  kDeadlockCheck,
   kLaunchRadix,
   kTreeRadix,
   kFerryd,

@@ -18,6 +18,7 @@
 #include "tools/ferryrun/agent_tree.h"
 #include "tools/ferryrun/binding.h"
 #include "tools/ferryrun/daemons.h"
+#include "tools/ferryrun/deadlock_watch.h"
 #include "tools/ferryrun/host_source.h"
 #include "tools/ferryrun/hosts.h"
 #include "tools/ferryrun/job.h"
@@ -212,7 +213,8 @@ AgentSetUp Launch::SetUpOf(size_t node) const {
           .private_daemon = arguments_.private_daemons,
           .needs_address = SpansHosts(),
           .ferryd = arguments_.ferryd,
-          .grace_ms = arguments_.grace_ms};
+          .grace_ms = arguments_.grace_ms,
+          .deadlock_check_s = arguments_.deadlock_check_s};
 }
 
 // Starts an agent on every other host.
@@ -497,6 +499,8 @@ int Launch::RunRanks() {
   if (const Status started = StartRanks(job, commands, &supervisor); !started.ok()) {
     return Fail(ExitCodeOf(started), started);
   }
+  const auto deadlocks = DeadlockWatch::Start(serving_, job.id(), arguments_.deadlock_check_s);
+  supervisor.Tell(deadlocks.get());
   const int exit_code = supervisor.Run();
   if (supervisor.has_lost_daemon_here()) {
     for (CreatedJob& created_here : created_) {

@@ -117,7 +117,8 @@ void Supervisor::StopHosts() {
 void Supervisor::Poll() {
   std::vector<pollfd> fds = {{signals_->fd(), POLLIN, 0},
                              stdin_.Interest(),
-                             {servers_ != nullptr ? servers_->fd() : -1, POLLIN, 0}};
+                             {servers_ != nullptr ? servers_->fd() : -1, POLLIN, 0},
+                             {deadlocks_ != nullptr ? deadlocks_->fd() : -1, POLLIN, 0}};
   const size_t first_stream = fds.size();
   output_.AppendInterests(&fds);
   fds.push_back({ranks_.notice_fd(), POLLIN, 0});
@@ -138,6 +139,9 @@ void Supervisor::Poll() {
   ReadNotices();  // before the ends that follow from them
   if (fds[2].revents != 0) {
     OnServers();
+  }
+  if (fds[3].revents != 0) {
+    TellDeadlocks();
   }
   output_.OnReady(&fds[first_stream]);
   if (fds[first_host - 1].revents != 0) {
@@ -394,6 +398,9 @@ void Supervisor::OnFrame(RemoteHost* host, const Frame& frame) {
       return;
     case FrameKind::kWhy:
       OnWhy(host->Title(), frame.payload);
+      return;
+    case FrameKind::kDeadlock:
+      Say(host->Title() + ": " + frame.payload);
       return;
     case FrameKind::kStopped:
       if (!frame.payload.empty()) {

@@ -18,6 +18,7 @@
 #include "common/status.h"
 #include "tools/ferryrun/agent_protocol.h"
 #include "tools/ferryrun/daemons.h"
+#include "tools/ferryrun/deadlock_watch.h"
 #include "tools/ferryrun/exchange_hub.h"
 #include "tools/ferryrun/job_hosts.h"
 #include "tools/ferryrun/process.h"
@@ -60,6 +61,8 @@ class Supervisor {
   // Serves ranks that do not use Ferry: `servers` those here, null if there are none. By rank, the
   // number of its machine: 0 here, from 1 on its host, in the order of AddHost.
   void Serve(RankServers* servers, std::vector<uint32_t> machine_of_rank);
+  // Tells the user what it finds; null: nobody looks for deadlocks.
+  void Tell(DeadlockWatch* deadlocks) { deadlocks_ = deadlocks; }
   // Adds a host for ranks that are started later.
   void AddHost(RemoteHost* host);
   // Starts the next rank, from 0 on, here or on a host. Rank 0 gets standard input. A rank that a
@@ -125,6 +128,7 @@ class Supervisor {
   void GiveUpHosts();
   void SayEnding();
   void SayForeignLibrary();
+  void TellDeadlocks();
   void Say(const std::string& text) { output_.Say(text); }
 
   const SupervisorSettings settings_;
@@ -155,6 +159,7 @@ class Supervisor {
   std::vector<uint32_t> failed_;  // ranks whose failure is to be reported
   uint64_t report_ns_ = 0;        // when; 0 = none
   RankServers* servers_ = nullptr;
+  DeadlockWatch* deadlocks_ = nullptr;
   std::optional<ExchangeHub> hub_;
   std::set<uint32_t> shut_;       // ranks without a way to their PMI-1 server
   int ending_signal_ = 0;         // which one asked ferryrun to end; 0: none

@@ -107,6 +107,12 @@ void Supervisor::SayWhy() {
   }
 }
 
+void Supervisor::TellDeadlocks() {
+  for (const std::string& sentence : deadlocks_->Take()) {
+    Say(sentence);
+  }
+}
+
 // Before the ranks have the signal.
 void Supervisor::ResizeTerminals() {
   if (const std::optional<TerminalSize> size = TerminalOfOutput()) {

@@ -9,9 +9,10 @@
 //   waits circle       each receives from the next
 //   waits chain        each receives from the next, but the last
 //   waits flood        rank 0 sends 1000 messages of 8000 bytes after SIGUSR1; rank 1 takes none
+//   waits circles      ranks 0 and 1 receive from each other; 2 and 3 do after SIGUSR1; the others
+//                      do as with halo, among themselves
 //   waits halo         none is stuck: each sends 8 B to 1 MiB to both neighbours, and receives
-//   them,
-//                      again and again
+//                      them, again and again
 //   waits fetch        rank 0 sends 1 MiB; rank 1 receives it after SIGUSR1
 #include <signal.h>
 #include <unistd.h>
@@ -62,16 +63,17 @@ void Flood() {
   CHECK_OK(ferry_waitall(requests.size(), requests.data(), nullptr));
 }
 
-// A stencil's traffic: the step takes as long as the slowest neighbour, and one of them computes
-// for a while now and then.
-[[noreturn]] void ExchangeHalos() {
+// A stencil's traffic, of the ranks from `first` on: the step takes as long as the slowest
+// neighbour, and one of them computes for a while now and then.
+[[noreturn]] void ExchangeHalos(int first) {
   constexpr size_t kSizes[] = {8, 4096, 64 << 10, kLarge};
-  const int ranks = ferry_size();
-  const int neighbours[] = {(ferry_rank() + 1) % ranks, (ferry_rank() + ranks - 1) % ranks};
+  const int ranks = ferry_size() - first;
+  const int me = ferry_rank() - first;
+  const int neighbours[] = {first + (me + 1) % ranks, first + (me + ranks - 1) % ranks};
   const std::vector<char> out(kLarge);
   std::array<std::vector<char>, 2> in = {std::vector<char>(kLarge), std::vector<char>(kLarge)};
   for (int step = 0;; ++step) {
-    if (step % 7 == ferry_rank()) {
+    if (step % 7 == me) {
       usleep(2000);
     }
     const size_t size = kSizes[step / 8 % 4];
@@ -84,6 +86,16 @@ void Flood() {
     }
     CHECK_OK(ferry_waitall(4, requests, nullptr));
   }
+}
+
+void Circles() {
+  if (ferry_rank() >= 4) {
+    ExchangeHalos(4);
+  }
+  if (ferry_rank() >= 2) {
+    WaitForSignal();
+  }
+  Receive(ferry_rank() ^ 1, 0);
 }
 
 void RankZero(std::string_view what) {
@@ -124,7 +136,9 @@ int main(int argc, char** argv) {
   std::fflush(stdout);
   const int next = (ferry_rank() + 1) % ferry_size();
   if (what == "halo") {
-    ExchangeHalos();
+    ExchangeHalos(0);
+  } else if (what == "circles") {
+    Circles();
   } else if (what == "circle" || (what == "chain" && next != 0)) {
     Receive(next, 0);
   } else if (ferry_rank() == 0) {
