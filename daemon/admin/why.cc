@@ -143,12 +143,10 @@ std::optional<uint32_t> OnlyPeer(const RankView& view) {
   }
 }
 
-// Returns true if one of the requests that the rank waits for is enough, and it is unknown which.
-bool WaitsForAny(const RankView& view) {
-  return std::any_of(view.calls.calls.begin(), view.calls.calls.end(), [](const auto& call) {
-    return call.name == shm::CallName::kMpiWaitany || call.name == shm::CallName::kMpiWaitsome ||
-           call.name == shm::CallName::kFerryWaitany;
-  });
+// Returns true if one of the requests that the call waits for is enough, and it is unknown which.
+bool EndsWithAny(const shm::CallView& call) {
+  return call.name == shm::CallName::kMpiWaitany || call.name == shm::CallName::kMpiWaitsome ||
+         call.name == shm::CallName::kFerryWaitany;
 }
 
 bool Meets(const shm::CallView& call) {
@@ -162,18 +160,19 @@ std::string EndsBy(const shm::CallView& call) {
   if (shm::KindOf(call.name) == shm::CallKind::kWait) {
     return "any rank may change the memory that it waits for";
   }
-  if (call.peer == shm::kCallAnyRank) {
-    return "no message that fits has come from any rank";
+  if (call.name == shm::CallName::kFerryQueueWait) {
+    return "its stream has not done all that was enqueued";
   }
-  return "";
+  if (call.peer == shm::kCallAnyRank) {
+    return kAnybodyMaySend;
+  }
+  return EndsWithAny(call) ? "the end of one of its requests is enough" : "";
 }
 
 void AddCalls(const RankView& view, uint64_t now_ns, control::RankWait* wait) {
   for (const shm::CallView& call : view.calls.calls) {
     control::RankCall* const told = wait->add_calls();
-    told->set_name(shm::CallText(call.name));
-    told->set_phrase(shm::CallPhrase(call));
-    told->set_for_ms(call.begin_ns < now_ns ? (now_ns - call.begin_ns) / kNsPerMs : 0);
+    FillCall(call, now_ns, told);
     told->set_ends_by(EndsBy(call));
     if (Meets(call)) {
       told->set_meets(true);
@@ -210,10 +209,8 @@ class Edges {
   std::map<uint32_t, control::WaitEdge*> by_peer_;
 };
 
-// A probe has no request: its peer must send.
-void AddProbe(const Session& own, const WhySteps& steps, const shm::CallView& call,
-              control::WaitEdge* edge) {
-  const auto peer = static_cast<uint32_t>(call.peer);
+// The peer must send: to a probe, which has no request, or to a receive from any rank.
+void AddSender(const Session& own, const WhySteps& steps, uint32_t peer, control::WaitEdge* edge) {
   const Session* const sender = steps.SessionOf(peer);
   const bool is_empty = sender == nullptr || LaneBacklog(own, sender->local_index) == 0;
   edge->set_receives(is_empty);
@@ -222,12 +219,102 @@ void AddProbe(const Session& own, const WhySteps& steps, const shm::CallView& ca
   }
 }
 
+void AddStep(const RequestView& request, const Step& step, control::WaitEdge* edge) {
+  if (step.announced) {
+    if (edge->announced() == 0) {
+      edge->set_context(request.context);
+      edge->set_tag(request.tag);
+    }
+    if (edge->context() == request.context && edge->tag() == request.tag) {
+      edge->set_announced(edge->announced() + 1);
+    }
+  } else if (step.stuck && request.send) {
+    edge->set_sends(true);
+  } else if (step.stuck) {
+    edge->set_receives(true);
+    if (step.drained) {
+      edge->set_drained(*step.drained);
+    }
+  }
+}
+
+// Adds all ranks that may still send. None, where the list would not be whole.
+void AddAnybody(uint32_t rank, const WhySteps& steps, Edges* edges) {
+  const JobRecord& job = steps.job();
+  if (job.size() > kMostEdges) {
+    return;
+  }
+  for (uint32_t peer = 0; peer < job.size(); ++peer) {
+    control::WaitEdge* const edge =
+        job.ranks[peer].state == RankState::kEnded ? nullptr : edges->To(peer);
+    if (edge != nullptr) {
+      AddSender(*steps.SessionOf(rank), steps, peer, edge);
+    }
+  }
+}
+
+// Adds whom a rank waits for of which one is enough: all of them, or none of the edges says that
+// the rank is stuck.
+void AddAlternatives(uint32_t rank, const shm::CallView& call, WhySteps* steps, Edges* edges,
+                     control::RankWait* wait) {
+  const RankView& view = steps->Look(rank).view;
+  const bool is_from_any = call.peer == shm::kCallAnyRank;
+  const bool is_probe = shm::KindOf(call.name) == shm::CallKind::kProbe;
+  bool is_whole = view.requests.size() == view.unfinished;
+  bool is_posted = false;               // a receive from any rank
+  std::set<uint32_t> moving;            // of them a request may end by itself
+  std::map<uint32_t, uint32_t> counts;  // requests by peer
+  for (const RequestView& request : view.requests) {
+    if (!request.send && request.peer < 0) {
+      is_posted = is_posted || request.state == shm::RequestState::kPosted;
+      is_whole = is_whole && request.state == shm::RequestState::kPosted;
+      continue;
+    }
+    if (is_from_any) {
+      continue;  // that receive ends without the others
+    }
+    const Step step = steps->StepOf(rank, request);
+    control::WaitEdge* const edge = step.partner ? edges->To(*step.partner) : nullptr;
+    if (edge == nullptr) {
+      is_whole = false;
+      continue;
+    }
+    AddStep(request, step, edge);
+    ++counts[*step.partner];
+    if (!step.stuck) {
+      moving.insert(*step.partner);
+    }
+  }
+  if (is_from_any || is_posted) {
+    AddAnybody(rank, *steps, edges);
+    is_whole = is_whole && (is_posted || is_probe);
+  }
+  for (control::WaitEdge& edge : *wait->mutable_edges()) {
+    const uint32_t peer = edge.peer();
+    // An edge has room for one send, or for receives.
+    const uint32_t count = counts[peer] + (is_posted ? 1 : 0);
+    const bool is_one = count == 1 || (!edge.sends() && edge.announced() == 0);
+    if (!is_whole || !is_one || moving.contains(peer)) {
+      edge.Clear();
+      edge.set_peer(peer);
+    }
+  }
+}
+
 // Adds whom the rank waits for. Only a rank inside a blocking call waits.
 void AddEdges(uint32_t rank, WhySteps* steps, control::RankWait* wait) {
   const RankView& view = steps->Look(rank).view;
   const std::optional<uint32_t> only = OnlyPeer(view);
-  const bool any = WaitsForAny(view);
   Edges edges(*steps, rank, wait);
+  if (const shm::CallView* const call = OnlyCall(view); call != nullptr) {
+    const shm::CallKind kind = shm::KindOf(call->name);
+    if (kind == shm::CallKind::kWait || kind == shm::CallKind::kQueue) {
+      return;  // it ends whatever becomes of the rank's requests
+    }
+    if (EndsWithAny(*call) || call->peer == shm::kCallAnyRank) {
+      return AddAlternatives(rank, *call, steps, &edges, wait);
+    }
+  }
   for (const shm::CallView& call : view.calls.calls) {
     if (call.missing >= 0) {
       if (control::WaitEdge* const edge = edges.To(static_cast<uint32_t>(call.missing))) {
@@ -235,7 +322,7 @@ void AddEdges(uint32_t rank, WhySteps* steps, control::RankWait* wait) {
       }
     } else if (shm::KindOf(call.name) == shm::CallKind::kProbe && call.peer >= 0) {
       if (control::WaitEdge* const edge = edges.To(static_cast<uint32_t>(call.peer))) {
-        AddProbe(*steps->SessionOf(rank), *steps, call, edge);
+        AddSender(*steps->SessionOf(rank), *steps, edge->peer(), edge);
       }
     }
   }
@@ -244,25 +331,8 @@ void AddEdges(uint32_t rank, WhySteps* steps, control::RankWait* wait) {
     if (!step.partner || (only && *step.partner != *only)) {
       continue;
     }
-    control::WaitEdge* const edge = edges.To(*step.partner);
-    if (edge == nullptr || any) {
-      continue;
-    }
-    if (step.announced) {
-      if (edge->announced() == 0) {
-        edge->set_context(request.context);
-        edge->set_tag(request.tag);
-      }
-      if (edge->context() == request.context && edge->tag() == request.tag) {
-        edge->set_announced(edge->announced() + 1);
-      }
-    } else if (step.stuck && request.send) {
-      edge->set_sends(true);
-    } else if (step.stuck) {
-      edge->set_receives(true);
-      if (step.drained) {
-        edge->set_drained(*step.drained);
-      }
+    if (control::WaitEdge* const edge = edges.To(*step.partner); edge != nullptr) {
+      AddStep(request, step, edge);
     }
   }
 }

@@ -18,6 +18,7 @@ constexpr milliseconds kMostTime(1500);
 constexpr size_t kMostFollowed = 4096;  // ranks of one chain's search
 constexpr size_t kMostPairs = 1024;     // looked at again
 constexpr size_t kMostCallsTold = 4;    // in one sentence
+constexpr size_t kMostRanksTold = 16;   // likewise
 
 constexpr char kWaits[] = "waits";
 constexpr char kElsewhere[] = "elsewhere";
@@ -46,6 +47,18 @@ constexpr int kWaitsWeight = 12;
 bool IsStuck(const control::WaitEdge* edge) {
   return edge != nullptr &&
          (edge->receives() || edge->sends() || edge->announced() != 0 || edge->meets());
+}
+
+// Returns true if one of its edges is enough. Where what else may be enough is unknown, no edge
+// says that the rank is stuck.
+bool IsAny(const control::RankWait& look) {
+  return std::any_of(look.calls().begin(), look.calls().end(),
+                     [](const auto& call) { return !call.ends_by().empty(); });
+}
+
+// Returns true if none of those whom a rank waits for is to blame.
+bool IsForAnybody(const control::RankWait& look) {
+  return look.calls_size() == 1 && look.calls(0).ends_by() == kAnybodyMaySend;
 }
 
 // Returns true if both are in the same call of a group of ranks, or `other` is in a later one of
@@ -104,6 +117,18 @@ bool IsCertain(const control::WaitEdge& edge, const control::RankWait& waiter,
          });
 }
 
+// "; and all wait that could send to one that takes messages of any rank: 0, 1, 2".
+std::string KnotText(const std::vector<uint32_t>& ranks) {
+  std::string text;
+  for (size_t i = 0; i < std::min(ranks.size(), kMostRanksTold); ++i) {
+    text += (i == 0 ? "; all that could end the wait for any of several ranks wait, too: " : ", ") +
+            std::to_string(ranks[i]);
+  }
+  return ranks.size() > kMostRanksTold
+             ? text + " and " + std::to_string(ranks.size() - kMostRanksTold) + " more"
+             : text;
+}
+
 }  // namespace
 
 // Follows all ranks that a rank waits for, depth first, and keeps the chain whose end explains
@@ -130,9 +155,9 @@ class ChainFinder {
     if (path_.size() > 1 && HasCome(graph_.Look(job_id_, path_.front()).look, look)) {
       return 0;
     }
-    return look.state() != kWaits || path_.size() == 1 ? Weight(look.state())
-           : look.edges().empty()                      ? kWaitsForNobodyWeight
-                                                       : kWaitsWeight;
+    return look.state() != kWaits || path_.size() == 1  ? Weight(look.state())
+           : look.edges().empty() || IsForAnybody(look) ? kWaitsForNobodyWeight
+                                                        : kWaitsWeight;
   }
 
   void Follow(uint32_t rank) {
@@ -140,7 +165,7 @@ class ChainFinder {
     const control::RankWait& look = graph_.Look(job_id_, rank).look;
     Keep(WeightOf(look), false);
     // Only a rank inside a blocking call waits; what others have begun goes on without them.
-    if (visited_.insert(rank).second && look.state() == kWaits) {
+    if (visited_.insert(rank).second && look.state() == kWaits && !IsForAnybody(look)) {
       for (const control::WaitEdge& edge : look.edges()) {
         if (visited_.size() < kMostFollowed && edge.peer() != rank) {
           Meet(edge.peer());
@@ -220,7 +245,8 @@ bool WaitGraph::MayBeStuck(const Circle& circle) {
   const auto& [job_id, ranks] = circle;
   for (size_t i = 0; i < ranks.size(); ++i) {
     const control::RankWait& look = Look(job_id, ranks[i]).look;
-    if (look.state() != kWaits || !IsStuck(EdgeTo(look, ranks[(i + 1) % ranks.size()]))) {
+    if (look.state() != kWaits || IsAny(look) ||
+        !IsStuck(EdgeTo(look, ranks[(i + 1) % ranks.size()]))) {
       return false;
     }
   }
@@ -292,6 +318,130 @@ void WaitGraph::Confirm(std::set<Circle> circles) {
   }
 }
 
+// ---- Knots --------------------------------------------------------------------------------------
+
+bool WaitGraph::IsStuckIn(const std::string& job_id, uint32_t rank,
+                          const std::set<uint32_t>& ranks) {
+  const auto known = nodes_.find({job_id, rank});
+  if (known == nodes_.end()) {
+    return true;
+  }
+  const control::RankWait& look = known->second.look;
+  if (look.state() != kWaits || look.edges().empty()) {
+    return false;
+  }
+  const auto is_in = [&](const control::WaitEdge& edge) {
+    return IsStuck(&edge) && ranks.contains(edge.peer());
+  };
+  return IsAny(look) ? std::all_of(look.edges().begin(), look.edges().end(), is_in)
+                     : std::any_of(look.edges().begin(), look.edges().end(), is_in);
+}
+
+void WaitGraph::KeepStuck(const std::string& job_id, std::set<uint32_t>* ranks) {
+  while (std::erase_if(*ranks, [&, before = *ranks](uint32_t rank) {
+           return !IsStuckIn(job_id, rank, before);
+         }) != 0) {
+  }
+}
+
+// Looks at further ranks only for as long as this one cannot go on by what is known.
+std::vector<uint32_t> WaitGraph::FindKnot(const std::string& job_id, uint32_t rank) {
+  std::set<uint32_t> ranks = {rank};
+  bool has_any = false;
+  for (std::vector<uint32_t> next = {rank}; !next.empty() && ranks.size() < kMostFollowed;) {
+    const uint32_t at = next.back();
+    next.pop_back();
+    const control::RankWait& look = Look(job_id, at).look;
+    has_any = has_any || (look.state() == kWaits && IsAny(look));
+    for (const control::WaitEdge& edge : look.edges()) {
+      if (look.state() == kWaits && IsStuck(&edge) && ranks.insert(edge.peer()).second) {
+        next.push_back(edge.peer());
+      }
+    }
+    if (!IsStuckIn(job_id, at, ranks)) {
+      std::set<uint32_t> stuck = ranks;
+      KeepStuck(job_id, &stuck);
+      if (!stuck.contains(rank)) {
+        return {};
+      }
+    }
+  }
+  KeepStuck(job_id, &ranks);
+  const bool is_whole = ranks.contains(rank) && ranks.size() <= kMostPairs;
+  return has_any && is_whole ? std::vector<uint32_t>(ranks.begin(), ranks.end())
+                             : std::vector<uint32_t>();
+}
+
+// `again` has a look at each rank of the knot, and at what each has for those that wait for it.
+WaitGraph::Second WaitGraph::Compare(const Knot& knot, const Pairs& again) {
+  const auto& [job_id, ranks] = knot;
+  bool sleep = true;
+  for (const uint32_t rank : ranks) {
+    const auto found = again.lower_bound({rank, 0});
+    if (found == again.end() || found->first.first != rank) {
+      return Second::kMoves;
+    }
+    const control::RankWait& look = found->second;
+    const auto is_certain = [&](const control::WaitEdge& edge) {
+      const auto peer = again.find({edge.peer(), rank});
+      return peer != again.end() && IsCertain(edge, look, peer->second);
+    };
+    const auto& edges = look.edges();
+    const bool is_stuck = IsAny(look) ? std::all_of(edges.begin(), edges.end(), is_certain)
+                                      : std::any_of(edges.begin(), edges.end(), is_certain);
+    if (look.rank() != rank || look.state() != kWaits || edges.empty() || !is_stuck ||
+        look.mark() != Look(job_id, rank).look.mark()) {
+      return Second::kMoves;
+    }
+    sleep = sleep && look.asleep();
+  }
+  return sleep ? Second::kCertain : Second::kAwake;
+}
+
+bool WaitGraph::Confirm(const Knot& knot) {
+  const auto& [job_id, ranks] = knot;
+  std::vector<WaitPairName> pairs;
+  for (const uint32_t rank : ranks) {
+    for (const control::WaitEdge& edge : Look(job_id, rank).look.edges()) {
+      if (IsStuck(&edge) && std::binary_search(ranks.begin(), ranks.end(), edge.peer())) {
+        pairs.push_back({edge.peer(), rank});
+      }
+    }
+    pairs.push_back({rank, rank});  // whether or not another one waits for it
+  }
+  for (int round = 0; round < kMostLooks && pairs.size() <= kMostPairs; ++round) {
+    looker_.Pause(kBetweenLooks);
+    std::vector<control::RankWait> looks = looker_.LookAgain(job_id, pairs);
+    if (looks.size() != pairs.size()) {
+      return false;
+    }
+    Pairs again;
+    for (size_t i = 0; i < pairs.size(); ++i) {
+      again[{pairs[i].rank, pairs[i].waiter}] = std::move(looks[i]);
+    }
+    if (const Second second = Compare(knot, again); second != Second::kAwake) {
+      return second == Second::kCertain;
+    }
+  }
+  return false;
+}
+
+// From each rank to the first one of the knot that it waits for, until one comes twice.
+WaitGraph::Chain WaitGraph::ChainIn(const Knot& knot, uint32_t rank) {
+  const auto& [job_id, ranks] = knot;
+  Chain chain{{}, true, kCircleWeight, ranks};
+  while (std::find(chain.ranks.begin(), chain.ranks.end(), rank) == chain.ranks.end()) {
+    chain.ranks.push_back(rank);
+    const auto& edges = Look(job_id, rank).look.edges();
+    const auto next = std::find_if(edges.begin(), edges.end(), [&](const auto& edge) {
+      return IsStuck(&edge) && std::binary_search(ranks.begin(), ranks.end(), edge.peer());
+    });
+    rank = next->peer();
+  }
+  chain.ranks.push_back(rank);
+  return chain;
+}
+
 // ---- Chains -------------------------------------------------------------------------------------
 
 WaitGraph::Chain WaitGraph::Find(const std::string& job_id, uint32_t rank, bool with_circles) {
@@ -346,7 +496,7 @@ std::string WaitGraph::Verdict(const Chain& chain, const control::RankWait& wait
     return "deadlock: " + ChainText(chain, job_id) + ": each of them waits for " +
            (IsOfCalls(chain, job_id) ? "the next one"
                                      : "what the next one has not sent or asked for") +
-           CallsText(chain, job_id);
+           KnotText(chain.knot) + CallsText(chain, job_id);
   }
   if (chain.ranks.size() > 1) {
     return ChainText(chain, job_id) + ", which " + Look(job_id, chain.ranks.back()).look.detail() +
@@ -365,6 +515,14 @@ std::string WaitGraph::Verdict(const Chain& chain, const control::RankWait& wait
     text += "; " + std::to_string(wait.unfinished()) + " of its requests are unfinished";
   }
   return text;
+}
+
+bool WaitGraph::IsCertainly(const Knot& knot) {
+  const auto [found, is_new] = knots_.try_emplace(knot, false);
+  if (is_new) {
+    found->second = Confirm(knot);
+  }
+  return found->second;
 }
 
 void WaitGraph::Tell(const Chain& chain, control::RankWait* wait) {
@@ -398,6 +556,12 @@ void WaitGraph::Explain(google::protobuf::RepeatedPtrField<control::RankWait>* w
     Chain& chain = chains[static_cast<size_t>(i)];
     if (chain.circle && !certain_.contains(CircleOf(wait->job_id(), chain))) {
       chain = Find(wait->job_id(), wait->rank(), /*with_circles=*/false);
+    }
+    if (chain.weight < kCircleWeight) {
+      const Knot knot{wait->job_id(), FindKnot(wait->job_id(), wait->rank())};
+      if (!knot.second.empty() && IsCertainly(knot)) {
+        chain = ChainIn(knot, wait->rank());
+      }
     }
     Tell(chain, wait);
     wait->clear_edges();

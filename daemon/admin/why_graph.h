@@ -67,6 +67,7 @@ class WaitGraph {
     std::vector<uint32_t> ranks;
     bool circle = false;  // the last rank stands in it twice
     int weight = 0;
+    std::vector<uint32_t> knot = {};  // the knot that the circle is in, if one of it waits for any
   };
   // A rank, as far as it is known.
   struct Node {
@@ -76,6 +77,10 @@ class WaitGraph {
   using Name = std::pair<std::string, uint32_t>;  // job, rank
   // The ranks of a circle, each once, the smallest first: each waits for the next one.
   using Circle = std::pair<std::string, std::vector<uint32_t>>;
+  // Ranks of which none can go on, sorted: one that waits for any of several ranks waits for ranks
+  // of the knot alone, and each other one for one of them (Chandy, Misra and Haas, "Distributed
+  // Deadlock Detection", 1983: the communication model).
+  using Knot = std::pair<std::string, std::vector<uint32_t>>;
 
   const Node& Look(const std::string& job_id, uint32_t rank);
   // Returns the edge to the peer, or null.
@@ -87,6 +92,17 @@ class WaitGraph {
   void Confirm(std::set<Circle> circles);
   enum class Second { kCertain, kMoves, kAwake };
   Second Compare(const Circle& circle, std::span<const control::RankWait> again);
+  // The knot that the rank is in, as far as one look at each can tell; empty: none.
+  std::vector<uint32_t> FindKnot(const std::string& job_id, uint32_t rank);
+  // Removes the ranks that can go on from `ranks`. Those that were not looked at stay.
+  void KeepStuck(const std::string& job_id, std::set<uint32_t>* ranks);
+  bool IsStuckIn(const std::string& job_id, uint32_t rank, const std::set<uint32_t>& ranks);
+  // Looks at all of them again, once for each knot: returns true if it is certain.
+  bool IsCertainly(const Knot& knot);
+  bool Confirm(const Knot& knot);
+  using Pairs = std::map<std::pair<uint32_t, uint32_t>, control::RankWait>;  // by rank, waiter
+  Second Compare(const Knot& knot, const Pairs& again);
+  Chain ChainIn(const Knot& knot, uint32_t rank);
   Chain Find(const std::string& job_id, uint32_t rank, bool with_circles);
   void Tell(const Chain& chain, control::RankWait* wait);
   std::string CallsText(const Chain& chain, const std::string& job_id);
@@ -101,6 +117,7 @@ class WaitGraph {
   bool is_one_silent_ = false;
   std::map<Name, Node> nodes_;
   std::set<Circle> certain_;
+  std::map<Knot, bool> knots_;  // whether it is certain
 };
 
 }  // namespace ferry::daemon

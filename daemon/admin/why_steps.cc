@@ -4,7 +4,6 @@
 
 #include "common/counted.h"
 #include "engine/engine_options.h"
-#include "shm/call_record.h"
 
 namespace ferry::daemon {
 namespace {
@@ -79,6 +78,14 @@ const char* SwitchText(shm::PeerPath path) {
 }
 
 }  // namespace
+
+void FillCall(const shm::CallView& call, uint64_t now_ns, control::RankCall* told) {
+  told->set_name(shm::CallText(call.name));
+  told->set_phrase(shm::CallPhrase(call));
+  // A call that is shown from its beginning on has no time before it waits.
+  const bool has_waited = call.begin_ns != 0 && call.begin_ns < now_ns;
+  told->set_for_ms(has_waited ? (now_ns - call.begin_ns) / 1'000'000 : 0);
+}
 
 std::string RankName(uint32_t rank) { return "rank " + std::to_string(rank); }
 

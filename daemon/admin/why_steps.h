@@ -12,6 +12,8 @@
 #include "daemon/jobs/job_registry.h"
 #include "daemon/plane/data_plane.h"
 #include "daemon/session/rank_view.h"
+#include "proto/control.pb.h"
+#include "shm/call_record.h"
 
 namespace ferry::daemon {
 
@@ -32,6 +34,9 @@ struct Condition {
   std::string phrase;
 };
 const char* ConditionText(Condition::Kind kind);
+
+// RankCall.ends_by of a rank that any rank may send to.
+inline constexpr char kAnybodyMaySend[] = "no message that fits has come from any rank";
 
 struct Step {
   std::string text;
@@ -77,6 +82,9 @@ class WhySteps {
   const DataPlane& data_plane_;
   std::map<uint32_t, Known> known_;
 };
+
+// Fills in name, phrase and age.
+void FillCall(const shm::CallView& call, uint64_t now_ns, control::RankCall* told);
 
 // "rank 3".
 std::string RankName(uint32_t rank);

@@ -207,6 +207,7 @@ RankView ReadRank(const Session& session) {
       Mix(value, &view.mark);
     }
   }
+  view.calls = shm::ReadCalls(session.layout()->calls, session.job_size);
   for (const shm::CallView& call : view.calls.calls) {
     Mix(call.slot ^ call.generation << 8, &view.mark);
   }
@@ -228,7 +229,6 @@ RankView ReadRank(const Session& session) {
   std::stable_sort(view.requests.begin(), view.requests.end(),
                    [](const auto& a, const auto& b) { return a.start_ns < b.start_ns; });
   ReadUnexpected(session, &view);
-  view.calls = shm::ReadCalls(session.layout()->calls, session.job_size);
   return view;
 }
 

@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "daemon/admin/why_steps.h"
 #include "shm/layout/request_layout.h"
 #include "tests/daemon/ferryd_process.h"
 #include "tests/daemon/peers/fake_peer.h"
@@ -305,6 +306,70 @@ TEST_F(WhyGraphTest, WithoutTheCircleAnotherEndIsTold) {
   const RankWait told =
       Explain({Waits(0, {1, 3}), Waits(1, {0}), Does(3, "computes", "computes outside Ferry")})[0];
   EXPECT_EQ(told.verdict(), "rank 0 waits for rank 3, which computes outside Ferry");
+}
+
+// ---- Ranks that wait for any of several ---------------------------------------------------------
+
+// A rank that one message of any of `peers` lets go on.
+RankWait WaitsForAny(uint32_t rank, const std::vector<uint32_t>& peers) {
+  RankWait look = Waits(rank, peers);
+  look.set_detail("is in MPI_Recv from any rank");
+  look.add_calls()->set_ends_by(kAnybodyMaySend);
+  return look;
+}
+
+TEST_F(WhyGraphTest, AnyRankIsADeadlockIfAllWait) {
+  nodes_.Knows(Waits(2, {1}));
+  const auto told = Explain({WaitsForAny(0, {1, 2}), Waits(1, {0})});
+  EXPECT_TRUE(told[0].deadlock());
+  EXPECT_TRUE(told[1].deadlock());
+  EXPECT_THAT(told[0].chain(), ElementsAre(0, 1, 0));
+  EXPECT_EQ(
+      told[0].verdict(),
+      "deadlock: rank 0 waits for rank 1, which waits for rank 0: each of them waits for what "
+      "the next one has not sent or asked for; all that could end the wait for any of several "
+      "ranks wait, too: 0, 1, 2; rank 0 is in MPI_Recv from any rank");
+}
+
+TEST_F(WhyGraphTest, AnyRankIsNoneIfOneMaySend) {
+  const auto told = Explain(
+      {WaitsForAny(0, {1, 2}), Waits(1, {0}), Does(2, "computes", "computes outside Ferry")});
+  EXPECT_FALSE(told[0].deadlock());
+  EXPECT_EQ(told[0].verdict(),
+            "rank 0 is in MPI_Recv from any rank: no message that fits has come from any rank")
+      << "none of them is to blame";
+  EXPECT_FALSE(told[1].deadlock());
+  EXPECT_THAT(told[1].chain(), ElementsAre(1, 0));
+  EXPECT_EQ(nodes_.paused.count(), 0) << "nothing to look at twice";
+}
+
+// What is not known to be stuck, or to be waiting, may send.
+TEST_F(WhyGraphTest, AnyRankIsNoneIfOneIsUnknown) {
+  RankWait waits = WaitsForAny(0, {1, 2});
+  waits.mutable_edges(1)->set_receives(false);
+  EXPECT_FALSE(Explain({waits, Waits(1, {0}), Waits(2, {0})})[0].deadlock());
+  nodes_.silent = true;
+  EXPECT_FALSE(Explain({WaitsForAny(0, {1, 2}), Waits(1, {0})})[0].deadlock());
+}
+
+// Each way in which ranks that seemed to be stuck turn out to go on at the second look.
+TEST_F(WhyGraphTest, AnyRankIsNoneIfOneMoves) {
+  const std::vector<RankWait> looks = {WaitsForAny(0, {1, 2}), Waits(1, {0}), Waits(2, {0})};
+  const std::pair<const char*, std::function<void()>> changes[] = {
+      {"a message of it has moved", [&] { nodes_.second[2].set_mark(1); }},
+      {"it computes", [&] { nodes_.second[2].set_state("computes"); }},
+      {"a message from it waits for room", [&] { nodes_.second[2].set_queued_to_waiter(true); }},
+      {"one from it has come", [&] { nodes_.second[0].mutable_edges(1)->set_receives(false); }},
+      {"it never sleeps", [&] { nodes_.second[2].set_asleep(false); }},
+  };
+  for (const auto& [what, change] : changes) {
+    nodes_.second.clear();
+    nodes_.on_second = change;
+    EXPECT_FALSE(Explain(looks)[0].deadlock()) << what;
+  }
+  nodes_.second.clear();
+  nodes_.on_second = nullptr;
+  EXPECT_TRUE(Explain(looks)[0].deadlock()) << "without any of these";
 }
 
 // ---- Calls --------------------------------------------------------------------------------------
