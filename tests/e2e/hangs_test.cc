@@ -1,0 +1,289 @@
+// Ways to hang, each made by a test program, on one node and on two: `ferryctl why` names who is to
+// blame, and the call, within two looks. Each row of the table is one: a new way to wait gets a
+// row. And programs that are well, of which it never says the like, however often it is asked.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "tests/e2e/command.h"
+
+namespace ferry::e2e {
+namespace {
+
+using nlohmann::json;
+using testing::SizeIs;
+
+constexpr char kMpi[] = "tests/mpi/ranks/stands";
+constexpr char kMpiCircles[] = "tests/mpi/ranks/circles";
+constexpr char kShmem[] = "tests/shmem/ranks/stands";
+constexpr char kFerry[] = "tests/e2e/ranks/waits";
+constexpr char kQueues[] = "tests/e2e/ranks/stuck_queues";
+
+struct Hang {
+  const char* program;
+  const char* mode;
+  int ranks;
+  std::vector<int> waiting;             // the ranks that must be in Ferry before a look counts
+  int rank;                             // that is asked about; of node 0
+  std::vector<std::string> words = {};  // each is in the verdict
+  int deadlock_on = 0;  // so many nodes at most it is certain that none of them can go on
+};
+
+void PrintTo(const Hang& hang, std::ostream* out) { *out << hang.program << " " << hang.mode; }
+
+// clang-format off
+const Hang kHangs[] = {
+    // Messages of MPI. Rank 1 never sends, or receives.
+    {kMpi, "recv", 2, {0}, 0,
+     {"rank 0 waits for rank 1, which is outside Ferry", "MPI_Recv on rows, from rank 1, tag 7"}},
+    {kMpi, "any", 2, {0}, 0,
+     {"rank 0 is in MPI_Recv on rows, from any rank", "no message that fits has come"}},
+    {kMpi, "ssend", 2, {0}, 0,
+     {"rank 0 waits for rank 1, which is outside Ferry", "MPI_Ssend on rows, to rank 1"}},
+    {kMpi, "send", 2, {0}, 0,
+     {"rank 0 waits for rank 1, which is outside Ferry", "MPI_Send on rows, to rank 1"}},
+    {kMpi, "sendrecv", 2, {0}, 0,
+     {"rank 0 waits for rank 1, which is outside Ferry", "MPI_Sendrecv"}},
+    {kMpi, "wait", 2, {0}, 0,
+     {"rank 0 waits for rank 1, which is outside Ferry", "MPI_Wait for MPI_Irecv on rows"}},
+    {kMpi, "waitall", 2, {0}, 0,
+     {"rank 0 waits for rank 1, which is outside Ferry", "MPI_Waitall for MPI_Irecv on rows"}},
+    {kMpi, "waitany", 2, {0}, 0,
+     {"rank 0 waits for rank 1, which is outside Ferry", "MPI_Waitany on rows"}},
+    {kMpi, "persistent", 2, {0}, 0,
+     {"rank 0 waits for rank 1, which is outside Ferry", "MPI_Wait for a nonblocking MPI_Irecv"}},
+    {kMpi, "partitioned", 2, {0}, 0,
+     {"rank 0 waits for rank 1, which is outside Ferry", "MPI_Wait for MPI_Precv_init on rows"}},
+    // Probes.
+    {kMpi, "probe", 2, {0}, 0,
+     {"rank 0 waits for rank 1, which is outside Ferry", "MPI_Probe on rows, from rank 1"}},
+    {kMpi, "mprobe", 2, {0}, 0,
+     {"rank 0 waits for rank 1, which is outside Ferry", "MPI_Mprobe on rows, from rank 1"}},
+    // Collectives: the last rank has not come.
+    {kMpi, "barrier", 4, {0, 1, 2}, 0,
+     {"rank 0 waits for rank 3, which is outside Ferry", "rank 0 is in MPI_Barrier on rows, number 5"}},
+    {kMpi, "bcast", 4, {0, 1, 2}, 0,
+     {"rank 0 waits for rank 3, which is outside Ferry", "rank 0 is in MPI_Bcast on rows, number 5"}},
+    {kMpi, "allreduce", 4, {0, 1, 2}, 0,
+     {"rank 0 waits for rank 3, which is outside Ferry", "rank 0 is in MPI_Allreduce on rows"}},
+    {kMpi, "alltoall", 4, {0, 1, 2}, 0,
+     {"rank 0 waits for rank 3, which is outside Ferry", "rank 0 is in MPI_Alltoall on rows"}},
+    {kMpi, "iallreduce", 4, {0, 1, 2}, 0,
+     {"rank 0 waits for rank 3, which is outside Ferry", "MPI_Wait for a nonblocking MPI_Allreduce"}},
+    {kMpi, "split", 4, {0, 1, 2}, 0,
+     {"rank 0 waits for rank 3, which is outside Ferry", "rank 0 is in MPI_Comm_split on rows"}},
+    {kMpi, "finalize", 4, {0, 1, 2}, 0,
+     {"rank 0 waits for rank 3, which is outside Ferry", "rank 0 is in MPI_Finalize"}},
+    {kMpiCircles, "half", 4, {1}, 1,
+     {"rank 1 waits for rank 3, which is outside Ferry", "rank 1 is in MPI_Barrier on half"}},
+    // Windows.
+    {kMpi, "fence", 4, {0, 1, 2}, 0,
+     {"rank 0 waits for rank 3, which is outside Ferry", "rank 0 is in MPI_Win_fence"}},
+    {kMpi, "lock", 3, {0, 1}, 0,
+     {"rank 0 waits for rank 2, which is outside Ferry", "rank 0 is in MPI_Win_lock"}},
+    {kMpi, "start", 2, {0}, 0,
+     {"rank 0 waits for rank 1, which is outside Ferry", "rank 0 is in MPI_Win_start"}},
+    {kMpi, "target", 2, {0}, 0,
+     {"rank 0 waits for rank 1, which is outside Ferry", "rank 0 is in MPI_Win_wait"}},
+    // OpenSHMEM.
+    {kShmem, "wait_until", 2, {0}, 0,
+     {"rank 0 is in shmem_wait_until", "any rank may change the memory"}},
+    {kShmem, "signal", 2, {0}, 0,
+     {"rank 0 is in shmem_signal_wait_until", "any rank may change the memory"}},
+    {kShmem, "set_lock", 2, {0}, 0,
+     {"rank 0 waits for rank 1, which is outside Ferry", "rank 0 is in shmem_set_lock"}},
+    {kShmem, "barrier_all", 4, {0, 1, 2}, 0,
+     {"rank 0 waits for rank 3, which is outside Ferry", "rank 0 is in shmem_barrier_all"}},
+    {kShmem, "team_sync", 4, {0, 1, 2}, 0,
+     {"rank 0 waits for rank 3, which is outside Ferry", "rank 0 is in shmem_team_sync"}},
+    {kShmem, "broadcast", 4, {0, 1, 2}, 0,
+     {"rank 0 waits for rank 3, which is outside Ferry", "rank 0 is in shmem_broadcast"}},
+    {kShmem, "reduce", 4, {0, 1, 2}, 0,
+     {"rank 0 waits for rank 3, which is outside Ferry", "rank 0 is in shmem_reduce"}},
+    {kShmem, "malloc", 4, {0, 1, 2}, 0,
+     {"rank 0 waits for rank 3, which is outside Ferry", "rank 0 is in shmem_malloc"}},
+    {kShmem, "finalize", 4, {0, 1, 2}, 0,
+     {"rank 0 waits for rank 3, which is outside Ferry", "rank 0 is in shmem_finalize"}},
+    // ferry.h.
+    {kFerry, "send", 2, {0}, 0,
+     {"rank 0 waits for rank 1, which is outside Ferry", "ferry_send to rank 1, tag 3"}},
+    {kFerry, "chain", 4, {1, 2, 3}, 1,
+     {"rank 1 waits for rank 2, which waits for rank 3, which waits for rank 0, which is outside Ferry",
+      "ferry_recv"}},
+    {kQueues, "match", 2, {0}, 0,
+     {"rank 0 waits for rank 1, which is outside Ferry", "rank 0 is in ferry_matchall"}},
+    {kQueues, "start", 2, {0}, 0,
+     {"rank 0 waits for rank 1, which is outside Ferry", "rank 0 is in ferry_wait"}},
+    {kQueues, "queue", 2, {0}, 0,
+     {"rank 0 is in ferry_queue_wait: its stream has not done all that was enqueued"}},
+    // None of them can ever go on.
+    {kMpiCircles, "mismatch", 2, {0, 1}, 0,
+     {"deadlock: rank 0 waits for rank 1, which waits for rank 0", "rank 0 is in MPI_Barrier",
+      "rank 1 is in MPI_Bcast"}, 2},
+    {kMpiCircles, "ssend", 2, {0, 1}, 0,
+     {"deadlock: rank 0 waits for rank 1, which waits for rank 0", "rank 0 is in MPI_Ssend",
+      "rank 1 is in MPI_Barrier"}, 2},
+    {kMpiCircles, "probes", 3, {0, 1, 2}, 0,
+     {"deadlock: rank 0 waits for rank 1, which waits for rank 2, which waits for rank 0",
+      "rank 0 is in MPI_Probe"}, 2},
+    {kMpiCircles, "anybody", 3, {0, 1, 2}, 0,
+     {"deadlock: rank 0 waits for rank 1, which waits for rank 0", "wait, too: 0, 1, 2",
+      "rank 0 is in MPI_Recv on MPI_COMM_WORLD, from any rank"}, 2},
+    {kMpiCircles, "all_but", 3, {0, 1}, 0,
+     {"rank 0 is in MPI_Recv on MPI_COMM_WORLD, from any rank", "has come from any rank"}},
+    {kMpiCircles, "waitany", 3, {0, 1, 2}, 0,
+     {"deadlock: rank 0 waits for rank 1, which waits for rank 0", "wait, too: 0, 1, 2",
+      "rank 0 is in MPI_Waitany"}, 2},
+    // Between nodes the end of such a wait may be under way.
+    {kMpiCircles, "locks", 2, {0, 1}, 0,
+     {"rank 0 waits for rank 1", "rank 0 is in MPI_Win_lock"}, 1},
+    {kMpiCircles, "posts", 2, {0, 1}, 0,
+     {"rank 0 waits for rank 1", "rank 0 is in MPI_Win_"}, 1},
+    {kFerry, "circle", 3, {0, 1, 2}, 0,
+     {"deadlock: rank 0 waits for rank 1, which waits for rank 2, which waits for rank 0",
+      "rank 0 is in ferry_recv"}, 2},
+    {kFerry, "crossed", 2, {0, 1}, 0,
+     {"deadlock: rank 0 waits for rank 1, which waits for rank 0", "rank 0 is in ferry_send",
+      "rank 1 is in ferry_recv"}, 2},
+};
+// clang-format on
+
+class Looks {
+ public:
+  void Start(const Words& program, int ranks, int nodes) {
+    job_ = std::make_unique<Command>(
+        PrivateJob({"-n", std::to_string(ranks), "--nodes", std::to_string(nodes),
+                    "--peer_timeout_ms=60000", "--operation_timeout_ms=60000"},
+                   program));
+    for (int rank = 0; rank < ranks; ++rank) {
+      ASSERT_TRUE(job_->WaitForOutput(" " + std::to_string(rank) + ": under way\n"));
+    }
+    directories_ = Daemons(*job_);
+    ASSERT_THAT(directories_, SizeIs(nodes));
+  }
+  json Ask(size_t node, const Words& arguments) const {
+    return json::parse(RunCommand(Joined({"tools/ferryctl/ferryctl", "--json",
+                                          "--run_directory=" + directories_[node]},
+                                         arguments))
+                           .out,
+                       nullptr, false);
+  }
+  size_t nodes() const { return directories_.size(); }
+
+ private:
+  std::unique_ptr<Command> job_;
+  Words directories_;
+};
+
+// ---- Hangs --------------------------------------------------------------------------------------
+
+class HangTest : public testing::TestWithParam<std::tuple<Hang, int>> {
+ protected:
+  // Returns true if those ranks, and no others, are in calls that wait.
+  bool Wait(const std::vector<int>& ranks) {
+    std::vector<int> waiting;
+    for (size_t node = 0; node < looks_.nodes(); ++node) {
+      const json answer = looks_.Ask(node, {"why"});
+      for (const json& rank : answer["ranks"]) {
+        if (!rank["calls"].empty()) {
+          waiting.push_back(rank["rank"]);
+        }
+      }
+    }
+    std::sort(waiting.begin(), waiting.end());
+    return waiting == ranks;
+  }
+
+  Looks looks_;
+};
+
+TEST_P(HangTest, IsNamedRightlyWithinTwoLooks) {
+  const auto& [hang, nodes] = GetParam();
+  ASSERT_NO_FATAL_FAILURE(looks_.Start({hang.program, hang.mode}, hang.ranks, nodes));
+  ASSERT_TRUE(Eventually([&] { return Wait(hang.waiting); })) << looks_.Ask(0, {"why"}).dump(2);
+  json why;
+  bool is_right = false;
+  for (int look = 0; look < 2 && !is_right; ++look) {
+    why = looks_.Ask(0, {"why", std::to_string(hang.rank)})["ranks"][0];
+    const std::string verdict = why["verdict"];
+    is_right = why["deadlock"] == (nodes <= hang.deadlock_on) &&
+               std::all_of(hang.words.begin(), hang.words.end(), [&](const std::string& words) {
+                 return verdict.find(words) != verdict.npos;
+               });
+  }
+  EXPECT_TRUE(is_right) << why.dump(2);
+}
+
+std::string NameOf(const testing::TestParamInfo<std::tuple<Hang, int>>& info) {
+  const auto& [hang, nodes] = info.param;
+  const std::string program = hang.program;
+  const std::string from = program == kShmem                     ? "shmem_"
+                           : program.find("e2e") != program.npos ? "ferry_"
+                                                                 : "mpi_";
+  return from + hang.mode + "_on_" + std::to_string(nodes);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, HangTest,
+                         testing::Combine(testing::ValuesIn(kHangs), testing::Values(1, 2)),
+                         NameOf);
+
+// ---- Programs that are well ---------------------------------------------------------------------
+
+// So often each of them is asked: 1,000 times all together in the stress test.
+int LooksWanted() {
+  const char* const wanted = std::getenv("FERRY_TEST_LOOKS");
+  return wanted == nullptr ? 4 : std::atoi(wanted);
+}
+
+const Words kHealthy[] = {
+    {"tests/mpi/ranks/healthy", "collectives"}, {"tests/mpi/ranks/healthy", "workers"},
+    {"tests/mpi/ranks/healthy", "probes"},      {"tests/mpi/ranks/healthy", "windows"},
+    {"tests/mpi/ranks/healthy", "parts"},       {"tests/shmem/ranks/healthy", "pes"},
+};
+
+class HealthyTest : public testing::TestWithParam<std::tuple<Words, int>> {};
+
+TEST_P(HealthyTest, IsNeverCalledADeadlock) {
+  const auto& [program, nodes] = GetParam();
+  Looks looks;
+  ASSERT_NO_FATAL_FAILURE(looks.Start(program, 4, nodes));
+  std::set<std::string> told;
+  size_t waits = 0;
+  const auto take = [&](const json& answer) {
+    for (const json& rank : answer["ranks"]) {
+      waits += rank["state"] == "waits" ? 1 : 0;
+      const std::string verdict = rank["verdict"];
+      if (rank["deadlock"] == true || verdict.find("deadlock") != verdict.npos) {
+        told.insert(verdict);
+      }
+    }
+  };
+  for (int look = 0; look < LooksWanted(); ++look) {
+    take(looks.Ask(static_cast<size_t>(look % nodes),
+                   {"why", std::string(program[0]).substr(program[0].rfind('/') + 1)}));
+  }
+  EXPECT_THAT(told, testing::IsEmpty());
+  EXPECT_TRUE(Eventually([&] {
+    take(looks.Ask(0, {"why"}));
+    return waits > 0;
+  })) << "the looks must have met ranks that wait";
+}
+
+INSTANTIATE_TEST_SUITE_P(All, HealthyTest,
+                         testing::Combine(testing::ValuesIn(kHealthy), testing::Values(1, 2)),
+                         [](const auto& info) {
+                           return std::get<0>(info.param)[1] + "_on_" +
+                                  std::to_string(std::get<1>(info.param));
+                         });
+
+}  // namespace
+}  // namespace ferry::e2e
