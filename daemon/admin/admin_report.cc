@@ -12,6 +12,7 @@
 #include "common/clock.h"
 #include "common/open_files.h"
 #include "common/unique_fd.h"
+#include "daemon/admin/why_steps.h"
 #include "daemon/jobs/job_programs.h"
 #include "daemon/session/rank_view.h"
 #include "shm/atomic.h"
@@ -95,6 +96,13 @@ void ReportSession(const JobRecord& job, const Rank& rank, control::SessionStatu
   status->set_queued(queues.queued_sends);
   status->set_posted(queues.posted);
   status->set_unexpected(queues.unexpected);
+  if (rank.state != RankState::kEnded) {
+    const uint64_t now_ns = MonotonicNs();
+    for (const shm::CallView& call :
+         shm::ReadCalls(session.layout()->calls, session.job_size).calls) {
+      FillCall(call, now_ns, status->add_calls());
+    }
+  }
 }
 
 void ReportPlace(const PlaceReport& place, control::SessionStatus* status) {

@@ -172,6 +172,8 @@ void Assembly::Run(const char* call, collective::Problem* problem,
   Note note(call, *this, *problem, runs_++);
   const client::CallScope scope(job.front_end->calls, &note);
   job.front_end->calls->ShowIfLong(&note, note.Bytes());
+  const bool has_data = problem->collective != Collective::kBarrier;
+  job.front_end->calls->Count(client::CallOf(call), has_data ? note.Bytes() : 0);
   if (NeedsHostCopies(binding, has_board())) [[unlikely]] {
     RunOnCopies(call, *problem, binding);
   } else {

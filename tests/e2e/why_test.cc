@@ -113,8 +113,14 @@ TEST_F(WhyTest, TopShowsTheRanksOnce) {
   EXPECT_EQ(top["sessions"][0]["name"], id_ + ".0");
   EXPECT_EQ(top["sessions"][1]["unexpected"], 3);
   EXPECT_EQ(top["sessions"][1]["unfinished"], 1);
+  const std::string phrase = "ferry_recv from rank 0, tag 7, 8 B";
+  EXPECT_EQ(top["sessions"][1]["calls"][0]["phrase"], phrase);
+  EXPECT_THAT(top["sessions"][0]["calls"], SizeIs(0)) << "it computes";
+  EXPECT_EQ(Ask(0, {"sessions"})["sessions"][1]["calls"][0]["name"], "ferry_recv");
+  EXPECT_THAT(Ferryctl(0, {"sessions"}).out, AllOf(HasSubstr("WAITS IN"), HasSubstr(phrase)));
   EXPECT_THAT(Ferryctl(0, {"top", "-n", "2", "--interval-ms", "10"}).out,
-              AllOf(HasSubstr("RANK"), HasSubstr("waits.1"), HasSubstr("staging: ")));
+              AllOf(HasSubstr("RANK"), HasSubstr("waits.1"), HasSubstr("staging: "),
+                    HasSubstr("WAITS IN"), HasSubstr(phrase)));
 }
 
 TEST_F(WhyTest, AWrongTagNamesTheMessagesThatCameInstead) {

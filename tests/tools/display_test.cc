@@ -153,12 +153,17 @@ TEST(ViewTest, KeepsLargeNumbersAsNumbersInJson) {
   session->set_job_id("abc");
   session->set_rank(3);
   session->set_bytes_sent(5'000'000'000);
+  control::RankCall* call = session->add_calls();
+  call->set_name("MPI_Recv");
+  call->set_phrase("MPI_Recv from rank 1");
   const View view = MakeView(reply);
   EXPECT_EQ(view.json["sessions"][0]["bytes_sent"].get<uint64_t>(), 5'000'000'000);
   EXPECT_EQ(view.json["sessions"][0]["job_id"], "abc");
   EXPECT_EQ(view.text.find("RANK "), 0u);
   EXPECT_NE(view.text.find("\nabc.3 "), std::string::npos) << view.text;
   EXPECT_NE(view.text.find(" 4.7 GiB "), std::string::npos) << view.text;
+  EXPECT_NE(view.text.find("  MPI_Recv from rank 1\n"), std::string::npos) << view.text;
+  EXPECT_EQ(view.json["sessions"][0]["calls"][0]["name"], "MPI_Recv");
 }
 
 TEST(ViewTest, SaysThatThereIsNothing) {

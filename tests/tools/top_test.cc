@@ -104,6 +104,10 @@ TEST(TopViewTest, ShowsRatesBackPressureAndErrors) {
   AddSession(0, 7, 12'500, 1 << 20, &after);
   after.sessions.mutable_sessions(0)->set_queued(3);
   after.sessions.mutable_sessions(0)->set_credits_out(32);
+  control::RankCall* call = after.sessions.mutable_sessions(0)->add_calls();
+  call->set_name("MPI_Barrier");
+  call->set_phrase("MPI_Barrier on rows, number 7");
+  call->set_for_ms(12'000);
   AddCounter("job job rank 0", "errors", 4, &after);
   AddCounter("job job rank 0", "path_inline_messages", 12'500, &after);
   after.status.mutable_node()->set_name("n0");
@@ -120,6 +124,9 @@ TEST(TopViewTest, ShowsRatesBackPressureAndErrors) {
   EXPECT_NE(view.text.find("staging: 5 of 16 blocks busy, 2 transfers wait"), std::string::npos);
   EXPECT_NE(view.text.find("job.0  joined  12.5 k  1 MiB"), std::string::npos) << view.text;
   EXPECT_NE(view.text.find("inline      12.5 k"), std::string::npos) << view.text;
+  EXPECT_NE(view.text.find("  WAITS IN\n"), std::string::npos) << view.text;
+  EXPECT_NE(view.text.find("  MPI_Barrier on rows, number 7 (12 s)\n"), std::string::npos);
+  EXPECT_EQ(view.json["sessions"][0]["calls"][0]["for_ms"], 12'000);
   EXPECT_EQ(view.json["sessions"][0]["queued"], 3);
   EXPECT_EQ(view.json["sessions"][0]["credits_out"], 32);
   EXPECT_EQ(view.json["sessions"][0]["errors_per_second"], 4);

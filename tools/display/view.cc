@@ -209,6 +209,11 @@ ordered_json RankName(const Message& message) {
   return message.job_id() + "." + std::to_string(message.rank());
 }
 
+ordered_json CallsCell(const control::SessionStatus& session) { return CallsText(session.calls()); }
+ordered_json CallsArray(const control::SessionStatus& session) {
+  return CallsJson(session.calls());
+}
+
 constexpr Field<control::SessionStatus> kSessionFields[] = {
     {nullptr, "RANK", RankName<control::SessionStatus>},
     {"job_id", nullptr, FERRY_VALUE(SessionStatus, job_id)},
@@ -232,6 +237,8 @@ constexpr Field<control::SessionStatus> kSessionFields[] = {
      Show::kNothingIfNegative},
     {"credits_out", nullptr, FERRY_VALUE(SessionStatus, credits_out)},
     {"poison", nullptr, FERRY_VALUE(SessionStatus, poison)},
+    {nullptr, "WAITS IN", CallsCell},
+    {"calls", nullptr, CallsArray},
 };
 
 constexpr Field<control::CounterValue> kCounterFields[] = {
@@ -393,6 +400,23 @@ View MakeView(const control::StatusReply& reply, const Terminal& terminal) {
     view.text += list->text.empty() ? "" : "\n" + list->text;
   }
   return view;
+}
+
+std::string CallsText(const google::protobuf::RepeatedPtrField<control::RankCall>& calls) {
+  std::string text;
+  for (const control::RankCall& call : calls) {
+    text += (text.empty() ? "" : "; ") + call.phrase();
+    text += call.for_ms() == 0 ? "" : " (" + DurationText(call.for_ms()) + ")";
+  }
+  return text;
+}
+
+ordered_json CallsJson(const google::protobuf::RepeatedPtrField<control::RankCall>& calls) {
+  ordered_json json = ordered_json::array();
+  for (const control::RankCall& call : calls) {
+    json.push_back({{"name", call.name()}, {"phrase", call.phrase()}, {"for_ms", call.for_ms()}});
+  }
+  return json;
 }
 
 View MakeView(const control::SessionsReply& reply, const Terminal& terminal) {

@@ -18,6 +18,12 @@ struct View {
 };
 
 View MakeView(const control::StatusReply& reply, const Terminal& terminal = {});
+// "MPI_Barrier on world, number 7 (12 s)", of each call; empty: none of its threads waits in one.
+std::string CallsText(const google::protobuf::RepeatedPtrField<control::RankCall>& calls);
+// The same for programs.
+nlohmann::ordered_json CallsJson(
+    const google::protobuf::RepeatedPtrField<control::RankCall>& calls);
+
 View MakeView(const control::SessionsReply& reply, const Terminal& terminal = {});
 View MakeView(const control::CountersReply& reply, const Terminal& terminal = {});
 View MakeView(const control::LinksReply& reply, const Terminal& terminal = {});

@@ -79,6 +79,7 @@ void AddSessions(const TopSample& before, const TopSample& after, const Clock& c
     session.unexpected = now.unexpected();
     session.unfinished = now.requests();
     session.poison = now.poison();
+    session.calls = now.calls();
   }
 }
 
@@ -170,6 +171,9 @@ const RankColumn kRankColumns[] = {
     {{"ERRORS/s", Align::kRight},
      [](const SessionRates& s) { return CountText(s.errors); },
      [](const SessionRates& s) { return s.errors != 0; }},
+    {{"WAITS IN"},
+     [](const SessionRates& s) { return CallsText(s.calls); },
+     [](const SessionRates& s) { return !s.calls.empty(); }},
 };
 
 std::string Sessions(const TopRates& rates, const Terminal& terminal) {
@@ -244,7 +248,8 @@ ordered_json Json(const control::StatusReply& status, const TopRates& rates) {
                                 {"queued", session.queued},
                                 {"credits_out", session.credits_out},
                                 {"unexpected", session.unexpected},
-                                {"poison", session.poison}});
+                                {"poison", session.poison},
+                                {"calls", CallsJson(session.calls)}});
   }
   json["paths"] = ordered_json::array();
   for (const PathRates& path : rates.paths) {

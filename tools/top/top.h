@@ -33,6 +33,7 @@ struct SessionRates {
   uint64_t unexpected = 0;
   uint64_t unfinished = 0;
   std::string poison;
+  google::protobuf::RepeatedPtrField<control::RankCall> calls;  // that it is in now
 };
 
 struct PathRates {

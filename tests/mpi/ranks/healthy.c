@@ -17,28 +17,28 @@ enum { kWords = 1 << 14 };
 static int in[kWords], out[kWords];
 
 /* A rank that has something else to do. */
-static void take_time(long step) {
+static void take_time(long turn) {
   const struct timespec time = {0, 2000000};
-  if (step % 7 == rank) nanosleep(&time, NULL);
+  if (turn % 7 == rank) nanosleep(&time, NULL);
 }
 
-static void collectives(long step) {
-  const int count = 1 << step / 4 % 15;
-  const int root = (int)(step % size);
-  take_time(step);
+static void collectives(long turn) {
+  const int count = 1 << turn / 4 % 15;
+  const int root = (int)(turn % size);
+  take_time(turn);
   OK(MPI_Barrier(MPI_COMM_WORLD));
   OK(MPI_Bcast(out, count, MPI_INT, root, MPI_COMM_WORLD));
   OK(MPI_Reduce(out, in, count, MPI_INT, MPI_SUM, root, MPI_COMM_WORLD));
   OK(MPI_Allreduce(out, in, count, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
 }
 
-static void workers(long step) {
+static void workers(long turn) {
   MPI_Status status;
   if (rank == 0) {
     OK(MPI_Recv(in, 1, MPI_INT, MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, &status));
     OK(MPI_Send(out, 1, MPI_INT, status.MPI_SOURCE, 2, MPI_COMM_WORLD));
   } else {
-    take_time(step);
+    take_time(turn);
     OK(MPI_Send(out, 1, MPI_INT, 0, 1, MPI_COMM_WORLD));
     OK(MPI_Recv(in, 1, MPI_INT, MPI_ANY_SOURCE, 2, MPI_COMM_WORLD, &status));
   }
@@ -49,10 +49,10 @@ static void receive_probed(int from, int count) {
   OK(MPI_Recv(in, count, MPI_INT, from, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
 }
 
-static void probes(long step) {
+static void probes(long turn) {
   const int next = (rank + 1) % size, before = (rank + size - 1) % size;
-  const int count = 1 << step / 4 % 15;
-  take_time(step);
+  const int count = 1 << turn / 4 % 15;
+  take_time(turn);
   if (rank == 0) {
     OK(MPI_Ssend(out, count, MPI_INT, next, 3, MPI_COMM_WORLD));
     receive_probed(before, count);
@@ -62,11 +62,11 @@ static void probes(long step) {
   }
 }
 
-static void windows(long step) {
+static void windows(long turn) {
   static MPI_Win wins[2];
   static MPI_Group next, before;
   static int* base;
-  if (step == 0) {
+  if (turn == 0) {
     const int to = (rank + 1) % size, from = (rank + size - 1) % size;
     MPI_Group all;
     OK(MPI_Comm_group(MPI_COMM_WORLD, &all));
@@ -77,10 +77,10 @@ static void windows(long step) {
     }
   }
   for (int i = 0; i < 2; ++i) {
-    OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, (int)(step % size), 0, wins[i]));
-    OK(MPI_Put(out, 4, MPI_INT, (int)(step % size), 0, 4, MPI_INT, wins[i]));
-    take_time(step);
-    OK(MPI_Win_unlock((int)(step % size), wins[i]));
+    OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, (int)(turn % size), 0, wins[i]));
+    OK(MPI_Put(out, 4, MPI_INT, (int)(turn % size), 0, 4, MPI_INT, wins[i]));
+    take_time(turn);
+    OK(MPI_Win_unlock((int)(turn % size), wins[i]));
   }
   OK(MPI_Win_post(before, 0, wins[0]));
   OK(MPI_Win_start(next, 0, wins[0]));
@@ -92,9 +92,9 @@ static void windows(long step) {
   OK(MPI_Win_fence(0, wins[1]));
 }
 
-static void parts(long step) {
+static void parts(long turn) {
   static MPI_Request requests[2];
-  if (step == 0) {
+  if (turn == 0) {
     OK(MPI_Precv_init(in, 4, kWords / 4, MPI_INT, (rank + size - 1) % size, 4, MPI_COMM_WORLD,
                       MPI_INFO_NULL, &requests[0]));
     OK(MPI_Psend_init(out, 4, kWords / 4, MPI_INT, (rank + 1) % size, 4, MPI_COMM_WORLD,
@@ -102,7 +102,7 @@ static void parts(long step) {
   }
   OK(MPI_Startall(2, requests));
   for (int i = 0; i < 4; ++i) {
-    take_time(step + i);
+    take_time(turn + i);
     OK(MPI_Pready(i, requests[1]));
   }
   OK(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE));
@@ -115,11 +115,11 @@ int main(int argc, char** argv) {
   OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
   printf("rank %d: under way\n", rank);
   fflush(stdout);
-  for (long step = 0;; ++step) {
-    if (!strcmp(what, "collectives")) collectives(step);
-    if (!strcmp(what, "workers")) workers(step);
-    if (!strcmp(what, "probes")) probes(step);
-    if (!strcmp(what, "windows")) windows(step);
-    if (!strcmp(what, "parts")) parts(step);
+  for (long turn = 0;; ++turn) {
+    if (!strcmp(what, "collectives")) collectives(turn);
+    if (!strcmp(what, "workers")) workers(turn);
+    if (!strcmp(what, "probes")) probes(turn);
+    if (!strcmp(what, "windows")) windows(turn);
+    if (!strcmp(what, "parts")) parts(turn);
   }
 }
