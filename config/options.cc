@@ -398,6 +398,19 @@ constexpr Option kTable[] = {
          "must be there, and belong to the user that ferryd runs as. Empty: none."),
     Number(Group::kLog, "job_records_kept", &Options::job_records_kept, "records", 1, kMillion,
            "How many of these files are kept of each user; the oldest go first."),
+    Text(Group::kLog, "job_reports", &Options::job_reports, 0, kPathMax,
+         "Directory in which ferryrun leaves a report of each job, as a page for browsers, as "
+         "`--report=FILE.html` does for one (docs/observability.md). A leading ~/ is the user's "
+         "home. Empty: none."),
+    Choice(Group::kLog, "profile", &Options::profile, "off|report|trace|report,trace",
+           "What a rank measures of itself and leaves with its daemon. ferryrun sets it for "
+           "--report and --trace; nobody fetches it else."),
+    Number(Group::kLog, "profile_bytes", &Options::profile_bytes, "bytes", 0, kTebi,
+           "The most memory that the measured ranks of one job may leave with a daemon. Further "
+           "ranks are not measured, and the report says so."),
+    Number(Group::kLog, "trace_bytes", &Options::trace_bytes, "bytes", 64 * kKibi, kTebi,
+           "The most memory for the events of one rank of a job that is traced; new ones replace "
+           "the oldest."),
     Number(Group::kLog, "trace_events", &Options::trace_events, "records", 1024, kMillion * 64,
            "How many records of 64 bytes `ferryctl trace` keeps; new ones replace the oldest. The "
            "memory is taken when a trace starts and given back when it stops."),

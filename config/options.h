@@ -146,6 +146,10 @@ struct Options {
   std::string log_file;
   std::string job_records;  // empty: none
   uint64_t job_records_kept = 1000;
+  std::string job_reports;  // empty: none
+  std::string profile = "off";
+  uint64_t profile_bytes = 1ULL << 30;
+  uint64_t trace_bytes = 4ULL << 20;
   uint64_t trace_events = 131072;
   std::string backtrace = "on";
 

@@ -87,6 +87,9 @@ enum class Kind : uint32_t {
   kWithdraw = 23,  // WithdrawRequest: takes one back, matched or not: the other side fails, or will
   kWhy = 24,       // WhyRequest: what the caller itself waits for, as Launcher.Why tells it
   kCreateJob = 25,  // JobRequest + [memfd], from a launcher: as Launcher.CreateJob
+  // ProfileRequest + [memfd]: what a measured rank writes about itself, which outlives the rank.
+  // kLimitExceeded: the job's ranks here have left as much as the daemon keeps.
+  kProfile = 26,
 };
 
 struct AttachHeader {
@@ -261,6 +264,13 @@ struct AbortRequest {
 
 struct WhyRequest {
   AttachHeader header;
+};
+
+// Once in the life of a rank. The memfd is sealed against shrinking and growing, and holds what
+// shm/layout/profile_layout.h says.
+struct ProfileRequest {
+  AttachHeader header;
+  uint64_t segment_bytes;  // of the memfd
 };
 
 // The requests that make a pair have the same key.

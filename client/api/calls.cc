@@ -71,6 +71,26 @@ void Calls::NoteWaitOf(CallNote* note) {
     board_.SetBegin(note->slot, now_ns);
   }
   note->begin_ns = now_ns;
+  for (CallWatcher* one = watcher_.load(std::memory_order_acquire); one != nullptr;
+       one = one->next) {
+    one->WaitBegan(note);
+  }
+}
+
+// Both pair with SetWatcher: the watcher has been made.
+void Calls::TellBegin(CallNote* note, bool inner) {
+  note->entered_ns = MonotonicNs();
+  for (CallWatcher* one = watcher_.load(std::memory_order_acquire); one != nullptr;
+       one = one->next) {
+    one->Begin(note, inner);
+  }
+}
+
+void Calls::TellEnd(CallNote* note, bool inner) {
+  for (CallWatcher* one = watcher_.load(std::memory_order_acquire); one != nullptr;
+       one = one->next) {
+    one->End(note, inner);
+  }
 }
 
 void Calls::NoteMissing(int32_t rank, uint32_t count) {

@@ -5,6 +5,7 @@
 // Calling thread: any. Nothing blocks.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "shm/call_board.h"
@@ -25,10 +26,31 @@ struct CallNote {
   int slot = kNotShown;
   shm::CallName name = shm::CallName::kNone;  // once it is shown
   bool has_number = false;
-  uint64_t begin_ns = 0;  // of its first wait
+  uint64_t begin_ns = 0;    // of its first wait
+  uint64_t entered_ns = 0;  // when the thread came into it; 0: nobody watched then (CallWatcher)
   uint64_t number = 0;
   int32_t missing = shm::kCallNoRank;
   uint32_t missing_count = 0;
+};
+
+// Hears of every call of a rank: of measured ranks, and where a tool of MPI asks for that.
+//
+// Calling thread: any that calls; several at a time where threads are allowed. Must not block.
+class CallWatcher {
+ public:
+  // `note` has its `entered_ns` only; `inner`: it lies in another call of the thread.
+  virtual void Begin(CallNote* note, bool inner) = 0;
+  // The call has looked in vain for a while, and waits since `begin_ns`.
+  virtual void WaitBegan(CallNote* note) = 0;
+  // The call is over; `begin_ns` is 0 if it has never waited. `describe` tells the function, and
+  // what else is still there to be told. Not called for calls that the end of the connection cuts
+  // off. May come without a Begin (`entered_ns` 0).
+  virtual void End(CallNote* note, bool inner) = 0;
+
+  CallWatcher* next = nullptr;  // hears of them as well
+
+ protected:
+  ~CallWatcher() = default;
 };
 
 class Calls {
@@ -64,6 +86,27 @@ class Calls {
   void NoteNumber(uint64_t number);
   void NoteChange();
   void End(CallNote* note);
+
+  // Who hears of each call; null: nobody. What is set has the one before as its `next`, and lives
+  // until no thread is in a call that began while it was set.
+  CallWatcher* watcher() const { return watcher_.load(std::memory_order_relaxed); }
+  void SetWatcher(CallWatcher* watcher) { watcher_.store(watcher, std::memory_order_release); }
+  // A thread comes into a call, whose place among the thread's calls is set already, and leaves it.
+  // `outer`: the call that it lies in; null: none.
+  void Enter(CallNote* note, const CallNote* outer) {
+    if (watcher() != nullptr) [[unlikely]] {
+      TellBegin(note, outer != nullptr);
+    }
+  }
+  void Leave(CallNote* note, const CallNote* outer) {
+    if (watcher() != nullptr) [[unlikely]] {
+      TellEnd(note, outer != nullptr);
+    }
+    if (note->slot != CallNote::kNotShown) {
+      End(note);
+    }
+  }
+
   // After a communicator has got another name.
   void ForgetNames() { board_.ForgetNames(); }
   // Counts a collective, or a one-sided operation, and its payload.
@@ -71,6 +114,8 @@ class Calls {
 
  private:
   void NoteWaitOf(CallNote* note);
+  void TellBegin(CallNote* note, bool inner);
+  void TellEnd(CallNote* note, bool inner);
   void ShowAt(CallNote* note, uint64_t begin_ns);
   static bool Fill(const CallNote& note, shm::CallDescription* description);
 
@@ -78,6 +123,7 @@ class Calls {
   const bool& shared_;
   const OfThread of_thread_;
   CallNote* single_ = nullptr;  // of all threads together, while one calls at a time
+  std::atomic<CallWatcher*> watcher_{nullptr};
 };
 
 // While it exists, the thread is in that call. Calls may lie in each other.
@@ -86,12 +132,11 @@ class CallScope {
   CallScope(Calls* calls, CallNote* note)
       : calls_(*calls), note_(*note), place_(calls->current()), outer_(place_) {
     place_ = note;
+    calls_.Enter(note, outer_);
   }
   ~CallScope() {
     place_ = outer_;
-    if (note_.slot != CallNote::kNotShown) {
-      calls_.End(&note_);
-    }
+    calls_.Leave(&note_, outer_);
   }
   CallScope(const CallScope&) = delete;
   CallScope& operator=(const CallScope&) = delete;

@@ -85,7 +85,7 @@ class FrontEnd {
 };
 
 // Incremented with each change of this file.
-inline constexpr uint32_t kFrontEndVersion = 29;
+inline constexpr uint32_t kFrontEndVersion = 30;
 
 }  // namespace ferry::client
 

@@ -91,6 +91,12 @@ StatusOr<std::string> AttachConnection::Why() {
   return std::move(answer->text);
 }
 
+Status AttachConnection::LeaveProfile(int fd, uint64_t size_bytes) {
+  attach::ProfileRequest request{};
+  request.segment_bytes = size_bytes;
+  return Call(attach::Kind::kProfile, &request, timeout_ms_, {fd}).status();
+}
+
 Status AttachConnection::Abort(int exit_code, const char* reason) {
   attach::AbortRequest request{};
   request.exit_code = exit_code;

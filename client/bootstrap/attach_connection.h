@@ -86,6 +86,9 @@ class AttachConnection {
   Status Detach();
   // Returns a sentence that says what this rank waits for, and why.
   StatusOr<std::string> Why();
+  // Leaves what this rank measures with the daemon: a sealed memfd of `size_bytes`. kLimitExceeded:
+  // the daemon keeps no more of this job.
+  Status LeaveProfile(int fd, uint64_t size_bytes);
   // Fails the whole job. `reason` may be null.
   Status Abort(int exit_code, const char* reason);
 

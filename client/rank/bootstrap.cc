@@ -176,6 +176,7 @@ Status Client::MeetPeers(const attach::AttachReply& reply) {
   peers_.map = [this](uint32_t rank) { return MapInbox(rank).code(); };
   NoteCores(processes);
   MakeParts(std::move(processes));
+  BeginMeasuring(own_node, reply.local_size);
   if (reply.local_size != view_.job_size) {  // else that path is hardly used
     shm::LaneProducer(&view_.layout->to_daemon).Open(view_.rank);
   }
@@ -194,6 +195,22 @@ Status Client::MeetPeers(const attach::AttachReply& reply) {
       [this](ErrorCode error) { matching_->FailAll(error); }, [this] { attach_.GiveUp(); },
       std::move(duties));
   return watcher_->Start();
+}
+
+// Once the parts are made, and before any thread is in a call.
+void Client::BeginMeasuring(uint32_t node, uint32_t local_size) {
+  measure_ = Measure::Make({.attach = &attach_,
+                            .calls = &*calls_,
+                            .messages = this,
+                            .rank = view_.rank,
+                            .size = view_.job_size,
+                            .node = node,
+                            .node_ranks = local_size,
+                            .is_crowded = is_crowded_},
+                           options_);
+  if (measure_ != nullptr) {
+    FrontEnd::messages = measure_->messages();
+  }
 }
 
 void Client::WatchDaemon() {
@@ -370,6 +387,9 @@ Status Client::Leave() {
   ReturnLinks();
   if (poison() != ErrorCode::kOk) {
     return Health();
+  }
+  if (measure_ != nullptr) {
+    measure_->NoteEnd();
   }
   return attach_.Detach();
 }

@@ -29,6 +29,7 @@
 #include "client/p2p/core_sharing.h"
 #include "client/p2p/receiver.h"
 #include "client/p2p/sender.h"
+#include "client/profile/measure.h"
 #include "client/rma/one_sided_operations.h"
 #include "client/triggered/matching.h"
 #include "gpu_backends/api/registry.h"
@@ -213,6 +214,7 @@ class Client final : public FrontEnd,
   void MakeParts(ZeroedArray<PeerProcess> processes);
   void MakeLinks(const attach::LinkRules& rules);
   void WatchDaemon();
+  void BeginMeasuring(uint32_t node, uint32_t local_size);
   Status MapInbox(uint32_t rank);  // a rank of this node; any thread
   void AwaitUnder(MeetingWatch* watch, RequestHandle receive, int32_t from);
 
@@ -271,6 +273,7 @@ class Client final : public FrontEnd,
   std::optional<Matching> matching_;
   std::optional<OneSidedOperations> one_sided_;
   std::optional<Calls> calls_;
+  std::unique_ptr<Measure> measure_;  // of a measured rank
   uint32_t barriers_ = 0;
   Absence absence_;          // with a transfer that the link thread carries on
   Absence absence_of_puts_;  // the same after operations in memory of others

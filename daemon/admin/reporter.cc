@@ -14,6 +14,7 @@
 #include "common/clock.h"
 #include "daemon/admin/admin_report.h"
 #include "daemon/admin/link_report.h"
+#include "daemon/admin/profile_report.h"
 #include "daemon/admin/why_graph.h"
 #include "daemon/admin/why_steps.h"
 #include "daemon/tls/secrets.h"
@@ -274,6 +275,12 @@ Status Reporter::FillWhy(Viewer viewer, const control::WhyRequest& request,
     KeepCircles(reply->mutable_ranks());
   }
   return outcome;
+}
+
+Status Reporter::SendProfile(Viewer viewer, const control::JobProfileRequest& request,
+                             const std::function<bool(const control::JobProfilePart&)>& write) {
+  const std::string node = context_.loop.Run([&] { return context_.links.self().name(); });
+  return SendJobProfile(context_.loop, context_.registry, node, viewer, request, write);
 }
 
 void Reporter::FillNics(control::NicsReply* reply) {

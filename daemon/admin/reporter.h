@@ -49,6 +49,9 @@ class Reporter {
   void FillLinks(Viewer viewer, control::LinksReply* reply);
   // Errors as ReportWhy.
   Status FillWhy(Viewer viewer, const control::WhyRequest& request, control::WhyReply* reply);
+  // As SendJobProfile.
+  Status SendProfile(Viewer viewer, const control::JobProfileRequest& request,
+                     const std::function<bool(const control::JobProfilePart&)>& write);
   // FillNics and FillGpus answer administrators and users alike.
   void FillNics(control::NicsReply* reply);
   void FillGpus(control::GpusReply* reply);

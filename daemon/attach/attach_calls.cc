@@ -18,6 +18,7 @@
 #include "daemon/attach/attach_server.h"
 #include "daemon/jobs/job_members.h"
 #include "daemon/jobs/job_pair_books.h"
+#include "daemon/jobs/job_profiles.h"
 #include "daemon/jobs/job_regions.h"
 
 namespace ferry::daemon {
@@ -144,6 +145,9 @@ bool AttachConnection::HandleCall(const AttachHeader& header, SocketPacket& pack
     });
   } else if (const auto* why = packet.As<attach::WhyRequest>(); why && kind == Kind::kWhy) {
     served([&] { return HandleWhy(*why); });
+  } else if (const auto* profile = packet.As<attach::ProfileRequest>();
+             profile && kind == Kind::kProfile) {
+    status = HandleProfile(*profile, packet);
   } else if (const auto* job = packet.As<attach::JobRequest>(); job && kind == Kind::kCreateJob) {
     status = HandleCreateJob(*job, packet);
   } else {
@@ -243,6 +247,16 @@ Status AttachConnection::HandleWhy(const attach::WhyRequest& request) {
       self->AnswerCall(asked, verdict.status(), {0, verdict.ok() ? *verdict : "", {}});
     }
   });
+}
+
+Status AttachConnection::HandleProfile(const attach::ProfileRequest& request,
+                                       SocketPacket& packet) {
+  FERRY_RETURN_IF_ERROR(ExpectSession(packet, 1));
+  FERRY_RETURN_IF_ERROR(server_.registry_.CheckServed(*session_));
+  FERRY_RETURN_IF_ERROR(
+      server_.registry_.profiles().Keep(session_, std::move(packet.fds[0]), request.segment_bytes));
+  AnswerCall(request.header, {});
+  return {};
 }
 
 Status AttachConnection::HandleCreateJob(const attach::JobRequest& request, SocketPacket& packet) {

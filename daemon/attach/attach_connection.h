@@ -116,6 +116,7 @@ class AttachConnection final : public RankConnection,
   Status HandleAbort(const attach::AbortRequest& request);
   Status HandleOffer(const SocketPacket& packet);
   Status HandleRegionEnd(const attach::RegionEndRequest& request);
+  Status HandleProfile(const attach::ProfileRequest& request, SocketPacket& packet);
   Status HandleWhy(const attach::WhyRequest& request);
   Status HandleCreateJob(const attach::JobRequest& request, SocketPacket& packet);
   void AnswerPeers(const attach::AttachHeader& asked, uint32_t first);

@@ -91,6 +91,7 @@ RegistryLimits LimitsFrom(const config::Options& options, const std::vector<NicS
           options.peer_timeout_ms,
           options.quota_sessions == 0 && ServesAll(options) ? options.max_local_ranks : 0,
           !nics.empty() && nics.front().takes_dmabufs,
+          options.profile_bytes,
           std::ranges::any_of(nics, [](const auto& nic) { return nic.deferred_entries != 0; })};
 }
 

@@ -15,6 +15,7 @@
 #include "daemon/jobs/job_members.h"
 #include "daemon/jobs/job_nodes.h"
 #include "daemon/jobs/job_pair_books.h"
+#include "daemon/jobs/job_profiles.h"
 #include "daemon/jobs/job_programs.h"
 #include "daemon/jobs/job_regions.h"
 #include "daemon/session/session_segments.h"
@@ -29,6 +30,7 @@ JobRegistry::JobRegistry(boost::asio::io_context& context, DataPlane& data_plane
       quotas_(limits_.quotas, limits_.shared_places),
       members_(new JobMembers(context, *this)),
       programs_(new JobPrograms(*this)),
+      profiles_(new JobProfiles(limits_.profile_bytes)),
       regions_(new JobRegions(context, *this, data_plane, quotas_, limits_)),
       pair_books_(new JobPairBooks(context, *this, data_plane)),
       link_books_(new JobLinkBooks(*this, data_plane, quotas_, limits_.links)),
@@ -121,6 +123,7 @@ Status JobRegistry::DestroyJob(const std::string& job_id) {
     }
     Changed();  // also where none of its jobs was left: a drain may wait for it
   }
+  profiles_->Drop(job_id);
   SweepSoon();
   return {};
 }
@@ -363,6 +366,7 @@ void JobRegistry::CloseLocalRank(JobRecord& job, uint32_t index) {
       const shm::Statistics statistics(rank.session->layout()->counters);
       job.ended.Add(statistics);
       totals_.ended.Add(statistics);
+      profiles_->NoteEnd(*rank.session);
     }
     --local_ranks_;
     rank.leaving = std::exchange(rank.session, nullptr);
@@ -563,6 +567,8 @@ void JobRegistry::Remove(const std::string& job_id) {
   }
   if (const auto& series = job.mapped()->series; series != nullptr) {
     series->jobs.erase(job.mapped()->program);
+  } else {
+    profiles_->Drop(job_id);  // nobody asks for a job that has no launcher, and is over
   }
   nodes_->Drop(*job.mapped());
   data_plane_.RemoveJob(job_id);

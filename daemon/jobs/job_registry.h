@@ -32,6 +32,7 @@ class JobLinkBooks;
 class JobMembers;
 class JobNodes;
 class JobPairBooks;
+class JobProfiles;
 class JobPrograms;
 class JobRegions;
 
@@ -61,6 +62,8 @@ class JobRegistry final : private Jobs {
   // ---- Parts ----
   JobMembers& members() { return *members_; }
   const JobPrograms& programs() const { return *programs_; }
+  JobProfiles& profiles() { return *profiles_; }
+  const JobProfiles& profiles() const { return *profiles_; }
   JobRegions& regions() { return *regions_; }
   JobPairBooks& pair_books() { return *pair_books_; }
   JobLinkBooks& link_books() { return *link_books_; }
@@ -184,6 +187,7 @@ class JobRegistry final : private Jobs {
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   const std::unique_ptr<JobMembers> members_;
   const std::unique_ptr<JobPrograms> programs_;
+  const std::unique_ptr<JobProfiles> profiles_;
   const std::unique_ptr<JobRegions> regions_;
   const std::unique_ptr<JobPairBooks> pair_books_;
   const std::unique_ptr<JobLinkBooks> link_books_;

@@ -28,7 +28,8 @@ struct RegistryLimits {
   uint64_t peer_timeout_ms = 15000;  // so long a job that is being joined waits for another node
   uint64_t shared_places = 0;        // see QuotaLedger
   bool takes_dmabufs = false;        // of device memory, for its NICs
-  bool nic_defers = false;           // some NIC of this node carries out deferred operations
+  uint64_t profile_bytes = uint64_t{1} << 30;  // JobProfiles, of a job
+  bool nic_defers = false;  // some NIC of this node carries out deferred operations
 };
 
 class Jobs {

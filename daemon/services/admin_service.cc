@@ -116,6 +116,13 @@ class AdminService final : public control::Admin::Service {
     return ToGrpc(count.status());
   }
 
+  grpc::Status JobProfile(grpc::ServerContext*, const control::JobProfileRequest* request,
+                          grpc::ServerWriter<control::JobProfilePart>* writer) override {
+    return ToGrpc(context_.reporter.SendProfile(
+        {}, *request,
+        [writer](const control::JobProfilePart& part) { return writer->Write(part); }));
+  }
+
   // ---- Trace ----
 
   grpc::Status StartTrace(grpc::ServerContext*, const control::StartTraceRequest*,

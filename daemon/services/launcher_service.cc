@@ -30,6 +30,12 @@ Outcome CheckUid(const control::CreateJobRequest& request, const Launchers::Laun
               " may start jobs only for itself, not for uid " + std::to_string(request.uid())};
 }
 
+Outcome TooManyQuestions(uid_t uid) {
+  return {ErrorCode::kLimitExceeded, "uid " + std::to_string(uid) + " has " +
+                                         std::to_string(kMostQuestions) +
+                                         " such questions under way: ask again later"};
+}
+
 class LauncherService final : public control::Launcher::Service {
  public:
   LauncherService(ControlLoop& loop, Launchers& launchers, Reporter& reporter,
@@ -99,6 +105,22 @@ class LauncherService final : public control::Launcher::Service {
                       [&](uid_t uid) { return reporter_.FillWhy(uid, *request, reply); });
   }
 
+  // As Why, since a caller that does not read holds a thread, and up to a part in memory.
+  grpc::Status JobProfile(grpc::ServerContext* context, const control::JobProfileRequest* request,
+                          grpc::ServerWriter<control::JobProfilePart>* writer) override {
+    const StatusOr<Launchers::Launcher> caller = Caller(TokenOf(*context));
+    if (!caller.ok()) {
+      return ToGrpc(caller.status());
+    }
+    const std::optional<QuestionGate::Place> place = gate_.Enter(caller->uid);
+    if (!place.has_value()) {
+      return ToGrpc(TooManyQuestions(caller->uid));
+    }
+    return ToGrpc(reporter_.SendProfile(
+        caller->uid, *request,
+        [writer](const control::JobProfilePart& part) { return writer->Write(part); }));
+  }
+
   grpc::Status Links(grpc::ServerContext* context, const control::LinksRequest*,
                      control::LinksReply* reply) override {
     return Tell(*context, reply, [&](uid_t uid) {
@@ -149,9 +171,7 @@ class LauncherService final : public control::Launcher::Service {
     return Tell(context, reply, [&](uid_t uid) -> Outcome {
       const std::optional<QuestionGate::Place> place = gate_.Enter(uid);
       if (!place.has_value()) {
-        return {ErrorCode::kLimitExceeded, "uid " + std::to_string(uid) + " has " +
-                                               std::to_string(kMostQuestions) +
-                                               " such questions under way: ask again later"};
+        return TooManyQuestions(uid);
       }
       return answer(uid);
     });

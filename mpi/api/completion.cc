@@ -229,6 +229,7 @@ class Sweep {
         Await(next);
       }
       note_ = nullptr;
+      note.request = nullptr;  // it may be freed
     }
     for (; next_ < handles_.size(); ++next_) {
       if (Request* const request = requests.Find(handles_[next_]); request != nullptr) {

@@ -70,6 +70,7 @@ NotedCall::NotedCall(const char* function, const Comm* comm) : note_(function, c
     place_ = &front_end->calls->current();
     outer_ = *place_;
     *place_ = &note_;
+    front_end->calls->Enter(&note_, outer_);
   }
 }
 
@@ -78,9 +79,9 @@ NotedCall::~NotedCall() {
     return;
   }
   *place_ = outer_;
-  if (note_.slot != client::CallNote::kNotShown) {
-    front_end->calls->End(&note_);
-  }
+  note_.comm = nullptr;  // both may have been freed by the call
+  note_.peers = nullptr;
+  front_end->calls->Leave(&note_, outer_);
 }
 
 void EndNotedCalls() {

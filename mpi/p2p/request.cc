@@ -62,7 +62,9 @@ void Request::DescribeWait(shm::CallDescription* description) const {
 
 void CompletionNote::DescribeIt(const CallNote& note, shm::CallDescription* description) {
   const auto& call = static_cast<const CompletionNote&>(note);
-  call.request->DescribeWait(description);
+  if (call.request != nullptr) {
+    call.request->DescribeWait(description);
+  }
   description->name = client::CallOf(call.function);
 }
 

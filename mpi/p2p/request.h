@@ -96,7 +96,8 @@ class Request : public Object {
   virtual Failure FreeActive(MPI_Request handle);
 };
 
-// A call that waits for a request, for those who look at the rank. Both outlive it.
+// A call that waits for a request, for those who look at the rank. Both outlive it; null: the
+// request is over.
 struct CompletionNote : client::CallNote {
   CompletionNote(const char* function, const Request* request)
       : CallNote(&DescribeIt), function(function), request(request) {}

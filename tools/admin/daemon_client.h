@@ -62,6 +62,32 @@ class DaemonClient {
     return FromGrpc((stub_.get()->*method)(context, request, reply));
   }
 
+  // Makes one call that is answered by a stream: calls take(part) for each part, until it returns
+  // false: client.Read(&AdminClient::Stub::JobProfile, request, take). The timeout is for all of
+  // it.
+  template <typename Request, typename Part, typename Take>
+  Status Read(std::unique_ptr<grpc::ClientReader<Part>> (Stub::*method)(grpc::ClientContext*,
+                                                                        const Request&),
+              const Request& request, Take&& take) const {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() +
+                         std::chrono::milliseconds(place_.timeout_ms));
+    if (!token_.empty()) {
+      context.AddMetadata("ferry-token", token_);
+    }
+    const std::unique_ptr<grpc::ClientReader<Part>> reader =
+        (stub_.get()->*method)(&context, request);
+    Part part;
+    while (reader->Read(&part)) {
+      if (!take(static_cast<const Part&>(part))) {
+        context.TryCancel();
+        (void)reader->Finish();
+        return {};
+      }
+    }
+    return FromGrpc(reader->Finish());
+  }
+
   // The stub, for streaming calls of administrators, which have no deadline.
   Stub& stub() const { return *stub_; }
   // Turns the status that ends a stream into an error, with the sentence that Call would return.

@@ -264,6 +264,10 @@ class Parser {
         return {};
       case Flag::kOutput:
         return SetOutput(name, values[0]);
+      case Flag::kReport:
+        arguments_.report = true;
+        arguments_.report_file = values.empty() ? "" : values[0];
+        return CheckReport();
       case Flag::kFerryd:
         arguments_.ferryd = values[0];
         return {};
@@ -290,6 +294,17 @@ class Parser {
       default:
         return ApplyToRanks(flag, name, values);
     }
+  }
+
+  Status CheckReport() const {
+    const std::string& file = arguments_.report_file;
+    const std::string_view base = std::string_view(file).substr(file.rfind('/') + 1);
+    const bool is_known = file.empty() || base.ends_with(".json") || base.ends_with(".html") ||
+                          base.ends_with(".txt");
+    return is_known ? Status()
+                    : Refuse(typed_ +
+                             ": the name of the file ends with .txt, .json or .html, "
+                             "which says what it is to hold");
   }
 
   Status Print(std::string text) {

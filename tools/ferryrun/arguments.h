@@ -35,9 +35,11 @@ struct Arguments {
   Mapping mapping;
   std::vector<std::string> variables;  // "NAME=value", for all ranks; those of parts come first
   bool private_daemons = false;        // asked for
-  std::string name;             // of the job, for people; empty: none
+  std::string name;                    // of the job, for people; empty: none
   bool label = false;
-  std::string output;  // the directory for a file of each rank's output; empty: none
+  std::string output;       // the directory for a file of each rank's output; empty: none
+  bool report = false;      // at the end, where the time went
+  std::string report_file;  // with its suffix; empty: as text, to standard error
   bool keep_going = false;
   bool verbose = false;          // say where ranks run
   bool report_bindings = false;  // and on which CPUs

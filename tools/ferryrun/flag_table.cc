@@ -48,6 +48,9 @@ constexpr FlagRow kTable[] = {
     {Flag::kOutput, "-output,--output", "DIRECTORY",
      "write each rank's output to files of its own there, rank.N.out and rank.N.err, of which none "
      "may be there already"},
+    {Flag::kReport, "--report", "[=FILE]",
+     "say at the end where the ranks' time went, and what to change; into FILE.json or FILE.html, "
+     "or as text"},
     {Flag::kKeepGoing, "--keep-going", "", "let the others run on when a rank fails"},
     {Flag::kTimeout, "-timeout,--timeout", "SECONDS",
      "end the job after so long, with exit code 124"},
@@ -419,7 +422,9 @@ CommandLine DescribeCommandLine() {
       if (IsOurs(row)) {
         line.flags.push_back({.name = std::string(name),
                               .help = row.help,
-                              .values = values.empty() ? 0 : static_cast<int>(spaces) + 1});
+                              .values = values.empty() || values.starts_with('[')
+                                            ? 0
+                                            : static_cast<int>(spaces) + 1});
       }
     }
   }
@@ -434,7 +439,9 @@ std::string HelpText() {
     }
     std::string line = std::string("  ") + row.names;
     if (*row.values != '\0') {
-      line += std::string(" ") + row.values;
+      const std::string_view values = row.values;
+      line += values.starts_with('[') ? "" : " ";
+      line += values;
     }
     text += Wrapped(std::move(line), row.help);
   }

@@ -38,6 +38,7 @@ enum class Flag {
   kLabel,
   kNoLabel,
   kOutput,
+  kReport,
   kKeepGoing,
   kTimeout,
   kGrace,

@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -19,9 +17,10 @@
 #include "tools/ferryrun/binding.h"
 #include "tools/ferryrun/daemons.h"
 #include "tools/ferryrun/deadlock_watch.h"
-#include "tools/ferryrun/host_source.h"
+#include "tools/ferryrun/exit_codes.h"
 #include "tools/ferryrun/hosts.h"
 #include "tools/ferryrun/job.h"
+#include "tools/ferryrun/job_report.h"
 #include "tools/ferryrun/node_plan.h"
 #include "tools/ferryrun/placement.h"
 #include "tools/ferryrun/process.h"
@@ -33,27 +32,13 @@
 #include "tools/ferryrun/remote_host.h"
 #include "tools/ferryrun/slots.h"
 #include "tools/ferryrun/supervisor.h"
-#include "tools/flags/option_flags.h"
 
 namespace ferry::tools {
 namespace {
 
 constexpr uint64_t kAnswerTimeoutMs = 60000;  // for a login, and a daemon's start
-constexpr int kCannotStart = 1;
-constexpr int kUsageError = 2;
-constexpr int kNotExecutable = 126;  // as shells say it
-constexpr int kNotFound = 127;
 constexpr time_t kClockSkewS = 24 * 3600;
 constexpr time_t kValidS = 400L * 24 * 3600;
-
-int Fail(int exit_code, const Status& status) {
-  std::fprintf(stderr, "ferryrun: %s\n", status.message().c_str());
-  return exit_code;
-}
-
-int ExitCodeOf(const Status& cannot_run) {
-  return cannot_run.code() == ErrorCode::kNotFound ? kNotFound : kNotExecutable;
-}
 
 bool IsLoopback(const std::string& control_address) {
   return control_address.starts_with("127.") || control_address.starts_with("[::1]") ||
@@ -98,6 +83,7 @@ class Launch {
   }
 
   Status MakeFiles();
+  void WriteReport(const Job& job, uint64_t wall_ns, int exit_code);
   Status MakeSlots();
   void SetRules();
   Status BindHere();
@@ -145,6 +131,7 @@ class Launch {
   std::vector<CreatedJob> created_;                 // here
   std::optional<RankFiles> files_;                  // of the ranks' output
   std::optional<TerminalSize> terminal_;            // of each rank
+  std::optional<JobReport> report_;                 // that is wanted
 };
 
 // Before anything that starts threads: the guard is a copy of this process.
@@ -165,6 +152,11 @@ Status Launch::MakeFiles() {
         RankFiles::Create(arguments_.output, static_cast<uint32_t>(layout_.node_of_rank.size()));
     FERRY_RETURN_IF_ERROR(files.status());
     files_.emplace(std::move(*files));
+  }
+  if (JobReport::IsWanted(arguments_, options_)) {
+    StatusOr<JobReport> report = JobReport::Create(arguments_, options_);
+    FERRY_RETURN_IF_ERROR(report.status());
+    report_.emplace(std::move(*report));
   }
   return {};
 }
@@ -501,13 +493,31 @@ int Launch::RunRanks() {
   }
   const auto deadlocks = DeadlockWatch::Start(serving_, job.id(), arguments_.deadlock_check_s);
   supervisor.Tell(deadlocks.get());
+  const uint64_t began_ns = MonotonicNs();
   const int exit_code = supervisor.Run();
   if (supervisor.has_lost_daemon_here()) {
     for (CreatedJob& created_here : created_) {
       created_here.GiveUp();
     }
   }
+  WriteReport(job, MonotonicNs() - began_ns, exit_code);
   return exit_code;
+}
+
+void Launch::WriteReport(const Job& job, uint64_t wall_ns, int exit_code) {
+  if (!report_) {
+    return;
+  }
+  std::vector<JobReport::Node> nodes;
+  auto serving = serving_.begin();
+  for (size_t node = 0; node < layout_.nodes.size(); ++node) {
+    const std::string& host = layout_.nodes[node].host;
+    nodes.push_back(IsRemote(node)
+                        ? JobReport::Node{nullptr, host, "reports have only ranks of this host"}
+                        : JobReport::Node{&(serving++)->client, host, ""});
+  }
+  report_->Write(job, nodes,
+                 {LabelsOf(arguments_, config::ProcessEnvironment()), wall_ns, exit_code});
 }
 
 void Launch::StopAll() {
@@ -561,38 +571,10 @@ int Launch::Run() {
 
 }  // namespace
 
-int RunJob(Arguments arguments) {
-  if (const Status status = CountRanksOfNode(&arguments.mapping); !status.ok()) {
-    return Fail(kCannotStart, status);
-  }
-  config::Origins origins;
-  StatusOr<config::Options> options = LoadOptions(arguments.options, &origins);
-  if (!options.ok()) {
-    return Fail(kUsageError, options.status());
-  }
-  if (!options->collective_table.empty()) {  // rank 0 may run in another directory
-    std::error_code ignored;
-    options->collective_table =
-        std::filesystem::absolute(options->collective_table, ignored).string();
-  }
-  const bool is_launcher_named = origins.contains("launcher") || !options->rsh.empty();
-  const StatusOr<HostSource> source = TakeHosts(is_launcher_named, &arguments);
-  if (!source.ok()) {
-    return Fail(kUsageError, source.status());
-  }
-  StatusOr<JobLayout> layout = PlanNodes(arguments, *options, source->is_this_host);
-  if (!layout.ok()) {
-    return Fail(kUsageError, layout.status());
-  }
-  if (const Status status = CheckPrograms(arguments, *layout); !status.ok()) {
-    return Fail(status.code() == ErrorCode::kInvalidArgument ? kUsageError : ExitCodeOf(status),
-                status);
-  }
-  StatusOr<SignalSource> signals = SignalSource::Create();
-  if (!signals.ok()) {
-    return Fail(kCannotStart, signals.status());
-  }
-  return Launch(arguments, *options, source->launcher, std::move(*layout), std::move(*signals))
+int RunLaunch(const Arguments& arguments, config::Options options, std::string launcher,
+              JobLayout layout, SignalSource signals) {
+  return Launch(arguments, std::move(options), std::move(launcher), std::move(layout),
+                std::move(signals))
       .Run();
 }
 

@@ -1,0 +1,95 @@
+#include "client/profile/measure.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "common/clock.h"
+#include "shm/atomic.h"
+
+namespace ferry::client {
+namespace {
+
+using shm::ProfileHeader;
+
+constexpr uint64_t kPartAlignment = 128;
+
+// On which this process may run; 0: unknown.
+uint32_t OwnCpus() {
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  return sched_getaffinity(0, sizeof(cpus), &cpus) == 0 ? static_cast<uint32_t>(CPU_COUNT(&cpus))
+                                                        : 0;
+}
+
+ProfileHeader Plan(const Measure::Parts& parts, const config::Options& options) {
+  ProfileHeader header{};
+  header.version = shm::kProfileVersion;
+  header.rank = parts.rank;
+  header.job_size = parts.size;
+  header.pid = static_cast<uint32_t>(getpid());
+  header.node = parts.node;
+  header.node_ranks = parts.node_ranks;
+  header.is_crowded = parts.is_crowded ? 1 : 0;
+  header.cpus = OwnCpus();
+  header.node_cpus = static_cast<uint32_t>(std::max(0L, sysconf(_SC_NPROCESSORS_ONLN)));
+  header.profile_offset = sizeof(ProfileHeader);
+  if (options.profile.find("report") != std::string::npos) {
+    header.peer_count = std::min(parts.size, shm::kMostProfilePeers);
+    header.profile_bytes = shm::ProfileBytes(header.peer_count);
+  }
+  header.trace_offset = header.profile_offset + header.profile_bytes;
+  if (options.profile.find("trace") != std::string::npos) {
+    header.trace_bytes = options.trace_bytes / kPartAlignment * kPartAlignment;
+  }
+  return header;
+}
+
+}  // namespace
+
+Measure::Measure(const Parts& parts, shm::Mapping mapping)
+    : calls_(*parts.calls), mapping_(std::move(mapping)), own_messages_(parts.messages) {}
+
+std::unique_ptr<Measure> Measure::Make(const Parts& parts, const config::Options& options) {
+  ProfileHeader header = Plan(parts, options);
+  if (header.profile_bytes == 0 && header.trace_bytes == 0) {
+    return nullptr;
+  }
+  const uint64_t bytes = header.trace_offset + header.trace_bytes;
+  const StatusOr<UniqueFd> fd = shm::CreateSegment("ferry-profile", bytes);
+  StatusOr<shm::Mapping> mapping =
+      fd.ok() ? shm::MapSegment(fd->get(), 0) : StatusOr<shm::Mapping>(fd.status());
+  if (!mapping.ok()) {
+    return nullptr;
+  }
+  std::unique_ptr<Measure> made(new Measure(parts, std::move(*mapping)));
+  std::byte* const base = made->mapping_.base();
+  header.begin_ns = MonotonicNs();
+  auto* const words = new (base) ProfileHeader(header);
+  // Last: who finds it finds the others. Readers copy what they read.
+  shm::StoreRelease(words->magic, shm::kProfileMagic);
+  if (!parts.attach->LeaveProfile(fd->get(), made->mapping_.size_bytes()).ok()) {
+    return nullptr;
+  }
+  made->trace_ = {base + header.trace_offset, header.trace_bytes};
+  if (header.profile_bytes != 0) {
+    auto* const layout = reinterpret_cast<shm::ProfileLayout*>(base + header.profile_offset);
+    Profile& profile = made->profile_.emplace(layout, header.peer_count);
+    profile.next = parts.calls->watcher();
+    parts.calls->SetWatcher(&profile);
+    made->messages_.emplace(parts.messages, parts.calls, &profile, options.request_limit + 1);
+  }
+  return made;
+}
+
+Measure::~Measure() { calls_.SetWatcher(nullptr); }
+
+void Measure::NoteEnd() {
+  auto* const header = reinterpret_cast<ProfileHeader*>(mapping_.base());
+  shm::StoreRelaxed(header->end_ns, MonotonicNs());
+}
+
+}  // namespace ferry::client

@@ -1,0 +1,61 @@
+// What a measured rank writes about itself (option `profile`), from its joining to its end: the
+// memory, which its daemon keeps, and those that write into it.
+//
+// Calling thread: that of ferry_init and ferry_finalize. Make blocks until the daemon has answered.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "client/api/calls.h"
+#include "client/bootstrap/attach_connection.h"
+#include "client/profile/measured_messages.h"
+#include "client/profile/profile.h"
+#include "config/options.h"
+#include "shm/segment.h"
+
+namespace ferry::client {
+
+class Measure {
+ public:
+  struct Parts {
+    AttachConnection* attach = nullptr;
+    Calls* calls = nullptr;  // outlives it, as does what follows
+    Messaging* messages = nullptr;
+    uint32_t rank = 0;
+    uint32_t size = 0;  // of the job
+    uint32_t node = 0;
+    uint32_t node_ranks = 0;
+    bool is_crowded = false;
+  };
+  // Null: `options` do not ask for it, the daemon keeps no more of this job, which the report will
+  // say, or there is no memory.
+  static std::unique_ptr<Measure> Make(const Parts& parts, const config::Options& options);
+  ~Measure();
+  Measure(const Measure&) = delete;
+  Measure& operator=(const Measure&) = delete;
+
+  // What front ends are to take for the rank's messages.
+  Messaging* messages() { return messages_.has_value() ? &*messages_ : own_messages_; }
+  // Null: only events are wanted.
+  Profile* profile() { return profile_.has_value() ? &*profile_ : nullptr; }
+  // The memory for events, zeroed; empty: none are wanted.
+  std::span<std::byte> trace() { return trace_; }
+  // The rank leaves in good order.
+  void NoteEnd();
+
+ private:
+  Measure(const Parts& parts, shm::Mapping mapping);
+
+  Calls& calls_;
+  shm::Mapping mapping_;
+  std::span<std::byte> trace_;
+  std::optional<Profile> profile_;
+  Messaging* const own_messages_;
+  std::optional<MeasuredMessages> messages_;
+};
+
+}  // namespace ferry::client

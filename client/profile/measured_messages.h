@@ -1,0 +1,67 @@
+// The messages of a measured rank: passes them on to the rank's own, and notes what becomes of
+// each.
+//
+// Front ends get it in the place of the rank's own (FrontEnd::messages), so that messages of ranks
+// that are not measured cost nothing more. Outside all calls the fast paths say no, so that a call
+// of MPI comes into its scope first (calls.h), and is counted there.
+//
+// Calling thread: as Messaging.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "client/api/calls.h"
+#include "client/api/messaging.h"
+#include "client/profile/profile.h"
+
+namespace ferry::client {
+
+class MeasuredMessages final : public Messaging {
+ public:
+  // All outlive it. `request_limit`: handles have slots below it.
+  MeasuredMessages(Messaging* own, Calls* calls, Profile* profile, uint64_t request_limit);
+
+  ErrorCode StartSend(const Message& message, RequestHandle* handle) override;
+  ErrorCode StartReceive(const Message& message, RequestHandle* handle) override;
+  bool SendNow(const Message& message) override;
+  bool ReceiveNow(const Message& message, Completion* completion) override;
+  ErrorCode Send(const Message& message, Completion* completion) override;
+  ErrorCode ReceiveUntil(const Message& message, uint64_t end_ns, Completion* completion,
+                         RequestHandle* handle) override;
+  ErrorCode MakePersistent(const Message& message, bool is_send, RequestHandle* handle) override;
+  ErrorCode Start(RequestHandle handle) override;
+  ErrorCode FreePersistent(RequestHandle handle) override { return own_.FreePersistent(handle); }
+  bool Cancel(RequestHandle handle) override { return own_.Cancel(handle); }
+  ErrorCode Probe(const Message& pattern, bool block, Completion* found) override;
+  ErrorCode ProbeMatched(const Message& pattern, bool block, MatchedReceive* receive) override;
+  bool Test(RequestHandle handle, Completion* completion) override;
+  void Wait(RequestHandle handle, Completion* completion) override;
+  bool IsComplete(RequestHandle handle) override;
+
+ private:
+  // A request under way, by its slot.
+  struct Request {
+    uint64_t bytes;
+    int32_t peer;
+    bool is_send;
+    bool is_known;
+    bool is_persistent;
+  };
+
+  Request* At(RequestHandle handle);
+  void Keep(RequestHandle handle, const Message& message, bool is_send, bool is_persistent);
+  void NoteEnd(RequestHandle handle, const Completion& completion);
+  void NotePoll();
+  uint64_t WaitedNs();
+
+  Messaging& own_;
+  Calls& calls_;
+  Profile& profile_;
+  const uint64_t request_limit_;
+  // Zeroed pages that are touched at first use. A slot is one request's at a time, whose thread
+  // alone touches it.
+  const std::unique_ptr<Request[], void (*)(void*)> requests_;
+};
+
+}  // namespace ferry::client

@@ -1,0 +1,256 @@
+#include "client/profile/profile.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstring>
+
+#include "common/clock.h"
+#include "shm/call_record.h"
+#include "shm/wait_policy.h"
+
+namespace ferry::client {
+namespace {
+
+using shm::CallDescription;
+using shm::CallName;
+using shm::ProfileArrival;
+using shm::ProfileCall;
+using shm::ProfileGroup;
+using shm::ProfilePeer;
+
+constexpr uint32_t kNoGroup = UINT32_MAX;
+constexpr uint32_t kMostProbes = 64;
+constexpr uint64_t kPollGapNs = 100'000;
+
+// What a call of this thread has said when it began to wait: some of that may be gone at its end.
+struct Waiting {
+  const CallNote* note = nullptr;
+  CallDescription call;
+};
+
+Waiting& WaitingOfThread() {
+  constinit thread_local Waiting waiting;
+  return waiting;
+}
+
+size_t PowerOf(uint64_t bytes) {
+  return std::min<size_t>(static_cast<size_t>(std::bit_width(bytes)), shm::kProfilePowers - 1);
+}
+
+uint32_t GroupOf(const CallDescription& call) {
+  return (call.flags & shm::kCallHasGroup) != 0 ? call.group : kNoGroup;
+}
+
+// A collective's root is no rank that the call waits for.
+int32_t PeerOf(const CallDescription& call) {
+  return (call.flags & shm::kCallPeerIsRoot) != 0 ? shm::kCallNoRank : call.peer;
+}
+
+uint64_t BytesOf(const CallDescription& call) {
+  return (call.flags & shm::kCallHasBytes) != 0 ? call.bytes : 0;
+}
+
+}  // namespace
+
+// The calling thread's turn, while it exists.
+class Profile::Turn {
+ public:
+  explicit Turn(Profile* profile) : is_taken_(profile->is_taken_) {
+    while (is_taken_.exchange(true, std::memory_order_acquire)) {  // pairs with the destructor
+      while (is_taken_.load(std::memory_order_relaxed)) {
+        shm::CpuPause();
+      }
+    }
+  }
+  ~Turn() { is_taken_.store(false, std::memory_order_release); }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  std::atomic<bool>& is_taken_;
+};
+
+Profile::Profile(shm::ProfileLayout* layout, uint32_t peers)
+    : layout_(*layout), peers_(reinterpret_cast<ProfilePeer*>(layout + 1)), peer_count_(peers) {
+  layout_.totals.arrival_stride = 1;
+}
+
+// ---- Calls --------------------------------------------------------------------------------------
+
+void Profile::WaitBegan(CallNote* note) {
+  Waiting& waiting = WaitingOfThread();
+  waiting.call = {};
+  waiting.note = note;
+  note->describe(*note, &waiting.call);
+}
+
+void Profile::End(CallNote* note, bool inner) {
+  Waiting& waiting = WaitingOfThread();
+  const bool has_said = waiting.note == note && note->begin_ns != 0;
+  if (has_said) {
+    waiting.note = nullptr;
+  }
+  if (inner || note->entered_ns == 0) {
+    return;
+  }
+  CallDescription call;
+  note->describe(*note, &call);
+  if (has_said && (call.flags & shm::kCallHasGroup) == 0 && call.peer == shm::kCallNoRank) {
+    call = waiting.call;
+  }
+  const uint64_t now_ns = MonotonicNs();
+  const uint64_t time_ns = now_ns - note->entered_ns;
+  const uint64_t waited_ns = note->begin_ns == 0 ? 0 : now_ns - note->begin_ns;
+  const int cpu = waited_ns != 0 ? sched_getcpu() : -1;
+  const Turn turn(this);
+  shm::ProfileTotals& totals = layout_.totals;
+  totals.last_ns = std::max(totals.last_ns, now_ns);
+  totals.ferry_ns += time_ns;
+  totals.waited_ns += waited_ns;
+  ++totals.calls;
+  if (cpu >= 0) {
+    totals.migrations += last_cpu_ >= 0 && cpu != last_cpu_ ? 1 : 0;
+    last_cpu_ = cpu;
+  }
+  Add(call, time_ns, waited_ns);
+  if (note->has_number && shm::KindOf(call.name) == shm::CallKind::kCollective) {
+    AddArrival(*note, call, now_ns);
+  }
+}
+
+void Profile::Add(const CallDescription& call, uint64_t time_ns, uint64_t waited_ns) {
+  ProfileCall* const place = Find(call);
+  if (place == nullptr) {
+    ++layout_.totals.unlisted_calls;
+    layout_.totals.unlisted_ns += time_ns;
+    return;
+  }
+  place->bytes += BytesOf(call);
+  place->time_ns += time_ns;
+  place->waited_ns += waited_ns;
+  place->longest_ns = std::max(place->longest_ns, time_ns);
+  place->waits += waited_ns != 0 ? 1 : 0;
+  ++place->count;
+}
+
+// The place of such calls, a new one if there is none. Null: all around are taken.
+ProfileCall* Profile::Find(const CallDescription& call) {
+  const uint32_t group = GroupOf(call);
+  const int32_t peer = PeerOf(call);
+  const auto name = static_cast<uint16_t>(call.name);
+  const auto inner = static_cast<uint16_t>(call.inner);
+  const uint64_t key = (uint64_t{group} << 32 | static_cast<uint32_t>(peer)) ^
+                       (uint64_t{name} << 48 | uint64_t{inner} << 20);
+  const auto hash = static_cast<uint32_t>((key * 0x9e37'79b9'7f4a'7c15ULL) >> 40);
+  for (uint32_t i = 0; i < kMostProbes; ++i) {
+    ProfileCall& place = layout_.calls[(hash + i) % shm::kProfileCalls];
+    if (place.count == 0) {
+      place.name = name;
+      place.inner = inner;
+      place.group = group;
+      place.peer = peer;
+      NameGroup(call);
+      return &place;
+    }
+    if (place.name == name && place.inner == inner && place.group == group && place.peer == peer) {
+      return &place;
+    }
+  }
+  return nullptr;
+}
+
+// A communicator that is named later keeps the name that it had at first.
+void Profile::NameGroup(const CallDescription& call) {
+  if ((call.flags & shm::kCallHasGroup) == 0 || call.write_name == nullptr) {
+    return;
+  }
+  for (ProfileGroup& place : layout_.groups) {
+    if (place.is_used == 0) {
+      place.group = call.group;
+      call.write_name(call.group_object, place.name);
+      place.is_used = 1;
+      return;
+    }
+    if (place.group == call.group) {
+      return;
+    }
+  }
+}
+
+void Profile::AddArrival(const CallNote& note, const CallDescription& call, uint64_t now_ns) {
+  shm::ProfileTotals& totals = layout_.totals;
+  if ((call.flags & shm::kCallHasGroup) == 0 || note.number % totals.arrival_stride != 0) {
+    return;
+  }
+  if (totals.arrival_count == shm::kProfileArrivals) {
+    const uint64_t stride = totals.arrival_stride * 2;
+    const auto end = std::remove_if(
+        layout_.arrivals, layout_.arrivals + shm::kProfileArrivals,
+        [stride](const ProfileArrival& arrival) { return arrival.number % stride != 0; });
+    totals.arrival_count = static_cast<uint64_t>(end - layout_.arrivals);
+    totals.arrival_stride = stride;
+    if (note.number % stride != 0 || totals.arrival_count == shm::kProfileArrivals) {
+      return;
+    }
+  }
+  ProfileArrival& place = layout_.arrivals[totals.arrival_count];
+  place.number = note.number;
+  place.enter_ns = note.entered_ns;
+  place.leave_ns = now_ns;
+  place.bytes = BytesOf(call);
+  place.group = call.group;
+  place.name = static_cast<uint16_t>(call.name);
+  ++totals.arrival_count;
+}
+
+// ---- Messages -----------------------------------------------------------------------------------
+
+ProfilePeer* Profile::PeerAt(int32_t rank) {
+  return static_cast<uint32_t>(rank) < peer_count_ ? &peers_[rank] : nullptr;
+}
+
+void Profile::NoteSent(int32_t peer, uint64_t bytes, uint64_t waited_ns) {
+  const Turn turn(this);
+  ++layout_.sizes.sent[PowerOf(bytes)];
+  if (ProfilePeer* const place = PeerAt(peer); place != nullptr) {
+    ++place->sent;
+    place->sent_bytes += bytes;
+    place->late_receives += waited_ns != 0 ? 1 : 0;
+    place->late_receive_ns += waited_ns;
+  }
+}
+
+void Profile::NoteReceived(int32_t source, uint64_t bytes, uint64_t waited_ns) {
+  const Turn turn(this);
+  ++layout_.sizes.received[PowerOf(bytes)];
+  if (ProfilePeer* const place = PeerAt(source); place != nullptr) {
+    ++place->received;
+    place->received_bytes += bytes;
+    place->late_sends += waited_ns != 0 ? 1 : 0;
+    place->late_send_ns += waited_ns;
+  }
+}
+
+void Profile::NoteLateReceive(int32_t peer, uint64_t waited_ns) {
+  const Turn turn(this);
+  if (ProfilePeer* const place = PeerAt(peer); place != nullptr) {
+    ++place->late_receives;
+    place->late_receive_ns += waited_ns;
+  }
+}
+
+void Profile::NotePoll() {
+  const uint64_t now_ns = MonotonicNs();
+  const Turn turn(this);
+  shm::ProfileTotals& totals = layout_.totals;
+  ++totals.polls;
+  if (now_ns - totals.last_poll_ns < kPollGapNs) {
+    totals.polled_ns += now_ns - totals.last_poll_ns;
+  }
+  totals.last_poll_ns = now_ns;
+}
+
+}  // namespace ferry::client

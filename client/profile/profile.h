@@ -1,0 +1,55 @@
+// The totals of a measured rank: what its calls and messages have cost, by call, communicator and
+// peer. Written into shared memory as it happens, so that they outlive a rank that is killed.
+//
+// It hears of the calls as a CallWatcher, and of messages by NoteSent and NoteReceived. Of calls
+// that lie in each other the outermost counts.
+//
+// Calling thread: any of the rank. Threads take turns at a lock that is held for some 20 ns.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "client/api/calls.h"
+#include "shm/layout/profile_layout.h"
+
+namespace ferry::client {
+
+class Profile final : public CallWatcher {
+ public:
+  // `layout`: zeroed memory of ProfileBytes(peers), which outlives it.
+  Profile(shm::ProfileLayout* layout, uint32_t peers);
+  Profile(const Profile&) = delete;
+  Profile& operator=(const Profile&) = delete;
+
+  void Begin(CallNote*, bool) override {}
+  void WaitBegan(CallNote* note) override;
+  void End(CallNote* note, bool inner) override;
+
+  // A message has left, or has been announced, for that rank; the call has waited so long for it
+  // (0: it has not).
+  void NoteSent(int32_t peer, uint64_t bytes, uint64_t waited_ns);
+  // A message of that rank has come.
+  void NoteReceived(int32_t source, uint64_t bytes, uint64_t waited_ns);
+  // The call has waited so long for that rank to take a message that was counted as sent before.
+  void NoteLateReceive(int32_t peer, uint64_t waited_ns);
+  // A look for a message, or at a request, outside all waits, which found nothing.
+  void NotePoll();
+
+ private:
+  class Turn;
+
+  void Add(const shm::CallDescription& call, uint64_t time_ns, uint64_t waited_ns);
+  void AddArrival(const CallNote& note, const shm::CallDescription& call, uint64_t now_ns);
+  void NameGroup(const shm::CallDescription& call);
+  shm::ProfileCall* Find(const shm::CallDescription& call);
+  shm::ProfilePeer* PeerAt(int32_t rank);
+
+  shm::ProfileLayout& layout_;
+  shm::ProfilePeer* const peers_;
+  const uint32_t peer_count_;
+  std::atomic<bool> is_taken_{false};
+  int last_cpu_ = -1;
+};
+
+}  // namespace ferry::client

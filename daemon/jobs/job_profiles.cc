@@ -1,0 +1,200 @@
+#include "daemon/jobs/job_profiles.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "common/job_name.h"
+#include "daemon/jobs/job_history.h"
+#include "shm/atomic.h"
+
+namespace ferry::daemon {
+namespace {
+
+using shm::ProfileAppendix;
+using shm::ProfileHeader;
+
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW;
+
+Status Check(int fd, uint64_t size_bytes) {
+  const int seals = fcntl(fd, F_GET_SEALS);
+  struct stat info {};
+  if (seals < 0 || (seals & kSeals) != kSeals) {
+    return {ErrorCode::kCorrupt,
+            "attach socket: a rank's profile is no memfd that is sealed against shrinking and "
+            "growing"};
+  }
+  if (fstat(fd, &info) != 0 || static_cast<uint64_t>(info.st_size) != size_bytes) {
+    return {ErrorCode::kCorrupt, "attach socket: a rank's profile has " +
+                                     std::to_string(info.st_size) + " bytes, not " +
+                                     std::to_string(size_bytes)};
+  }
+  return {};
+}
+
+std::shared_ptr<const ProfileAppendix> ReadSession(const Session& session) {
+  auto copy = std::make_shared<ProfileAppendix>();
+  const shm::SessionLayout& layout = *session.layout();
+  for (uint32_t i = 0; i < shm::kCounterWords; ++i) {
+    copy->counters[i] = shm::LoadRelaxed(layout.counters[i]);
+  }
+  for (uint32_t i = 0; i < shm::kMostCallNames; ++i) {
+    const shm::CallTotals& totals = layout.calls.totals[i];
+    copy->totals[i] = {shm::LoadRelaxed(totals.calls), shm::LoadRelaxed(totals.bytes),
+                       shm::LoadRelaxed(totals.waits), shm::LoadRelaxed(totals.waited_ns)};
+  }
+  return copy;
+}
+
+// Reads [begin, end) of the memfd.
+class Reader {
+ public:
+  Reader(int fd, size_t piece_bytes, const TakePiece& take)
+      : fd_(fd), buffer_(piece_bytes, '\0'), take_(take) {}
+
+  // Returns false once there is nothing more to do, because of status(), or `take` has said so.
+  bool Read(uint64_t begin, uint64_t end) {
+    while (begin < end) {
+      const off_t data = lseek(fd_, static_cast<off_t>(begin), SEEK_DATA);
+      if (data < 0 && errno == ENXIO) {
+        return true;  // nothing but holes
+      }
+      const off_t hole = data < 0 ? -1 : lseek(fd_, data, SEEK_HOLE);
+      if (hole < 0) {
+        return Fail();
+      }
+      begin = static_cast<uint64_t>(data);
+      const uint64_t stop = std::min(end, static_cast<uint64_t>(hole));
+      while (begin < stop) {
+        const ssize_t size = pread(fd_, buffer_.data(), std::min(buffer_.size(), stop - begin),
+                                   static_cast<off_t>(begin));
+        if (size <= 0) {
+          return Fail();
+        }
+        if (!take_(begin, std::string_view(buffer_.data(), static_cast<size_t>(size)))) {
+          return false;
+        }
+        begin += static_cast<uint64_t>(size);
+      }
+    }
+    return true;
+  }
+  const Status& status() const { return status_; }
+
+ private:
+  bool Fail() {
+    status_ = StatusFromErrno(errno, "reading a rank's profile");
+    return false;
+  }
+
+  const int fd_;
+  std::string buffer_;
+  const TakePiece& take_;
+  Status status_;
+};
+
+// Where the events begin, as the rank says; the end if that cannot be.
+uint64_t TraceOffset(const RankProfile& profile) {
+  ProfileHeader header{};
+  const bool is_whole =
+      pread(profile.fd.get(), &header, sizeof(header), 0) == static_cast<ssize_t>(sizeof(header));
+  const bool is_possible = is_whole && header.magic == shm::kProfileMagic &&
+                           header.trace_offset >= sizeof(header) &&
+                           header.trace_offset <= profile.bytes;
+  return is_possible ? header.trace_offset : profile.bytes;
+}
+
+}  // namespace
+
+Status JobProfiles::Keep(const std::shared_ptr<const Session>& session, UniqueFd fd,
+                         uint64_t size_bytes) {
+  FERRY_RETURN_IF_ERROR(Check(fd.get(), size_bytes));
+  Job& job = jobs_[session->job_id];
+  if (job.ranks.empty()) {
+    job.uid = session->uid;
+    job.cpu_us = CpuTimeUs();
+  }
+  const auto [place, is_new] = job.ranks.try_emplace(session->rank);
+  if (!is_new) {
+    return {ErrorCode::kAlreadyExists, "the rank has left a profile before"};
+  }
+  place->second = std::make_shared<RankProfile>();
+  RankProfile& made = *place->second;
+  made.rank = session->rank;
+  made.session = session;
+  if (size_bytes > most_bytes_ || job.bytes > most_bytes_ - size_bytes) {
+    made.refusal = "the measured ranks of the job on this node would leave more than " +
+                   std::to_string(most_bytes_) + " bytes (option profile_bytes)";
+    return {ErrorCode::kLimitExceeded, made.refusal};
+  }
+  job.bytes += size_bytes;
+  made.fd = std::move(fd);
+  made.bytes = size_bytes;
+  return {};
+}
+
+void JobProfiles::NoteEnd(const Session& session) {
+  const auto job = jobs_.find(session.job_id);
+  if (job == jobs_.end()) {
+    return;
+  }
+  if (const auto rank = job->second.ranks.find(session.rank); rank != job->second.ranks.end()) {
+    // Readers on other threads may hold the one that is there.
+    auto ended = std::make_shared<RankProfile>();
+    RankProfile& before = *rank->second;
+    ended->rank = before.rank;
+    ended->fd = UniqueFd(fcntl(before.fd.get(), F_DUPFD_CLOEXEC, 0));
+    ended->bytes = before.bytes;
+    ended->refusal = before.refusal;
+    ended->at_end = ReadSession(session);
+    rank->second = std::move(ended);
+  }
+}
+
+void JobProfiles::Drop(const std::string& launch) {
+  std::erase_if(jobs_,
+                [&launch](const auto& entry) { return ReadJobName(entry.first).launch == launch; });
+}
+
+JobProfiles::Found JobProfiles::Find(const std::string& job_id) const {
+  Found found;
+  const auto job = jobs_.find(TextOf(ReadJobName(job_id)));
+  if (job != jobs_.end()) {
+    found.uid = job->second.uid;
+    found.cpu_us = job->second.cpu_us;
+    for (const auto& [rank, profile] : job->second.ranks) {
+      found.ranks.push_back(profile);
+    }
+  }
+  return found;
+}
+
+Status ReadProfile(const RankProfile& profile, uint32_t parts, size_t piece_bytes,
+                   const TakePiece& take) {
+  if (!profile.fd.valid()) {
+    return {};
+  }
+  Reader reader(profile.fd.get(), piece_bytes, take);
+  const uint64_t trace = TraceOffset(profile);
+  const bool has_profile = (parts & kProfilePart) != 0;
+  bool goes_on = reader.Read(0, has_profile ? trace : sizeof(ProfileHeader));
+  if (goes_on && (parts & kTracePart) != 0) {
+    goes_on = reader.Read(trace, profile.bytes);
+  }
+  std::shared_ptr<const ProfileAppendix> appendix = profile.at_end;
+  const std::shared_ptr<const Session> session = profile.session.lock();
+  if (appendix == nullptr && session != nullptr && session->session_map.valid()) {
+    appendix = ReadSession(*session);
+  }
+  if (goes_on && has_profile && appendix != nullptr) {
+    (void)take(profile.bytes, std::string_view(reinterpret_cast<const char*>(appendix.get()),
+                                               sizeof(ProfileAppendix)));
+  }
+  return reader.status();
+}
+
+}  // namespace ferry::daemon

@@ -1,0 +1,83 @@
+// What the measured ranks of this node have left with the daemon (shm/layout/profile_layout.h): it
+// stays beyond a rank's end, until its job's launcher has gone or has ended the job.
+//
+// Nothing in the memory of a rank is trusted or mapped: it is read by pread, so that it neither
+// faults nor changes under a reader, and it is sealed, so that its size is what was counted.
+//
+// Thread: the control thread; only ReadProfile may be called by any.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/status.h"
+#include "common/unique_fd.h"
+#include "daemon/session/session.h"
+#include "shm/layout/profile_layout.h"
+
+namespace ferry::daemon {
+
+// Of one rank; several readers may share it.
+struct RankProfile {
+  uint32_t rank = 0;
+  UniqueFd fd;  // invalid: `refusal` says why
+  uint64_t bytes = 0;
+  std::string refusal;
+  std::weak_ptr<const Session> session;                // while the rank lives
+  std::shared_ptr<const shm::ProfileAppendix> at_end;  // of its session, once it has ended
+};
+
+class JobProfiles {
+ public:
+  // `most_bytes`: of all ranks of a job together.
+  explicit JobProfiles(uint64_t most_bytes) : most_bytes_(most_bytes) {}
+
+  // Keeps a rank's memfd. kCorrupt: it is none, is not sealed against shrinking and growing, or has
+  // another size; kAlreadyExists: the rank has left one before; kLimitExceeded: its job has left
+  // too much, which readers are told.
+  Status Keep(const std::shared_ptr<const Session>& session, UniqueFd fd, uint64_t size_bytes);
+  // Reads the session of a rank that ends a last time.
+  void NoteEnd(const Session& session);
+  // Forgets the launch: all its programs.
+  void Drop(const std::string& launch);
+
+  // Returns what is known of the ranks of a job, in their order, and the processor time that this
+  // process had used when the first of them came. Empty: no rank of it was measured.
+  struct Found {
+    uid_t uid = 0;
+    uint64_t cpu_us = 0;
+    std::vector<std::shared_ptr<const RankProfile>> ranks;
+  };
+  Found Find(const std::string& job_id) const;
+
+ private:
+  struct Job {
+    uid_t uid = 0;
+    uint64_t cpu_us = 0;
+    uint64_t bytes = 0;
+    std::map<uint32_t, std::shared_ptr<RankProfile>> ranks;
+  };
+
+  const uint64_t most_bytes_;
+  std::map<std::string, Job> jobs_;  // by id, that of each program
+};
+
+// Which parts of a rank's memory are to be read: JobProfileRequest.parts.
+inline constexpr uint32_t kProfilePart = 1;
+inline constexpr uint32_t kTracePart = 2;
+// Calls `take` with pieces of what the rank has written, of at most `piece_bytes`, in order; holes
+// are left out, and behind the memfd comes the ProfileAppendix. Ends early where `take` returns
+// false. kSystem.
+using TakePiece = std::function<bool(uint64_t offset, std::string_view piece)>;
+Status ReadProfile(const RankProfile& profile, uint32_t parts, size_t piece_bytes,
+                   const TakePiece& take);
+
+}  // namespace ferry::daemon

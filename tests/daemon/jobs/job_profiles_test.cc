@@ -1,0 +1,196 @@
+// What measured ranks leave with their daemon is checked, bounded, and kept beyond their ends.
+#include "daemon/jobs/job_profiles.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ferry::daemon {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr uint64_t kBytes = 1 << 20;
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW;
+
+UniqueFd Memory(uint64_t bytes = kBytes, int seals = kSeals) {
+  UniqueFd fd(memfd_create("profile", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  EXPECT_EQ(ftruncate(fd.get(), static_cast<off_t>(bytes)), 0);
+  EXPECT_EQ(fcntl(fd.get(), F_ADD_SEALS, seals), 0);
+  return fd;
+}
+
+std::shared_ptr<Session> SessionOf(uint32_t rank, const std::string& job_id = "job") {
+  auto session = std::make_shared<Session>();
+  session->job_id = job_id;
+  session->rank = rank;
+  session->uid = 7;
+  return session;
+}
+
+struct Piece {
+  uint64_t offset;
+  std::string bytes;
+};
+
+std::vector<Piece> ReadAll(const RankProfile& profile, uint32_t parts, size_t piece_bytes = 4096) {
+  std::vector<Piece> pieces;
+  EXPECT_TRUE(ReadProfile(profile, parts, piece_bytes, [&](uint64_t offset, std::string_view text) {
+                pieces.push_back({offset, std::string(text)});
+                return true;
+              }).ok());
+  return pieces;
+}
+
+void WriteHeader(int fd, uint64_t trace_offset) {
+  shm::ProfileHeader header{};
+  header.magic = shm::kProfileMagic;
+  header.trace_offset = trace_offset;
+  ASSERT_EQ(pwrite(fd, &header, sizeof(header), 0), static_cast<ssize_t>(sizeof(header)));
+}
+
+// ---- What is taken ------------------------------------------------------------------------------
+
+TEST(JobProfilesTest, KeepsARanksMemory) {
+  JobProfiles profiles(kBytes);
+  const auto session = SessionOf(3);
+  EXPECT_TRUE(profiles.Keep(session, Memory(), kBytes).ok());
+  const JobProfiles::Found found = profiles.Find("job");
+  EXPECT_EQ(found.uid, 7U);
+  ASSERT_THAT(found.ranks, SizeIs(1));
+  EXPECT_EQ(found.ranks[0]->rank, 3U);
+  EXPECT_EQ(found.ranks[0]->bytes, kBytes);
+}
+
+TEST(JobProfilesTest, RefusesWhatIsNotSealed) {
+  JobProfiles profiles(kBytes);
+  for (const int seals : {0, F_SEAL_SHRINK, F_SEAL_GROW}) {
+    const Status status = profiles.Keep(SessionOf(0), Memory(kBytes, seals), kBytes);
+    EXPECT_EQ(status.code(), ErrorCode::kCorrupt) << seals;
+    EXPECT_THAT(status.message(), HasSubstr("sealed"));
+  }
+  EXPECT_THAT(profiles.Find("job").ranks, IsEmpty());
+}
+
+TEST(JobProfilesTest, RefusesWhatIsNoMemory) {
+  JobProfiles profiles(kBytes);
+  UniqueFd null(open("/dev/zero", O_RDWR | O_CLOEXEC));
+  EXPECT_EQ(profiles.Keep(SessionOf(0), std::move(null), kBytes).code(), ErrorCode::kCorrupt);
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  const UniqueFd other(ends[1]);
+  EXPECT_EQ(profiles.Keep(SessionOf(0), UniqueFd(ends[0]), kBytes).code(), ErrorCode::kCorrupt);
+}
+
+TEST(JobProfilesTest, RefusesAnotherSizeThanTheRankSays) {
+  JobProfiles profiles(kBytes);
+  EXPECT_EQ(profiles.Keep(SessionOf(0), Memory(), kBytes + 1).code(), ErrorCode::kCorrupt);
+  EXPECT_EQ(profiles.Keep(SessionOf(0), Memory(), 0).code(), ErrorCode::kCorrupt);
+}
+
+TEST(JobProfilesTest, TakesOneOfARank) {
+  JobProfiles profiles(4 * kBytes);
+  const auto session = SessionOf(0);
+  ASSERT_TRUE(profiles.Keep(session, Memory(), kBytes).ok());
+  EXPECT_EQ(profiles.Keep(session, Memory(), kBytes).code(), ErrorCode::kAlreadyExists);
+}
+
+TEST(JobProfilesTest, BeyondTheBoundSaysWhy) {
+  JobProfiles profiles(2 * kBytes);
+  ASSERT_TRUE(profiles.Keep(SessionOf(0), Memory(), kBytes).ok());
+  ASSERT_TRUE(profiles.Keep(SessionOf(1), Memory(), kBytes).ok());
+  EXPECT_EQ(profiles.Keep(SessionOf(2), Memory(), kBytes).code(), ErrorCode::kLimitExceeded);
+  EXPECT_TRUE(profiles.Keep(SessionOf(0, "other"), Memory(), kBytes).ok())
+      << "each job has its own";
+  const JobProfiles::Found found = profiles.Find("job");
+  ASSERT_THAT(found.ranks, SizeIs(3));
+  EXPECT_THAT(found.ranks[2]->refusal, HasSubstr("profile_bytes"));
+  EXPECT_FALSE(found.ranks[2]->fd.valid());
+}
+
+TEST(JobProfilesTest, DropsAllProgramsOfALaunch) {
+  JobProfiles profiles(4 * kBytes);
+  ASSERT_TRUE(profiles.Keep(SessionOf(0), Memory(), kBytes).ok());
+  ASSERT_TRUE(profiles.Keep(SessionOf(0, "job#2"), Memory(), kBytes).ok());
+  ASSERT_TRUE(profiles.Keep(SessionOf(0, "job2"), Memory(), kBytes).ok());
+  profiles.Drop("job");
+  EXPECT_THAT(profiles.Find("job").ranks, IsEmpty());
+  EXPECT_THAT(profiles.Find("job#2").ranks, IsEmpty());
+  EXPECT_THAT(profiles.Find("job2").ranks, SizeIs(1));
+}
+
+// ---- What is read -------------------------------------------------------------------------------
+
+TEST(JobProfilesTest, LeavesHolesOutAndCutsPieces) {
+  JobProfiles profiles(kBytes);
+  UniqueFd fd = Memory();
+  WriteHeader(fd.get(), kBytes);
+  const std::string text(6000, 'x');
+  ASSERT_EQ(pwrite(fd.get(), text.data(), text.size(), 65536), 6000);
+  ASSERT_TRUE(profiles.Keep(SessionOf(0), std::move(fd), kBytes).ok());
+  const auto pieces = ReadAll(*profiles.Find("job").ranks[0], kProfilePart);
+  uint64_t bytes = 0;
+  for (const Piece& piece : pieces) {
+    EXPECT_LE(piece.bytes.size(), 4096U);
+    bytes += piece.bytes.size();
+  }
+  EXPECT_GE(bytes, 6000U);
+  EXPECT_LE(bytes, 3 * 4096U) << "pages that were never written";
+}
+
+TEST(JobProfilesTest, PartsAreApart) {
+  JobProfiles profiles(kBytes);
+  constexpr uint64_t kTrace = 512 << 10;
+  UniqueFd fd = Memory();
+  WriteHeader(fd.get(), kTrace);
+  ASSERT_EQ(pwrite(fd.get(), "p", 1, 8192), 1);
+  ASSERT_EQ(pwrite(fd.get(), "t", 1, kTrace), 1);
+  ASSERT_TRUE(profiles.Keep(SessionOf(0), std::move(fd), kBytes).ok());
+  const auto found = profiles.Find("job");
+  for (const Piece& piece : ReadAll(*found.ranks[0], kProfilePart)) {
+    EXPECT_LT(piece.offset, kTrace);
+  }
+  const auto trace = ReadAll(*found.ranks[0], kTracePart);
+  ASSERT_FALSE(trace.empty());
+  EXPECT_EQ(trace[0].offset, 0U) << "the header comes with it";
+  EXPECT_EQ(trace.back().offset, kTrace);
+}
+
+// A rank may say anything of where its parts lie.
+TEST(JobProfilesTest, AnImpossibleHeaderReadsNothingBeyondTheMemory) {
+  for (const uint64_t offset : {uint64_t{0}, kBytes + 1, UINT64_MAX}) {
+    JobProfiles profiles(kBytes);
+    UniqueFd fd = Memory();
+    WriteHeader(fd.get(), offset);
+    ASSERT_TRUE(profiles.Keep(SessionOf(0), std::move(fd), kBytes).ok());
+    for (const Piece& piece : ReadAll(*profiles.Find("job").ranks[0], kProfilePart | kTracePart)) {
+      EXPECT_LE(piece.offset + piece.bytes.size(), kBytes);
+    }
+  }
+}
+
+TEST(JobProfilesTest, AReaderThatHasEnoughEndsIt) {
+  JobProfiles profiles(kBytes);
+  UniqueFd fd = Memory();
+  const std::string text(kBytes, 'x');
+  ASSERT_EQ(pwrite(fd.get(), text.data(), text.size(), 0), static_cast<ssize_t>(kBytes));
+  ASSERT_TRUE(profiles.Keep(SessionOf(0), std::move(fd), kBytes).ok());
+  int pieces = 0;
+  EXPECT_TRUE(ReadProfile(*profiles.Find("job").ranks[0], kProfilePart, 4096,
+                          [&](uint64_t, std::string_view) { return ++pieces < 2; })
+                  .ok());
+  EXPECT_EQ(pieces, 2);
+}
+
+}  // namespace
+}  // namespace ferry::daemon
