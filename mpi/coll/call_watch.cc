@@ -7,6 +7,7 @@
 #include <mutex>
 #include <utility>
 
+#include "client/api/call_words.h"
 #include "common/library_words.h"
 #include "mpi/base/connection.h"
 
@@ -133,13 +134,20 @@ std::string CallWatch::Wait::Tell(const std::vector<int>& absent) const {
   if (text.empty()) {
     return text;
   }
-  const std::string comm = watch_.comm_.name();
+  // In the words of `ferryctl why`, unless the thread waits for a request of it among others.
+  const client::CallNote* const note = front_end->calls->current();
+  const bool is_it = note != nullptr && note->has_number && note->number == call_.number;
+  std::string call = is_it ? client::PhraseOf(*note) : "";
+  if (call.empty()) {
+    const std::string comm = watch_.comm_.name();
+    call = call_.name + (comm.empty() ? "" : " on " + comm);
+  }
   // Gives whole seconds if there are any, so that ranks that came together use the same words.
   const double seconds = static_cast<double>(MonotonicNs() - begin_ns_) * 1e-9;
   char number[32];
   std::snprintf(number, sizeof(number), seconds < 1 ? "%.1g" : "%.0f", seconds);
-  return call_.name + (comm.empty() ? "" : " on " + comm) + " has waited for " + number + " s" +
-         text + " (ferryctl why says what ranks wait for)";
+  return call + " has waited for " + number + " s" + text +
+         " (ferryctl why says what ranks wait for)";
 }
 
 // For those who look at this rank (client/api/calls.h).
