@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -51,7 +52,10 @@ ProfileHeader Plan(const Measure::Parts& parts, const config::Options& options) 
 }  // namespace
 
 Measure::Measure(const Parts& parts, shm::Mapping mapping)
-    : calls_(*parts.calls), mapping_(std::move(mapping)), own_messages_(parts.messages) {}
+    : calls_(*parts.calls),
+      mapping_(std::move(mapping)),
+      own_messages_(parts.messages),
+      own_queues_(parts.queues) {}
 
 std::unique_ptr<Measure> Measure::Make(const Parts& parts, const config::Options& options) {
   ProfileHeader header = Plan(parts, options);
@@ -74,14 +78,21 @@ std::unique_ptr<Measure> Measure::Make(const Parts& parts, const config::Options
   if (!parts.attach->LeaveProfile(fd->get(), made->mapping_.size_bytes()).ok()) {
     return nullptr;
   }
-  made->trace_ = {base + header.trace_offset, header.trace_bytes};
+  const auto watch = [&parts](CallWatcher* watcher) {
+    watcher->next = parts.calls->watcher();
+    parts.calls->SetWatcher(watcher);
+  };
   if (header.profile_bytes != 0) {
     auto* const layout = reinterpret_cast<shm::ProfileLayout*>(base + header.profile_offset);
-    Profile& profile = made->profile_.emplace(layout, header.peer_count);
-    profile.next = parts.calls->watcher();
-    parts.calls->SetWatcher(&profile);
-    made->messages_.emplace(parts.messages, parts.calls, &profile, options.request_limit + 1);
+    watch(&made->profile_.emplace(layout, header.peer_count));
   }
+  if (shm::TraceRingWriter::BytesWithin(header.trace_bytes) != 0) {
+    watch(&made->events_.emplace(std::span(base + header.trace_offset, header.trace_bytes),
+                                 parts.by_link));
+    made->queues_.emplace(parts.queues, made->events());
+  }
+  made->messages_.emplace(parts.messages, parts.calls, made->profile(), made->events(),
+                          options.request_limit + 1);
   return made;
 }
 

@@ -6,13 +6,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
-#include <span>
 
 #include "client/api/calls.h"
 #include "client/bootstrap/attach_connection.h"
+#include "client/profile/event_log.h"
 #include "client/profile/measured_messages.h"
+#include "client/profile/measured_queues.h"
 #include "client/profile/profile.h"
 #include "config/options.h"
 #include "shm/segment.h"
@@ -25,11 +27,13 @@ class Measure {
     AttachConnection* attach = nullptr;
     Calls* calls = nullptr;  // outlives it, as does what follows
     Messaging* messages = nullptr;
+    StreamQueues* queues = nullptr;
     uint32_t rank = 0;
     uint32_t size = 0;  // of the job
     uint32_t node = 0;
     uint32_t node_ranks = 0;
     bool is_crowded = false;
+    std::function<bool(int32_t rank)> by_link;  // as EventLog's
   };
   // Null: `options` do not ask for it, the daemon keeps no more of this job, which the report will
   // say, or there is no memory.
@@ -40,10 +44,12 @@ class Measure {
 
   // What front ends are to take for the rank's messages.
   Messaging* messages() { return messages_.has_value() ? &*messages_ : own_messages_; }
+  // The same for its queues.
+  StreamQueues* queues() { return queues_.has_value() ? &*queues_ : own_queues_; }
   // Null: only events are wanted.
   Profile* profile() { return profile_.has_value() ? &*profile_ : nullptr; }
-  // The memory for events, zeroed; empty: none are wanted.
-  std::span<std::byte> trace() { return trace_; }
+  // Null: no events are wanted.
+  EventLog* events() { return events_.has_value() ? &*events_ : nullptr; }
   // The rank leaves in good order.
   void NoteEnd();
 
@@ -52,10 +58,12 @@ class Measure {
 
   Calls& calls_;
   shm::Mapping mapping_;
-  std::span<std::byte> trace_;
   std::optional<Profile> profile_;
+  std::optional<EventLog> events_;
   Messaging* const own_messages_;
+  StreamQueues* const own_queues_;
   std::optional<MeasuredMessages> messages_;
+  std::optional<MeasuredQueues> queues_;
 };
 
 }  // namespace ferry::client

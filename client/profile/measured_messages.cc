@@ -21,11 +21,12 @@ LastEnd& LastEndOfThread() {
 
 }  // namespace
 
-MeasuredMessages::MeasuredMessages(Messaging* own, Calls* calls, Profile* profile,
+MeasuredMessages::MeasuredMessages(Messaging* own, Calls* calls, Profile* profile, EventLog* events,
                                    uint64_t request_limit)
     : own_(*own),
       calls_(*calls),
-      profile_(*profile),
+      profile_(profile),
+      events_(events),
       request_limit_(request_limit),
       requests_(static_cast<Request*>(std::calloc(request_limit, sizeof(Request))), &std::free) {}
 
@@ -41,7 +42,8 @@ MeasuredMessages::Request* MeasuredMessages::At(RequestHandle handle) {
 void MeasuredMessages::Keep(RequestHandle handle, const Message& message, bool is_send,
                             bool is_persistent) {
   if (Request* const request = At(handle); request != nullptr) {
-    *request = {message.size_bytes, message.peer, is_send, true, is_persistent};
+    *request = {message.size_bytes,           message.peer, message.tag, message.context,
+                is_send ? 0 : BeginReceive(), is_send,      true,        is_persistent};
   }
 }
 
@@ -61,80 +63,117 @@ uint64_t MeasuredMessages::WaitedNs() {
   return now_ns - since_ns;
 }
 
-void MeasuredMessages::NoteEnd(RequestHandle handle, const Completion& completion) {
+void MeasuredMessages::NoteSent(const Message& message, uint64_t begin_ns, uint64_t waited_ns) {
+  if (profile_ != nullptr) {
+    profile_->NoteSent(message.peer, message.size_bytes, waited_ns);
+  }
+  if (events_ != nullptr) {
+    events_->NoteSent(message, begin_ns);
+  }
+}
+
+void MeasuredMessages::NoteReceived(const Completion& completion, uint32_t context, uint32_t order,
+                                    uint64_t begin_ns, uint64_t waited_ns) {
+  if (profile_ != nullptr && completion.error == ErrorCode::kOk) {
+    profile_->NoteReceived(completion.source, completion.size_bytes, waited_ns);
+  }
+  if (events_ != nullptr) {
+    events_->NoteReceived(completion, context, order, begin_ns);
+  }
+}
+
+void MeasuredMessages::NoteEnd(RequestHandle handle, const Completion& completion,
+                               uint64_t begin_ns) {
   Request* const request = At(handle);
   if (request == nullptr || !request->is_known) {
     return;
   }
   const uint64_t waited_ns = WaitedNs();
-  if (completion.error == ErrorCode::kOk && !request->is_send) {
-    profile_.NoteReceived(completion.source, completion.size_bytes, waited_ns);
-  } else if (request->is_send && waited_ns != 0) {
-    profile_.NoteLateReceive(request->peer, waited_ns);
+  if (!request->is_send) {
+    NoteReceived(completion, request->context, request->order, begin_ns, waited_ns);
+  } else if (profile_ != nullptr && waited_ns != 0) {
+    profile_->NoteLateReceive(request->peer, waited_ns);
+  }
+  if (request->is_send && events_ != nullptr && completion.error == ErrorCode::kCancelled) {
+    events_->NoteSendCancelled(request->peer, request->tag, request->context);
   }
   request->is_known = false;
 }
 
 // Inside a call a look that finds nothing is part of its wait.
 void MeasuredMessages::NotePoll() {
-  if (calls_.current() == nullptr) {
-    profile_.NotePoll();
+  if (profile_ != nullptr && calls_.current() == nullptr) {
+    profile_->NotePoll();
   }
 }
 
 // ---- Messages -----------------------------------------------------------------------------------
 
 ErrorCode MeasuredMessages::StartSend(const Message& message, RequestHandle* handle) {
+  const uint64_t begin_ns = Now();
   const ErrorCode error = own_.StartSend(message, handle);
   if (error == ErrorCode::kOk) {
-    profile_.NoteSent(message.peer, message.size_bytes, 0);
+    NoteSent(message, begin_ns, 0);
     Keep(*handle, message, true, false);
   }
   return error;
 }
 
 ErrorCode MeasuredMessages::StartReceive(const Message& message, RequestHandle* handle) {
+  const uint64_t begin_ns = Now();
   const ErrorCode error = own_.StartReceive(message, handle);
   if (error == ErrorCode::kOk) {
     Keep(*handle, message, false, false);
+    if (const Request* const request = At(*handle); request != nullptr && events_ != nullptr) {
+      events_->NotePosted(message, request->order, begin_ns);
+    }
   }
   return error;
 }
 
 bool MeasuredMessages::SendNow(const Message& message) {
-  if (calls_.current() == nullptr || !own_.SendNow(message)) {
+  if (calls_.current() == nullptr) {
     return false;
   }
-  profile_.NoteSent(message.peer, message.size_bytes, 0);
-  return true;
+  const uint64_t begin_ns = Now();
+  const bool is_sent = own_.SendNow(message);
+  if (is_sent) {
+    NoteSent(message, begin_ns, 0);
+  }
+  return is_sent;
 }
 
 bool MeasuredMessages::ReceiveNow(const Message& message, Completion* completion) {
+  const uint64_t begin_ns = Now();
   if (!own_.ReceiveNow(message, completion)) {
     return false;
   }
-  profile_.NoteReceived(completion->source, completion->size_bytes, WaitedNs());
+  NoteReceived(*completion, message.context, BeginReceive(), begin_ns, WaitedNs());
   return true;
 }
 
 ErrorCode MeasuredMessages::Send(const Message& message, Completion* completion) {
+  const uint64_t begin_ns = Now();
   const ErrorCode error = own_.Send(message, completion);
   if (error == ErrorCode::kOk) {
-    profile_.NoteSent(message.peer, message.size_bytes, WaitedNs());
+    NoteSent(message, begin_ns, WaitedNs());
   }
   return error;
 }
 
+// The receive is posted, if it is, before others of its thread.
 ErrorCode MeasuredMessages::ReceiveUntil(const Message& message, uint64_t end_ns,
                                          Completion* completion, RequestHandle* handle) {
+  const uint64_t begin_ns = Now();
+  const uint32_t order = BeginReceive();
   const ErrorCode error = own_.ReceiveUntil(message, end_ns, completion, handle);
   if (error == ErrorCode::kOk) {
-    const uint64_t waited_ns = WaitedNs();
-    if (completion->error == ErrorCode::kOk) {
-      profile_.NoteReceived(completion->source, completion->size_bytes, waited_ns);
-    }
+    NoteReceived(*completion, message.context, order, begin_ns, WaitedNs());
   } else if (error == ErrorCode::kWouldBlock && handle != nullptr) {
     Keep(*handle, message, false, false);
+    if (Request* const request = At(*handle); request != nullptr) {
+      request->order = order;
+    }
   }
   return error;
 }
@@ -149,13 +188,19 @@ ErrorCode MeasuredMessages::MakePersistent(const Message& message, bool is_send,
 }
 
 ErrorCode MeasuredMessages::Start(RequestHandle handle) {
+  const uint64_t begin_ns = Now();
   const ErrorCode error = own_.Start(handle);
   Request* const request = At(handle);
-  if (error == ErrorCode::kOk && request != nullptr && request->is_persistent) {
-    request->is_known = true;
-    if (request->is_send) {
-      profile_.NoteSent(request->peer, request->bytes, 0);
-    }
+  if (error != ErrorCode::kOk || request == nullptr || !request->is_persistent) {
+    return error;
+  }
+  request->is_known = true;
+  const Message message{nullptr, request->bytes, request->peer, request->tag, request->context};
+  if (request->is_send) {
+    NoteSent(message, begin_ns, 0);
+  } else if (events_ != nullptr) {
+    request->order = BeginReceive();
+    events_->NotePosted(message, request->order, begin_ns);
   }
   return error;
 }
@@ -182,17 +227,19 @@ ErrorCode MeasuredMessages::ProbeMatched(const Message& pattern, bool block,
 // ---- Completion ---------------------------------------------------------------------------------
 
 bool MeasuredMessages::Test(RequestHandle handle, Completion* completion) {
+  const uint64_t begin_ns = Now();
   if (!own_.Test(handle, completion)) {
     NotePoll();
     return false;
   }
-  NoteEnd(handle, *completion);
+  NoteEnd(handle, *completion, begin_ns);
   return true;
 }
 
 void MeasuredMessages::Wait(RequestHandle handle, Completion* completion) {
+  const uint64_t begin_ns = Now();
   own_.Wait(handle, completion);
-  NoteEnd(handle, *completion);
+  NoteEnd(handle, *completion, begin_ns);
 }
 
 bool MeasuredMessages::IsComplete(RequestHandle handle) {

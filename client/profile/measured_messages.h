@@ -13,14 +13,17 @@
 
 #include "client/api/calls.h"
 #include "client/api/messaging.h"
+#include "client/profile/event_log.h"
 #include "client/profile/profile.h"
 
 namespace ferry::client {
 
 class MeasuredMessages final : public Messaging {
  public:
-  // All outlive it. `request_limit`: handles have slots below it.
-  MeasuredMessages(Messaging* own, Calls* calls, Profile* profile, uint64_t request_limit);
+  // All outlive it; `profile` or `events` may be null. `request_limit`: handles have slots below
+  // it.
+  MeasuredMessages(Messaging* own, Calls* calls, Profile* profile, EventLog* events,
+                   uint64_t request_limit);
 
   ErrorCode StartSend(const Message& message, RequestHandle* handle) override;
   ErrorCode StartReceive(const Message& message, RequestHandle* handle) override;
@@ -44,6 +47,9 @@ class MeasuredMessages final : public Messaging {
   struct Request {
     uint64_t bytes;
     int32_t peer;
+    int32_t tag;
+    uint32_t context;
+    uint32_t order;  // of a receive (EventLog::BeginReceive)
     bool is_send;
     bool is_known;
     bool is_persistent;
@@ -51,13 +57,20 @@ class MeasuredMessages final : public Messaging {
 
   Request* At(RequestHandle handle);
   void Keep(RequestHandle handle, const Message& message, bool is_send, bool is_persistent);
-  void NoteEnd(RequestHandle handle, const Completion& completion);
+  void NoteSent(const Message& message, uint64_t begin_ns, uint64_t waited_ns);
+  void NoteReceived(const Completion& completion, uint32_t context, uint32_t order,
+                    uint64_t begin_ns, uint64_t waited_ns);
+  void NoteEnd(RequestHandle handle, const Completion& completion, uint64_t begin_ns);
+  // When the thread's call of this class begins, for events.
+  uint64_t Now() const { return events_ != nullptr ? EventLog::Now() : 0; }
+  uint32_t BeginReceive() { return events_ != nullptr ? events_->BeginReceive() : 0; }
   void NotePoll();
   uint64_t WaitedNs();
 
   Messaging& own_;
   Calls& calls_;
-  Profile& profile_;
+  Profile* const profile_;
+  EventLog* const events_;
   const uint64_t request_limit_;
   // Zeroed pages that are touched at first use. A slot is one request's at a time, whose thread
   // alone touches it.

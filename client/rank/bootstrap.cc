@@ -199,17 +199,21 @@ Status Client::MeetPeers(const attach::AttachReply& reply) {
 
 // Once the parts are made, and before any thread is in a call.
 void Client::BeginMeasuring(uint32_t node, uint32_t local_size) {
-  measure_ = Measure::Make({.attach = &attach_,
-                            .calls = &*calls_,
-                            .messages = this,
-                            .rank = view_.rank,
-                            .size = view_.job_size,
-                            .node = node,
-                            .node_ranks = local_size,
-                            .is_crowded = is_crowded_},
-                           options_);
+  measure_ =
+      Measure::Make({.attach = &attach_,
+                     .calls = &*calls_,
+                     .messages = this,
+                     .queues = this,
+                     .rank = view_.rank,
+                     .size = view_.job_size,
+                     .node = node,
+                     .node_ranks = local_size,
+                     .is_crowded = is_crowded_,
+                     .by_link = [this](int32_t rank) { return progress_->SendsByLink(rank); }},
+                    options_);
   if (measure_ != nullptr) {
     FrontEnd::messages = measure_->messages();
+    FrontEnd::queues = measure_->queues();
   }
 }
 

@@ -150,6 +150,14 @@ class Observer {
   Status Ask(const control::WhyRequest& request, control::WhyReply* reply) const {
     return Call(&Admin::Why, &Launcher::Why, request, reply);
   }
+  // What measured ranks have written, in parts: as DaemonClient::Read.
+  template <typename Take>
+  Status Read(const control::JobProfileRequest& request, Take&& take) const {
+    if (const auto* const admin = std::get_if<AdminClient>(&client_); admin != nullptr) {
+      return admin->Read(&Admin::JobProfile, request, take);
+    }
+    return std::get<LauncherClient>(client_).Read(&Launcher::JobProfile, request, take);
+  }
 
  private:
   using Admin = AdminClient::Stub;

@@ -42,7 +42,8 @@ struct CtlArguments {
   std::optional<uint32_t> peer;
 
   // For trace and faults.
-  std::string action;
+  std::string action;  // of trace: start, stop, or a job
+  std::string last;    // of a job's trace: how much of its end is wanted
   std::string output;  // empty: standard output
   bool release = false;
 

@@ -39,6 +39,8 @@ Status Undrain(const CtlArguments& arguments);
 Status Shutdown(const CtlArguments& arguments);
 // The daemon sends the trace and this program writes it, with the caller's rights.
 Status Trace(const CtlArguments& arguments);
+// Writes the timeline of a job whose ranks keep their events, so far.
+Status TraceJob(const CtlArguments& arguments);
 Status Faults(const CtlArguments& arguments);
 // Takes back the direct links of a job, or of one rank of it.
 Status TakeLinks(const CtlArguments& arguments);

@@ -258,7 +258,7 @@ constexpr Command kCommands[] = {
      "name that ferryrun --name gave it, or its program's name"},
     {"top", "Rates of ranks, paths and network, again and again", Top},
     {"web", "Serves a page that shows jobs, waits, paths and devices, for a browser", Web},
-    {"trace", "Records what the daemon does, for ui.perfetto.dev", Trace},
+    {"trace", "A job's timeline so far, or what the daemon does, for ui.perfetto.dev", Trace},
     {"faults", "The faults that the daemon was told to have, for tests", Faults},
     {"doctor", "What on this machine keeps Ferry from working, or working well", Doctor},
     {"drain", "Take no new jobs; wait until the running ones have ended", Drain},
@@ -385,11 +385,14 @@ const Command* Parse(CLI::App* app, int argc, const char* const* argv, CtlArgume
                              "also after so many milliseconds (1000)");
     }
     if (command.run == Trace) {
-      subcommand->add_option("ACTION", arguments->action, "start, or stop and get the trace")
-          ->required()
-          ->check(CLI::IsMember({"start", "stop"}));
-      subcommand->add_option("--output", arguments->output,
-                             "stop: the file for the trace (standard output)");
+      subcommand
+          ->add_option("JOB", arguments->action,
+                       "a job that `ferryrun --trace` has started; or start, to have the daemon\n"
+                       "record what it does itself, or stop, to end that and get it")
+          ->required();
+      subcommand->add_option("--output", arguments->output, "the file (standard output)");
+      subcommand->add_option("--last", arguments->last,
+                             "of a job: only the last of its time, as 10s or 500ms");
     }
     if (command.run == Tune) {
       AddTuneArguments(subcommand, arguments);

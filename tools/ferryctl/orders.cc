@@ -211,6 +211,9 @@ Status Shutdown(const CtlArguments& arguments) {
 }
 
 Status Trace(const CtlArguments& arguments) {
+  if (arguments.action != "start" && arguments.action != "stop") {
+    return TraceJob(arguments);
+  }
   const StatusOr<AdminClient> client = ConnectAsAdministrator(arguments);
   FERRY_RETURN_IF_ERROR(client.status());
   if (arguments.action == "start") {

@@ -15,6 +15,7 @@
 #include "config/options.h"
 #include "tools/ferryrun/flag_table.h"
 #include "tools/ferryrun/placement_rules.h"
+#include "tools/profile/trace_file.h"
 
 namespace ferry::tools {
 namespace {
@@ -268,6 +269,11 @@ class Parser {
         arguments_.report = true;
         arguments_.report_file = values.empty() ? "" : values[0];
         return CheckReport();
+      case Flag::kTrace:
+        arguments_.trace_file = values[0];
+        return values[0].empty() ? Refuse(typed_ + ": the name of a file is wanted") : Status();
+      case Flag::kTraceLast:
+        return SetTraceLast(values[0]);
       case Flag::kFerryd:
         arguments_.ferryd = values[0];
         return {};
@@ -294,6 +300,15 @@ class Parser {
       default:
         return ApplyToRanks(flag, name, values);
     }
+  }
+
+  Status SetTraceLast(const std::string& text) {
+    const StatusOr<uint64_t> last_ns = ReadDuration(text);
+    if (!last_ns.ok()) {
+      return Refuse(typed_ + ": " + last_ns.status().message());
+    }
+    arguments_.trace_last_ns = *last_ns;
+    return {};
   }
 
   Status CheckReport() const {

@@ -40,6 +40,8 @@ struct Arguments {
   std::string output;       // the directory for a file of each rank's output; empty: none
   bool report = false;      // at the end, where the time went
   std::string report_file;  // with its suffix; empty: as text, to standard error
+  std::string trace_file;   // for the timeline; empty: none
+  uint64_t trace_last_ns = UINT64_MAX;  // what of it is wanted: so much before its end
   bool keep_going = false;
   bool verbose = false;          // say where ranks run
   bool report_bindings = false;  // and on which CPUs

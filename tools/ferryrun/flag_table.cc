@@ -51,6 +51,10 @@ constexpr FlagRow kTable[] = {
     {Flag::kReport, "--report", "[=FILE]",
      "say at the end where the ranks' time went, and what to change; into FILE.json or FILE.html, "
      "or as text"},
+    {Flag::kTrace, "--trace", "FILE",
+     "write a timeline of all ranks at the end, for ui.perfetto.dev: calls, waits, and arrows from "
+     "sends to receives"},
+    {Flag::kTraceLast, "--trace-last", "TIME", "of that only the last, as 10s or 500ms"},
     {Flag::kKeepGoing, "--keep-going", "", "let the others run on when a rank fails"},
     {Flag::kTimeout, "-timeout,--timeout", "SECONDS",
      "end the job after so long, with exit code 124"},

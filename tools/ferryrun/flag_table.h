@@ -39,6 +39,8 @@ enum class Flag {
   kNoLabel,
   kOutput,
   kReport,
+  kTrace,
+  kTraceLast,
   kKeepGoing,
   kTimeout,
   kGrace,

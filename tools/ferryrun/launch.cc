@@ -21,6 +21,7 @@
 #include "tools/ferryrun/hosts.h"
 #include "tools/ferryrun/job.h"
 #include "tools/ferryrun/job_report.h"
+#include "tools/ferryrun/job_trace.h"
 #include "tools/ferryrun/node_plan.h"
 #include "tools/ferryrun/placement.h"
 #include "tools/ferryrun/process.h"
@@ -83,6 +84,7 @@ class Launch {
   }
 
   Status MakeFiles();
+  std::vector<JobReport::Node> ReachedNodes() const;
   void WriteReport(const Job& job, uint64_t wall_ns, int exit_code);
   Status MakeSlots();
   void SetRules();
@@ -132,6 +134,7 @@ class Launch {
   std::optional<RankFiles> files_;                  // of the ranks' output
   std::optional<TerminalSize> terminal_;            // of each rank
   std::optional<JobReport> report_;                 // that is wanted
+  std::optional<JobTrace> trace_;                   // likewise
 };
 
 // Before anything that starts threads: the guard is a copy of this process.
@@ -157,6 +160,11 @@ Status Launch::MakeFiles() {
     StatusOr<JobReport> report = JobReport::Create(arguments_, options_);
     FERRY_RETURN_IF_ERROR(report.status());
     report_.emplace(std::move(*report));
+  }
+  if (!arguments_.trace_file.empty()) {
+    StatusOr<JobTrace> trace = JobTrace::Create(arguments_);
+    FERRY_RETURN_IF_ERROR(trace.status());
+    trace_.emplace(std::move(*trace));
   }
   return {};
 }
@@ -488,6 +496,9 @@ int Launch::RunRanks() {
                                   uint32_t program) { return WasAbsent(job, rank, how, program); }},
       &signals_, slots_ ? &*slots_ : nullptr, &daemons_.processes());
   supervisor.Serve(servers ? &*servers : nullptr, MachineOfRank(layout_));
+  if (trace_) {
+    trace_->NoteClocks(job, ReachedNodes());
+  }
   if (const Status started = StartRanks(job, commands, &supervisor); !started.ok()) {
     return Fail(ExitCodeOf(started), started);
   }
@@ -504,10 +515,8 @@ int Launch::RunRanks() {
   return exit_code;
 }
 
-void Launch::WriteReport(const Job& job, uint64_t wall_ns, int exit_code) {
-  if (!report_) {
-    return;
-  }
+// The job's nodes with their daemons, as far as this process asks them.
+std::vector<JobReport::Node> Launch::ReachedNodes() const {
   std::vector<JobReport::Node> nodes;
   auto serving = serving_.begin();
   for (size_t node = 0; node < layout_.nodes.size(); ++node) {
@@ -516,8 +525,21 @@ void Launch::WriteReport(const Job& job, uint64_t wall_ns, int exit_code) {
                         ? JobReport::Node{nullptr, host, "reports have only ranks of this host"}
                         : JobReport::Node{&(serving++)->client, host, ""});
   }
-  report_->Write(job, nodes,
-                 {LabelsOf(arguments_, config::ProcessEnvironment()), wall_ns, exit_code});
+  return nodes;
+}
+
+void Launch::WriteReport(const Job& job, uint64_t wall_ns, int exit_code) {
+  if (!report_ && !trace_) {
+    return;
+  }
+  const std::vector<JobReport::Node> nodes = ReachedNodes();
+  const JobLabels labels = LabelsOf(arguments_, config::ProcessEnvironment());
+  if (trace_) {
+    trace_->Write(job, nodes, labels);
+  }
+  if (report_) {
+    report_->Write(job, nodes, {labels, wall_ns, exit_code});
+  }
 }
 
 void Launch::StopAll() {

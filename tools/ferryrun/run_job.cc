@@ -33,6 +33,9 @@ int RunJob(Arguments arguments) {
       options->profile.find("report") == std::string::npos) {
     options->profile = options->profile == "trace" ? "report,trace" : "report";
   }
+  if (!arguments.trace_file.empty() && options->profile.find("trace") == std::string::npos) {
+    options->profile = options->profile == "report" ? "report,trace" : "trace";
+  }
   const bool is_launcher_named = origins.contains("launcher") || !options->rsh.empty();
   const StatusOr<HostSource> source = TakeHosts(is_launcher_named, &arguments);
   if (!source.ok()) {

@@ -49,7 +49,7 @@ NewFile::~NewFile() {
   }
 }
 
-Status NewFile::Commit(std::string_view text) {
+Status NewFile::Add(std::string_view text) {
   while (!text.empty()) {
     const ssize_t count = write(fd_.get(), text.data(), text.size());
     if (count < 0 && errno != EINTR) {
@@ -57,6 +57,11 @@ Status NewFile::Commit(std::string_view text) {
     }
     text.remove_prefix(count < 0 ? 0 : static_cast<size_t>(count));
   }
+  return {};
+}
+
+Status NewFile::Commit(std::string_view text) {
+  FERRY_RETURN_IF_ERROR(Add(text));
   const mode_t mask = umask(0);
   umask(mask);
   if (fchmod(fd_.get(), 0666 & ~mask) != 0 || fsync(fd_.get()) != 0) {

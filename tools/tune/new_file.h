@@ -22,6 +22,8 @@ class NewFile {
   NewFile(NewFile&& other) noexcept;
   NewFile& operator=(NewFile&&) = delete;
 
+  // Writes `text`, in front of what Commit writes.
+  Status Add(std::string_view text);
   // Writes `text` and puts the file in its place. Once.
   Status Commit(std::string_view text);
 

@@ -1,0 +1,206 @@
+#include "client/profile/event_log.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "common/clock.h"
+#include "shm/wait_policy.h"
+
+namespace ferry::client {
+namespace {
+
+using shm::TraceEvent;
+using shm::TraceKind;
+
+// Messages of further peers, contexts and tags get no numbers, so no arrows.
+constexpr uint32_t kStreams = 1 << 16;
+constexpr uint32_t kMostSteps = 32;
+// States of a Stream.
+constexpr uint32_t kCounted = 1;
+constexpr uint32_t kUncounted = 2;
+
+uint32_t ThreadId() {
+  thread_local const auto id = static_cast<uint32_t>(gettid());
+  return id;
+}
+
+uint8_t FlagIf(bool is_set, uint8_t flag) { return is_set ? flag : uint8_t{0}; }
+
+TraceEvent EventOf(TraceKind kind, uint64_t begin_ns, uint64_t end_ns) {
+  TraceEvent event;
+  event.kind = kind;
+  event.begin_ns = begin_ns;
+  event.end_ns = std::max(begin_ns, end_ns);
+  event.thread = ThreadId();
+  return event;
+}
+
+class Turn {
+ public:
+  explicit Turn(std::atomic<bool>* is_taken) : is_taken_(*is_taken) {
+    while (is_taken_.exchange(true, std::memory_order_acquire)) {
+      shm::CpuPause();
+    }
+  }
+  ~Turn() { is_taken_.store(false, std::memory_order_release); }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  std::atomic<bool>& is_taken_;
+};
+
+}  // namespace
+
+EventLog::EventLog(std::span<std::byte> part, std::function<bool(int32_t)> by_link)
+    : ring_(part, MonotonicNs()),
+      by_link_(std::move(by_link)),
+      streams_(static_cast<Stream*>(std::calloc(kStreams, sizeof(Stream))), &std::free) {}
+
+uint64_t EventLog::Now() { return MonotonicNs(); }
+
+// ---- Calls --------------------------------------------------------------------------------------
+
+// If the call ends, its end has all of it.
+void EventLog::WaitBegan(CallNote* note) {
+  shm::CallDescription description;
+  note->describe(*note, &description);
+  if (description.name == shm::CallName::kNone || note->entered_ns == 0) {
+    return;
+  }
+  TraceEvent event = EventOf(TraceKind::kWait, note->entered_ns, note->begin_ns);
+  event.name = description.name;
+  ring_.Add(event, true);
+}
+
+void EventLog::End(CallNote* note, bool) {
+  shm::CallDescription description;
+  note->describe(*note, &description);
+  if (description.name == shm::CallName::kNone || note->entered_ns == 0) {
+    return;
+  }
+  TraceEvent event = EventOf(TraceKind::kCall, note->entered_ns, MonotonicNs());
+  event.name = description.name;
+  const auto has = [&](shm::CallFlag flag) { return (description.flags & flag) != 0; };
+  const bool has_number = note->has_number || has(shm::kCallHasNumber);
+  event.flags = static_cast<uint8_t>(FlagIf(has(shm::kCallHasTag), shm::kTraceHasTag) |
+                                     FlagIf(has(shm::kCallHasBytes), shm::kTraceHasBytes) |
+                                     FlagIf(has(shm::kCallHasGroup), shm::kTraceHasGroup) |
+                                     FlagIf(has_number, shm::kTraceHasNumber));
+  event.group = description.group;
+  event.peer = description.peer;
+  event.tag = description.tag;
+  event.bytes = description.bytes;
+  event.number = static_cast<uint32_t>(note->has_number ? note->number : description.number);
+  ring_.Add(event, true);
+}
+
+// ---- Messages -----------------------------------------------------------------------------------
+
+// The lock is the caller's. Null: there is no place.
+EventLog::Stream* EventLog::Find(int32_t peer, uint32_t context, int32_t tag, bool is_send) {
+  if (streams_ == nullptr) {
+    return nullptr;
+  }
+  uint64_t hash = (uint64_t{static_cast<uint32_t>(peer)} << 32 | static_cast<uint32_t>(tag)) *
+                  0x9e37'79b9'7f4a'7c15;
+  hash = (hash ^ hash >> 32 ^ (uint64_t{context} << 1 | (is_send ? 1 : 0))) * 0xd6e8'feb8'6659'fd93;
+  auto at = static_cast<uint32_t>(hash >> 40);
+  for (uint32_t step = 0; step < kMostSteps; ++step, ++at) {
+    Stream& stream = streams_[at % kStreams];
+    if (stream.state == 0) {
+      stream = {kCounted, peer, context, tag, is_send ? 1U : 0U, 0};
+      return &stream;
+    }
+    if (stream.peer == peer && stream.context == context && stream.tag == tag &&
+        stream.is_send == (is_send ? 1U : 0U)) {
+      return &stream;
+    }
+  }
+  return nullptr;
+}
+
+// 0: it is not counted. Numbers skip 0 when they begin anew, at both ends.
+uint32_t EventLog::CountMessage(int32_t peer, uint32_t context, int32_t tag, bool is_send) {
+  const Turn turn(&is_taken_);
+  Stream* const stream = Find(peer, context, tag, is_send);
+  if (stream == nullptr || stream->state != kCounted) {
+    return 0;
+  }
+  if (++stream->count == 0) {
+    stream->count = 1;
+  }
+  return stream->count;
+}
+
+void EventLog::NoteSent(const Message& message, uint64_t begin_ns) {
+  TraceEvent event = EventOf(TraceKind::kSend, begin_ns, MonotonicNs());
+  event.flags = static_cast<uint8_t>(
+      shm::kTraceHasTag | shm::kTraceHasBytes | shm::kTraceHasGroup |
+      FlagIf(by_link_ != nullptr && by_link_(message.peer), shm::kTraceByLink));
+  event.group = message.context;
+  event.peer = message.peer;
+  event.tag = message.tag;
+  event.bytes = message.size_bytes;
+  event.number = CountMessage(message.peer, message.context, message.tag, true);
+  ring_.Add(event, true);
+}
+
+void EventLog::NoteSendCancelled(int32_t peer, int32_t tag, uint32_t context) {
+  const Turn turn(&is_taken_);
+  if (Stream* const stream = Find(peer, context, tag, true); stream != nullptr) {
+    stream->state = kUncounted;
+  }
+}
+
+void EventLog::NotePosted(const Message& pattern, uint32_t order, uint64_t begin_ns) {
+  TraceEvent event = EventOf(TraceKind::kPost, begin_ns, MonotonicNs());
+  event.flags = static_cast<uint8_t>(FlagIf(pattern.tag != kAny, shm::kTraceHasTag) |
+                                     shm::kTraceHasBytes | shm::kTraceHasGroup);
+  event.group = pattern.context;
+  event.peer = pattern.peer == kAny ? shm::kCallAnyRank : pattern.peer;
+  event.tag = pattern.tag;
+  event.bytes = pattern.size_bytes;
+  event.order = order;
+  ring_.Add(event, true);
+}
+
+// Only what took a message counts: one that was too long did, one that was cancelled did not.
+void EventLog::NoteReceived(const Completion& completion, uint32_t context, uint32_t order,
+                            uint64_t begin_ns) {
+  const bool is_whole = completion.error == ErrorCode::kOk;
+  if (!is_whole && completion.error != ErrorCode::kTruncated) {
+    return;
+  }
+  TraceEvent event = EventOf(TraceKind::kReceive, begin_ns, MonotonicNs());
+  event.flags = static_cast<uint8_t>(shm::kTraceHasTag | shm::kTraceHasBytes | shm::kTraceHasGroup |
+                                     FlagIf(!is_whole, shm::kTraceFailed));
+  event.group = context;
+  event.peer = completion.source;
+  event.tag = completion.tag;
+  event.bytes = completion.size_bytes;
+  event.order = order;
+  event.number = CountMessage(completion.source, context, completion.tag, false);
+  ring_.Add(event, true);
+}
+
+// ---- Queues -------------------------------------------------------------------------------------
+
+void EventLog::NoteQueued(uint64_t queue, uint32_t position, uint64_t begin_ns) {
+  TraceEvent event = EventOf(TraceKind::kQueued, begin_ns, MonotonicNs());
+  event.flags = shm::kTraceHasNumber;
+  event.group = static_cast<uint32_t>(queue);
+  event.number = position;
+  ring_.Add(event, true);
+}
+
+void EventLog::NoteQueueWait(uint64_t queue, uint64_t begin_ns) {
+  TraceEvent event = EventOf(TraceKind::kQueueWait, begin_ns, MonotonicNs());
+  event.group = static_cast<uint32_t>(queue);
+  ring_.Add(event, true);
+}
+
+}  // namespace ferry::client

@@ -1,0 +1,346 @@
+// ferryrun --trace: the timelines of programs whose messages are known, on one node and on two, by
+// daemons and by direct links; of a rank that is killed, of a ring that is too short, of the last
+// moments, of 64 ranks, and of a job that runs on (ferryctl trace).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "tests/mpi/e2e/mpi_job.h"
+
+namespace ferry::mpi_tests {
+namespace {
+
+using e2e::Words;
+using nlohmann::json;
+using testing::HasSubstr;
+
+// Of tests/mpi/ranks/traced.c.
+constexpr int kFirstTag = 1000;
+constexpr int kTags = 4;
+constexpr int kEach = 12;
+constexpr int kMany = 20000;
+constexpr const char* kProgram = "tests/mpi/ranks/traced";
+
+// ---- Reading ------------------------------------------------------------------------------------
+
+json ReadFile(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return json::parse(text.str(), nullptr, false);
+}
+
+struct Slice {
+  int64_t rank = 0;
+  int64_t thread = 0;
+  std::string name;
+  double begin = 0;
+  double end = 0;
+  json args;
+};
+
+struct Arrow {
+  const Slice* from = nullptr;
+  const Slice* to = nullptr;
+  double begin = 0;
+  double end = 0;
+};
+
+// The picture, by the rules of its format: ends of arrows lie in slices of messages.
+struct Picture {
+  std::vector<Slice> slices;
+  std::vector<Arrow> arrows;
+  json facts;
+
+  size_t Count(const std::string& name, int64_t rank) const {
+    return static_cast<size_t>(std::count_if(slices.begin(), slices.end(), [&](const Slice& one) {
+      return one.name == name && one.rank == rank;
+    }));
+  }
+};
+
+constexpr double kRounding = 1e-3;  // us
+
+const Slice* InnermostAt(const Picture& picture, const json& end, const char* name) {
+  const Slice* found = nullptr;
+  const double at = end["ts"];
+  for (const Slice& slice : picture.slices) {
+    if (slice.rank + 1 == end["pid"] && slice.thread == end["tid"] && slice.name == name &&
+        slice.begin <= at + kRounding && at <= slice.end + kRounding &&
+        (found == nullptr || slice.end - slice.begin <= found->end - found->begin)) {
+      found = &slice;
+    }
+  }
+  return found;
+}
+
+void ExpectNested(const Picture& picture) {
+  std::map<std::pair<int64_t, int64_t>, std::vector<const Slice*>> tracks;
+  for (const Slice& slice : picture.slices) {
+    tracks[{slice.rank, slice.thread}].push_back(&slice);
+  }
+  for (auto& [track, slices] : tracks) {
+    std::stable_sort(slices.begin(), slices.end(), [](const Slice* a, const Slice* b) {
+      return std::tuple(a->begin, -a->end) < std::tuple(b->begin, -b->end);
+    });
+    std::vector<double> around;
+    for (const Slice* slice : slices) {
+      while (!around.empty() && around.back() <= slice->begin + kRounding) {
+        around.pop_back();
+      }
+      EXPECT_TRUE(around.empty() || slice->end <= around.back() + kRounding)
+          << slice->name << " of rank " << slice->rank << " at " << slice->begin;
+      around.push_back(slice->end);
+    }
+  }
+}
+
+Picture Read(const json& file) {
+  Picture picture;
+  EXPECT_TRUE(file.is_object());
+  if (!file.is_object()) {
+    return picture;
+  }
+  picture.facts = file["otherData"];
+  std::map<std::string, std::pair<json, json>> ends;
+  for (const json& event : file["traceEvents"]) {
+    const std::string phase = event["ph"];
+    if (phase == "X") {
+      const double begin = event["ts"];
+      EXPECT_GE(begin, 0);
+      EXPECT_GE(event["dur"].get<double>(), 0);
+      picture.slices.push_back({event["pid"].get<int64_t>() - 1, event["tid"].get<int64_t>(),
+                                event["name"], begin, begin + event["dur"].get<double>(),
+                                event.value("args", json::object())});
+    } else if (phase == "s" || phase == "f") {
+      auto& [from, to] = ends[event["id"]];
+      json& end = phase == "s" ? from : to;
+      EXPECT_TRUE(end.is_null()) << "twice: " << event;
+      end = event;
+    }
+  }
+  for (const auto& [id, both] : ends) {
+    const auto& [from, to] = both;
+    if (from.is_null() || to.is_null()) {
+      ADD_FAILURE() << "an arrow with one end: " << id;
+      continue;
+    }
+    const Arrow arrow{InnermostAt(picture, from, "send"), InnermostAt(picture, to, "receive"),
+                      from["ts"], to["ts"]};
+    EXPECT_LE(arrow.begin, arrow.end) << id;
+    EXPECT_NE(arrow.from, nullptr) << from;
+    EXPECT_NE(arrow.to, nullptr) << to;
+    if (arrow.from != nullptr && arrow.to != nullptr) {
+      picture.arrows.push_back(arrow);
+    }
+  }
+  EXPECT_EQ(picture.facts.value("arrows", 0U), ends.size());
+  ExpectNested(picture);
+  return picture;
+}
+
+struct Run {
+  e2e::CommandResult result;
+  Picture picture;
+};
+
+Run Trace(const Words& flags, const Words& program, const Words& variables = {}) {
+  const e2e::TempDirectory folder;
+  const std::string file = folder / "trace.json";
+  Words all = flags;
+  all.push_back("--trace=" + file);
+  Words words = {kProgram};
+  words.insert(words.end(), program.begin(), program.end());
+  Run run{.result = RunJob({"", all}, words, variables)};
+  run.picture = Read(ReadFile(file));
+  return run;
+}
+
+// ---- Arrows -------------------------------------------------------------------------------------
+
+// Each message of the program has its arrow, from its own send to its own receive.
+void ExpectAllMessages(const Picture& picture, int ranks) {
+  std::map<std::tuple<int64_t, int64_t, int>, std::vector<const Arrow*>> streams;
+  for (const Arrow& arrow : picture.arrows) {
+    const int tag = arrow.from->args.value("tag", -1);
+    EXPECT_EQ(arrow.from->args["to"], arrow.to->rank);
+    EXPECT_EQ(arrow.to->args["from"], arrow.from->rank);
+    EXPECT_EQ(arrow.to->args["tag"], tag);
+    EXPECT_EQ(arrow.to->args["bytes"], arrow.from->args["bytes"]) << "tag " << tag;
+    if (tag >= kFirstTag && tag < kFirstTag + kTags) {
+      streams[{arrow.from->rank, arrow.to->rank, tag}].push_back(&arrow);
+    }
+  }
+  EXPECT_EQ(streams.size(), static_cast<size_t>(ranks * kTags));
+  for (auto& [stream, arrows] : streams) {
+    EXPECT_EQ(arrows.size(), static_cast<size_t>(kEach))
+        << "from " << std::get<0>(stream) << ", tag " << std::get<2>(stream);
+    EXPECT_EQ(std::get<1>(stream), (std::get<0>(stream) + 1) % ranks);
+  }
+}
+
+TEST(TraceTest, MessagesOfANodeHaveArrows) {
+  const Run run = Trace({"-n", "3"}, {"messages"});
+  ASSERT_EQ(run.result.exit_code, 0) << run.result.err;
+  ExpectAllMessages(run.picture, 3);
+  EXPECT_THAT(run.result.err, HasSubstr("open it in ui.perfetto.dev"));
+  for (int64_t rank = 0; rank < 3; ++rank) {
+    EXPECT_GE(run.picture.Count("MPI_Barrier", rank), 3U);
+  }
+  EXPECT_EQ(run.picture.facts["events_lost"], 0);
+  EXPECT_EQ(run.picture.facts["ranks_missing"], 0);
+  for (const Arrow& arrow : run.picture.arrows) {
+    EXPECT_EQ(arrow.from->args["way"], "in the node");
+  }
+}
+
+// A rank sends to itself, too.
+TEST(TraceTest, ARankAloneHasArrows) {
+  const Run run = Trace({"-n", "1"}, {"messages"});
+  ASSERT_EQ(run.result.exit_code, 0) << run.result.err;
+  ExpectAllMessages(run.picture, 1);
+}
+
+TEST(TraceTest, MessagesThroughDaemonsHaveArrows) {
+  const Run run = Trace({"-n", "3", "--nodes", "2", "--direct_links=off"}, {"messages"});
+  ASSERT_EQ(run.result.exit_code, 0) << run.result.err;
+  ExpectAllMessages(run.picture, 3);
+  size_t by_daemons = 0;
+  for (const Arrow& arrow : run.picture.arrows) {
+    by_daemons += arrow.from->args["way"] == "daemons" ? 1 : 0;
+  }
+  EXPECT_GE(by_daemons, static_cast<size_t>(2 * kTags * kEach));
+  // Both nodes are this machine: clocks are the same, and questions take less than 50 ms.
+  EXPECT_LT(run.picture.facts["clock_error_ns"].get<uint64_t>(), 50'000'000U);
+}
+
+TEST(TraceTest, MessagesByDirectLinksHaveArrows) {
+  const Run run = Trace({"-n", "2", "--nodes", "2", "--direct_links=on"}, {"many"});
+  ASSERT_EQ(run.result.exit_code, 0) << run.result.err;
+  size_t by_link = 0;
+  for (const Arrow& arrow : run.picture.arrows) {
+    by_link += arrow.from->args["way"] == "direct link" ? 1 : 0;
+  }
+  EXPECT_GT(by_link, 1000U);
+}
+
+// ---- Rings --------------------------------------------------------------------------------------
+
+TEST(TraceTest, ARingThatIsTooShortHasTheLastEvents) {
+  const Run run = Trace({"-n", "2", "--trace_bytes=65536"}, {"many"});
+  ASSERT_EQ(run.result.exit_code, 0) << run.result.err;
+  EXPECT_GT(run.picture.facts["events_lost"].get<uint64_t>(), 10'000U);
+  EXPECT_THAT(run.result.err, HasSubstr("option trace_bytes"));
+  EXPECT_GT(run.picture.arrows.size(), 100U);
+  EXPECT_EQ(std::count_if(run.picture.slices.begin(), run.picture.slices.end(),
+                          [](const Slice& slice) {
+                            return slice.args.value("tag", 0) == kFirstTag &&
+                                   slice.name == "send" &&
+                                   slice.args.value("number", 0) == kMany / 2;
+                          }),
+            2)
+      << "the last message of either rank";
+}
+
+TEST(TraceTest, TheLastMomentsAreShownAlone) {
+  const Run run = Trace({"-n", "2", "--trace-last", "5ms"}, {"many"});
+  ASSERT_EQ(run.result.exit_code, 0) << run.result.err;
+  ASSERT_FALSE(run.picture.slices.empty());
+  double first = 1e18;
+  double last = 0;
+  for (const Slice& slice : run.picture.slices) {
+    first = std::min(first, slice.begin);
+    last = std::max(last, slice.end);
+  }
+  EXPECT_LE(last - first, 5000 + kRounding);
+}
+
+// ---- Ends ---------------------------------------------------------------------------------------
+
+TEST(TraceTest, ARankThatIsKilledIsShownInItsCall) {
+  const Run run = Trace({"-n", "2"}, {"killed"});
+  EXPECT_NE(run.result.exit_code, 0);
+  const Slice* call = nullptr;
+  for (const Slice& slice : run.picture.slices) {
+    if (slice.rank == 1 && slice.name == "MPI_Recv") {
+      call = &slice;
+    }
+  }
+  ASSERT_NE(call, nullptr) << run.result.err;
+  EXPECT_EQ(call->args["unfinished"], true);
+  EXPECT_EQ(call->args["ended"], "the rank died in it");
+  EXPECT_EQ(run.picture.Count("waits", 1), 1U);
+  EXPECT_GE(std::count_if(run.picture.arrows.begin(), run.picture.arrows.end(),
+                          [](const Arrow& arrow) { return arrow.from->rank == 1; }),
+            1);
+}
+
+TEST(TraceTest, AJobThatRunsOnIsShownSoFar) {
+  const e2e::TempDirectory folder;
+  const std::string file = folder / "so_far.json";
+  const Run run =
+      Trace({"-n", "3", "--name", "shown"},
+            {"hangs", "tools/ferryctl/ferryctl trace shown --output " + file + " --last 10s >&2"});
+  ASSERT_EQ(run.result.exit_code, 0) << run.result.err;
+  EXPECT_THAT(run.result.err, HasSubstr("3 ranks"));
+  const Picture so_far = Read(ReadFile(file));
+  for (int64_t rank = 1; rank < 3; ++rank) {
+    EXPECT_EQ(so_far.Count("MPI_Recv", rank), 1U);
+  }
+  for (const Slice& slice : run.picture.slices) {
+    EXPECT_FALSE(slice.args.contains("unfinished")) << slice.name;
+  }
+  for (const Slice& slice : so_far.slices) {
+    if (slice.name == "waits" && slice.rank != 0) {
+      EXPECT_GE(slice.end - slice.begin, 100'000) << "200 ms, less what starting takes";
+      EXPECT_EQ(slice.args["unfinished"], true);
+    }
+  }
+}
+
+TEST(TraceTest, SixtyFourRanks) {
+  const Run run = Trace({"-n", "64", "--nodes", "2", "--trace_bytes=262144"}, {"messages"});
+  ASSERT_EQ(run.result.exit_code, 0) << run.result.err;
+  EXPECT_EQ(run.picture.facts["ranks_missing"], 0);
+  for (int64_t rank = 0; rank < 64; ++rank) {
+    EXPECT_GE(run.picture.Count("MPI_Barrier", rank), 1U) << rank;
+  }
+  EXPECT_GE(run.picture.arrows.size(), static_cast<size_t>(64 * kEach));
+}
+
+TEST(TraceTest, AFileThatCannotBeWrittenEndsTheJobBeforeItBegins) {
+  const e2e::CommandResult result =
+      RunJob({"", {"-n", "2", "--trace=/nowhere/trace.json"}}, {"/bin/echo", "ran"});
+  EXPECT_NE(result.exit_code, 0);
+  EXPECT_THAT(result.err, HasSubstr("/nowhere"));
+  EXPECT_EQ(result.out, "");
+}
+
+TEST(TraceTest, WrongTimesAreRefused) {
+  for (const char* wrong : {"soon", "10x", "-3s", ""}) {
+    const e2e::CommandResult result =
+        RunJob({"", {"-n", "1", "--trace=trace.json", std::string("--trace-last=") + wrong}},
+               {"/bin/true"});
+    EXPECT_EQ(result.exit_code, 2) << wrong;
+  }
+}
+
+// With a report, both are there.
+TEST(TraceTest, AReportMayBeAskedForAsWell) {
+  const Run run = Trace({"-n", "2", "--report"}, {"messages"});
+  ASSERT_EQ(run.result.exit_code, 0) << run.result.err;
+  ExpectAllMessages(run.picture, 2);
+  EXPECT_THAT(run.result.err, HasSubstr("Report of job "));
+}
+
+}  // namespace
+}  // namespace ferry::mpi_tests
