@@ -190,6 +190,10 @@ TEST_F(WebTest, ABrowserShowsWhoWaitsForWhom) {
                      " outside Ferry'))"));
   EXPECT_TRUE(browser.Awaits("model.points.length > 10"));
   browser.Picture("real_job");
+  browser.Evaluate(
+      "document.querySelector('[data-rank=\"1\"]').dispatchEvent(new MouseEvent('click'))");
+  EXPECT_TRUE(browser.Awaits("document.querySelector('.why').textContent.includes('receive')"));
+  browser.Picture("real_rank");
   EXPECT_THAT(browser.complaints(), testing::IsEmpty());
 }
 

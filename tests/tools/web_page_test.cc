@@ -36,7 +36,12 @@ class WebPageTest : public testing::Test {
   void Open() {
     WebOptions options;
     options.pace.shortest = std::chrono::milliseconds(100);
-    auto started = WebServer::Start(options, [this] { return TakeLook(); });
+    auto started = WebServer::Start(options, {[this] { return TakeLook(); },
+                                              [](const RankQuestion& rank) {
+                                                return "rank " + std::to_string(rank.rank) +
+                                                       " of job " + rank.job_id +
+                                                       "\nRECEIVE <b>from 2</b>\n";
+                                              }});
     ASSERT_TRUE(started.ok()) << started.status().message();
     server_ = std::move(*started);
     browser_ = std::make_unique<tests::Browser>(1280, 1000);
@@ -187,6 +192,8 @@ TEST_F(WebPageTest, FourRanksAreBoxesAndAWaitIsRedWithItsSentence) {
       "new MouseEvent('click'))");
   ASSERT_TRUE(browser_->Awaits("document.querySelector('.details') !== null"));
   EXPECT_THAT(TextOf(".details"), HasSubstr("5003"));
+  ASSERT_TRUE(browser_->Awaits("document.querySelector('.why').textContent !== ''"));
+  EXPECT_EQ(TextOf(".why"), "rank 3 of job halo\nRECEIVE <b>from 2</b>\n");
   Pictures("four");
 }
 

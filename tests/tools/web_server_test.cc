@@ -7,6 +7,7 @@
 #include <chrono>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <random>
 #include <set>
 #include <string>
@@ -39,9 +40,13 @@ class WebServerTest : public testing::Test {
   WebServerTest() { options_.pace = {1ms, 10s}; }
 
   void Start() {
-    auto started = WebServer::Start(options_, [this] { return TakeLook(); });
+    auto started = WebServer::Start(options_, Inquire());
     ASSERT_TRUE(started.ok()) << started.status().message();
     server_ = std::move(*started);
+  }
+  Inquiry Inquire() {
+    return {[this] { return TakeLook(); },
+            [this](const RankQuestion& rank) { return TellWhy(rank); }};
   }
   // Each look differs from the one before, in as many bytes as `filler_` has.
   Look TakeLook() {
@@ -56,9 +61,21 @@ class WebServerTest : public testing::Test {
   uint16_t port() const { return server_->port(); }
   bool Serves() const { return StatusOf(WebVisitor(server_->address()).Get("")) == 200; }
 
+  std::string TellWhy(const RankQuestion& rank) {
+    ++asked_;
+    is_slow_.wait(true);
+    return "rank " + std::to_string(rank.rank) + " of job " + rank.job_id + " waits\n";
+  }
+  std::string WhyOf(const std::string& query) {
+    return Talk(port(), Request(visitor_->folder + "why" + query, visitor_->cookie));
+  }
+
   WebOptions options_;
   std::atomic<uint64_t> looks_ = 0;
+  std::atomic<bool> is_slow_ = false;
+  std::atomic<int> asked_ = 0;
   size_t filler_ = 0;
+  std::optional<WebVisitor> visitor_;
   std::unique_ptr<WebServer> server_;
 };
 
@@ -142,7 +159,7 @@ TEST_F(WebServerTest, WithoutTokenOrCookieThereIsNothing) {
 TEST_F(WebServerTest, TwoServersHaveNothingInCommon) {
   Start();
   const WebVisitor first(server_->address());
-  auto second = WebServer::Start({}, [this] { return TakeLook(); });
+  auto second = WebServer::Start({}, Inquire());
   ASSERT_TRUE(second.ok());
   const WebVisitor other((*second)->address());
   EXPECT_NE(first.entrance, other.entrance);
@@ -284,6 +301,82 @@ TEST_F(WebServerTest, AReaderThatReadsNothingCostsNothingAndIsHungUpOn) {
       << server_->readers();
 }
 
+// ---- Questions about a rank ----
+
+TEST_F(WebServerTest, AQuestionAboutARankIsAnswered) {
+  Start();
+  visitor_.emplace(server_->address());
+  const std::string answer = WhyOf("?rank=3&job=halo");
+  EXPECT_EQ(StatusOf(answer), 200);
+  EXPECT_THAT(answer, AllOf(HasSubstr("text/plain"), HasSubstr("default-src 'none'"),
+                            testing::EndsWith("\r\n\r\nrank 3 of job halo waits\n")));
+  EXPECT_THAT(WhyOf("?rank=4294967295&job=a%20%23%2f%C3%A9&x=%25"),
+              HasSubstr("rank 4294967295 of job a #/\xc3\xa9&x=% waits"));
+  EXPECT_EQ(looks_, 0U);
+  WebEvents events(*visitor_);
+  for (int i = 0; i < 5; ++i) {  // it is answered between looks, too
+    EXPECT_NE(events.Next(), "");
+    EXPECT_EQ(StatusOf(WhyOf("?rank=0&job=j")), 200);
+  }
+}
+
+TEST_F(WebServerTest, ABrokenQuestionIsNone) {
+  Start();
+  visitor_.emplace(server_->address());
+  for (const char* query :
+       {"", "?", "?rank=&job=j", "?rank=1", "?rank=1&job=", "?job=j&rank=1", "?rank=-1&job=j",
+        "?rank=1x&job=j", "?rank=4294967296&job=j", "?rank= 1&job=j", "?rank=1&job=%",
+        "?rank=1&job=%2", "?rank=1&job=%zz", "?rank=1&job=%+1", "?rank=1&&job=j"}) {
+    EXPECT_EQ(StatusOf(WhyOf(query)), 400) << query;
+  }
+  const std::string good = visitor_->folder + "why?rank=1&job=j";
+  EXPECT_EQ(StatusOf(Talk(port(), Request(good))), 403);
+  EXPECT_EQ(StatusOf(Talk(port(), Request(good, visitor_->cookie + "Sec-Fetch-Site: none\r\n"))),
+            403);
+  EXPECT_EQ(asked_, 0);
+}
+
+// Daemons that do not answer hold up nothing but the answers.
+TEST_F(WebServerTest, SlowAnswersHoldUpNoPage) {
+  Start();
+  visitor_.emplace(server_->address());
+  is_slow_ = true;
+  std::vector<std::unique_ptr<WebConnection>> asking;
+  for (size_t i = 0; i < Feed::kMostQuestions + 1; ++i) {
+    asking.push_back(std::make_unique<WebConnection>(port()));
+    asking.back()->Send(Request(visitor_->folder + "why?rank=1&job=j", visitor_->cookie));
+    EXPECT_TRUE(Eventually([&] { return asked_ == 1; })) << "the others wait";
+    EXPECT_TRUE(Serves());
+  }
+  EXPECT_EQ(StatusOf(WhyOf("?rank=1&job=j")), 503);
+  asking.erase(asking.begin());  // one that does not wait for its answer
+  is_slow_ = false;
+  is_slow_.notify_all();
+  for (const auto& each : asking) {
+    EXPECT_EQ(StatusOf(each->ReadAll()), 200);
+  }
+}
+
+TEST_F(WebServerTest, EndsWithQuestionsThatWait) {
+  Start();
+  visitor_.emplace(server_->address());
+  is_slow_ = true;
+  WebConnection first(port());
+  WebConnection second(port());
+  for (const WebConnection* each : {&first, &second}) {
+    each->Send(Request(visitor_->folder + "why?rank=1&job=j", visitor_->cookie));
+  }
+  EXPECT_TRUE(Serves());
+  std::thread end([&] { server_.reset(); });
+  is_slow_ = false;
+  is_slow_.notify_all();
+  end.join();
+  first.ReadAll();
+  second.ReadAll();
+  EXPECT_TRUE(first.has_ended());
+  EXPECT_TRUE(second.has_ended());
+}
+
 // ---- Limits and hostile requests ----
 
 TEST_F(WebServerTest, ARequestHasAnEnd) {
@@ -396,7 +489,7 @@ TEST_F(WebServerTest, APortThatIsTakenIsNamed) {
   Start();
   WebOptions same;
   same.port = port();
-  const auto second = WebServer::Start(same, [this] { return TakeLook(); });
+  const auto second = WebServer::Start(same, Inquire());
   ASSERT_FALSE(second.ok());
   EXPECT_EQ(second.status().code(), ErrorCode::kAlreadyExists);
   EXPECT_THAT(second.status().message(), HasSubstr(std::to_string(port())));

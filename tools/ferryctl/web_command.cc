@@ -63,6 +63,34 @@ class Looker {
     return look;
   }
 
+  // The answer of `ferryctl why JOB.RANK`, from the first daemon that knows the rank.
+  std::string Why(const RankQuestion& question) {
+    control::WhyRequest request;
+    request.set_job_id(question.job_id);
+    request.set_rank(question.rank);
+    Status status = met_.empty() ? Meet() : Status();
+    if (status.ok()) {
+      status = {ErrorCode::kNotFound, "that rank is not here any more"};
+    }
+    for (const MetDaemon& daemon : met_) {
+      control::WhyReply reply;
+      if (!daemon.observer.ok()) {
+        continue;
+      }
+      status = daemon.observer->Ask(request, &reply);
+      if (status.ok()) {
+        const auto label = labels_.find(question.job_id);
+        return WhyView(question.job_id, label == labels_.end() ? question.job_id : label->second,
+                       false, reply)
+            .text;
+      }
+      if (status.code() != ErrorCode::kNotFound) {
+        break;
+      }
+    }
+    return status.message() + "\n";
+  }
+
  private:
   struct Memory {  // of a daemon, from look to look
     int turn = 0;
@@ -292,8 +320,9 @@ Status Web(const CtlArguments& arguments) {
   Looker looker(arguments);
   WebOptions options;
   options.port = arguments.port;
-  const StatusOr<std::unique_ptr<WebServer>> started =
-      WebServer::Start(options, [&] { return looker.Take(); });
+  const StatusOr<std::unique_ptr<WebServer>> started = WebServer::Start(
+      options,
+      {[&] { return looker.Take(); }, [&](const RankQuestion& rank) { return looker.Why(rank); }});
   FERRY_RETURN_IF_ERROR(started.status());
   const WebServer& server = **started;
   arguments.json ? PrintJson({{"address", server.address()}, {"port", server.port()}}, -1)

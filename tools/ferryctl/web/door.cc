@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <span>
 
 #include "common/hex_text.h"
@@ -63,7 +64,45 @@ bool HasCookie(std::string_view header, const Secret& secret) {
   return false;
 }
 
+// Decodes what encodeURIComponent makes of any text. Nothing: a % without two digits.
+std::optional<std::string> Decoded(std::string_view text) {
+  std::string decoded;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      decoded += text[i];
+      continue;
+    }
+    uint8_t byte = 0;
+    const char* const digits = text.data() + i + 1;
+    if (text.size() - i < 3 || std::from_chars(digits, digits + 2, byte, 16).ptr != digits + 2) {
+      return std::nullopt;
+    }
+    decoded += static_cast<char>(byte);
+    i += 2;
+  }
+  return decoded;
+}
+
 }  // namespace
+
+std::optional<RankQuestion> QuestionOf(std::string_view target) {
+  constexpr std::string_view kRank = "rank=";
+  constexpr std::string_view kJob = "&job=";
+  const std::string_view query = target.substr(std::min(target.find('?'), target.size() - 1) + 1);
+  const size_t job = query.find(kJob);
+  if (!query.starts_with(kRank) || job == query.npos) {
+    return std::nullopt;
+  }
+  RankQuestion question;
+  const char* const end = query.data() + job;
+  const auto [after, error] = std::from_chars(query.data() + kRank.size(), end, question.rank);
+  std::optional<std::string> job_id = Decoded(query.substr(job + kJob.size()));
+  if (error != std::errc() || after != end || !job_id.has_value() || job_id->empty()) {
+    return std::nullopt;
+  }
+  question.job_id = std::move(*job_id);
+  return question;
+}
 
 StatusOr<Door> Door::Make() {
   StatusOr<SecretSource> source = SecretSource::Draw();
@@ -111,9 +150,12 @@ Room Door::RoomFor(const Knock& knock) const {
   if (path == folder_) {
     return Room::kPage;
   }
+  const bool is_own = knock.fetch_site.empty() || knock.fetch_site == "same-origin";
   if (path == folder_ + "events") {
-    const bool is_own = knock.fetch_site.empty() || knock.fetch_site == "same-origin";
     return is_own ? Room::kEvents : Room::kForbidden;
+  }
+  if (path == folder_ + "why") {
+    return is_own ? Room::kWhy : Room::kForbidden;
   }
   return Room::kNotFound;
 }

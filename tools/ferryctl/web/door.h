@@ -13,11 +13,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "common/secret.h"
 #include "common/status.h"
+#include "tools/ferryctl/web/look.h"
 
 namespace ferry::tools {
 
@@ -41,7 +43,11 @@ enum class Room {
   kEntrance,  // gets the cookie, and is led on
   kPage,
   kEvents,
+  kWhy,  // of one rank, which QuestionOf has
 };
+
+// Reads the question in a target of kWhy, "/3fa.../why?rank=3&job=a%20b". Nothing: there is none.
+std::optional<RankQuestion> QuestionOf(std::string_view target);
 
 class Door {
  public:
@@ -52,7 +58,7 @@ class Door {
 
   // "/?token=..."
   std::string Address() const;
-  // "/3fa.../", where the page is; its events are at "events" below.
+  // "/3fa.../", where the page is; below it are its events, "events", and the answers, "why".
   const std::string& folder() const { return folder_; }
   // The value of Set-Cookie.
   std::string Cookie() const;

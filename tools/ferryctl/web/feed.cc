@@ -15,8 +15,8 @@ constexpr int kRestPerLook = 20;  // it rests for so many times as long as a loo
 
 }  // namespace
 
-Feed::Feed(std::function<Look()> look, EventLog* log, std::function<void()> news, FeedPace pace)
-    : look_(std::move(look)), log_(*log), news_(std::move(news)), pace_(pace) {
+Feed::Feed(Inquiry inquiry, EventLog* log, std::function<void()> news, FeedPace pace)
+    : inquiry_(std::move(inquiry)), log_(*log), news_(std::move(news)), pace_(pace) {
   thread_ = MakeThread("ferry-look", [this] { Run(); });
 }
 
@@ -45,20 +45,52 @@ void Feed::SetReaders(size_t readers) {
   wake_.notify_all();
 }
 
+bool Feed::Ask(RankQuestion question, Done done) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (ends_ || questions_.size() >= kMostQuestions) {
+      return false;
+    }
+    questions_.emplace_back(std::move(question), std::move(done));
+  }
+  wake_.notify_all();
+  return true;
+}
+
+void Feed::Answer(std::unique_lock<std::mutex>* lock) {
+  auto [question, done] = std::move(questions_.front());
+  questions_.pop_front();
+  lock->unlock();
+  done(inquiry_.why(question));
+  lock->lock();
+}
+
 void Feed::Run() {
   Picture picture;
   std::unique_lock lock(mutex_);
+  Clock::time_point next;  // look
   while (true) {
-    wake_.wait(lock, [this] { return ends_ || readers_ > 0; });
+    if (readers_ == 0) {
+      wake_.wait(lock, [this] { return ends_ || readers_ > 0 || !questions_.empty(); });
+    } else {
+      wake_.wait_until(lock, next, [this] { return ends_ || begins_ || !questions_.empty(); });
+    }
     if (ends_) {
       return;
+    }
+    if (!questions_.empty()) {
+      Answer(&lock);
+      continue;
+    }
+    if (readers_ == 0 || (!begins_ && Clock::now() < next)) {
+      continue;
     }
     if (std::exchange(begins_, false)) {
       picture = Picture();
     }
     lock.unlock();
     const Clock::time_point start = Clock::now();
-    const Look look = look_();
+    const Look look = inquiry_.look();
     const auto took = Clock::now() - start;
     nlohmann::json state = picture.Draw(look);
     lock.lock();
@@ -71,7 +103,7 @@ void Feed::Run() {
     lock.lock();
     const auto rest =
         std::clamp<Clock::duration>(took * kRestPerLook, pace_.shortest, pace_.longest);
-    wake_.wait_until(lock, start + rest, [this] { return ends_ || begins_; });
+    next = start + rest;
   }
 }
 

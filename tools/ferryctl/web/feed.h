@@ -1,15 +1,21 @@
 // Feed: looks at the daemons again and again while the page is read, and only then.
 //
+// It also asks them about one rank where a reader wants that, between two looks.
+//
 // Between two looks it waits for a second, or for longer if looks take long: it keeps the daemons
-// busy for at most a twentieth of the time. One thread of its own calls `look`.
+// busy for at most a twentieth of the time. One thread of its own calls `look` and
+// `why`.
 #pragma once
 
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <deque>
 #include <functional>
 #include <mutex>
+#include <string>
 #include <thread>
+#include <utility>
 
 #include "tools/ferryctl/web/event_log.h"
 #include "tools/ferryctl/web/look.h"
@@ -21,10 +27,18 @@ struct FeedPace {
   std::chrono::milliseconds longest{10'000};
 };
 
+// The questions that the page puts to the daemons. Each may block.
+struct Inquiry {
+  std::function<Look()> look;
+  std::function<std::string(const RankQuestion&)> why;  // the answer of `ferryctl why`, for people
+};
+
 class Feed {
  public:
-  // `look` may block; `news` is called after each look, on the feed's thread. `log` outlives it.
-  Feed(std::function<Look()> look, EventLog* log, std::function<void()> news, FeedPace pace = {});
+  static constexpr size_t kMostQuestions = 8;  // that wait for their turn
+
+  // `news` is called after each look, on the feed's thread. `log` outlives it.
+  Feed(Inquiry inquiry, EventLog* log, std::function<void()> news, FeedPace pace = {});
   ~Feed();
   Feed(const Feed&) = delete;
   Feed& operator=(const Feed&) = delete;
@@ -37,16 +51,23 @@ class Feed {
   // longest pause, the log begins anew.
   void SetReaders(size_t readers);
 
+  // Asks about a rank, and calls `done` with the answer, on the feed's thread. False: too many
+  // questions wait. Any thread; does not block. Questions that wait when it stops have no answer.
+  using Done = std::function<void(std::string answer)>;
+  bool Ask(RankQuestion question, Done done);
+
  private:
   void Run();
+  void Answer(std::unique_lock<std::mutex>* lock);
 
-  const std::function<Look()> look_;
+  const Inquiry inquiry_;
   EventLog& log_;
   const std::function<void()> news_;
   const FeedPace pace_;
   std::mutex mutex_;
   std::condition_variable wake_;
   size_t readers_ = 0;
+  std::deque<std::pair<RankQuestion, Done>> questions_;
   bool ends_ = false;
   bool begins_ = true;  // anew: no rates since what was before
   std::chrono::steady_clock::time_point last_;

@@ -24,6 +24,12 @@ struct DaemonLook {
   control::GpusReply gpus;
 };
 
+// A question about one rank.
+struct RankQuestion {
+  std::string job_id;
+  uint32_t rank = 0;
+};
+
 struct Look {
   uint64_t unix_ms = 0;       // of the wall clock, for people
   uint64_t monotonic_ns = 0;  // MonotonicNs, for rates

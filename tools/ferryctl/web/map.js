@@ -8,6 +8,7 @@ const chosen = bare();  // by job: the rank whose details are shown
 
 function choose(id, number) {
   chosen[id] = chosen[id] === number ? undefined : number;
+  askWhy(id);
   render();
 }
 

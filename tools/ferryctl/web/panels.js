@@ -23,6 +23,33 @@ function sentences(job) {
   return lines;
 }
 
+// ---- The answer of `ferryctl why` about the rank that was clicked ----
+
+const kAskAgainMs = 2000;
+const told = bare();  // by job: {number, text, at, waits}
+
+function askWhy(id) {
+  const number = chosen[id];
+  const known = told[id];
+  if (number === undefined || !(id in model.state.jobs)) {
+    delete told[id];
+    return;
+  }
+  const isSame = known && known.number === number;
+  if (isSame && (known.waits || Date.now() - known.at < kAskAgainMs)) return;
+  const asked = {number, text: isSame ? known.text : "", at: Date.now(), waits: true};
+  told[id] = asked;
+  fetch(`why?rank=${number}&job=${encodeURIComponent(id)}`).then((answer) => answer.text()).then((text) => {
+    asked.text = text;
+  }, () => {
+    asked.text = "no answer";
+  }).then(() => {
+    asked.at = Date.now();
+    asked.waits = false;
+    render();
+  });
+}
+
 function details(id, job) {
   const number = chosen[id];
   const rank = number === undefined ? null : job.ranks[number];
@@ -47,7 +74,8 @@ function details(id, job) {
   }
   return [element("div", {class: "details"},
     element("b", {text: `rank ${number} of ${job.label} `}),
-    element("button", {text: "close", click: () => choose(id, number)}), list)];
+    element("button", {text: "close", click: () => choose(id, number)}), list,
+    element("pre", {class: "why", text: (told[id] || {}).text || ""}))];
 }
 
 function jobCard(id, job, width) {
@@ -332,6 +360,7 @@ function listen() {
   for (const kind of ["snapshot", "change"]) {
     source.addEventListener(kind, (event) => {
       take(kind, JSON.parse(event.data));
+      for (const id of Object.keys(chosen)) askWhy(id);
       say("live", "on");
       render();
     });

@@ -83,7 +83,7 @@ Answer Refusal(http::status status, std::string sentence) {
 
 class Server final : public WebServer {
  public:
-  Server(const WebOptions& options, UniqueFd listener, Door door, std::function<Look()> look)
+  Server(const WebOptions& options, UniqueFd listener, Door door, Inquiry inquiry)
       : options_(options),
         door_(std::move(door)),
         port_(daemon::PortOf(listener.get())),
@@ -91,8 +91,8 @@ class Server final : public WebServer {
         listener_(context_, listener.Release()),
         retry_(context_),
         feed_(
-            std::move(look), &log_, [this] { boost::asio::post(context_, [this] { PumpAll(); }); },
-            options.pace) {
+            std::move(inquiry), &log_,
+            [this] { boost::asio::post(context_, [this] { PumpAll(); }); }, options.pace) {
     AcceptSoon();
     thread_ = MakeThread("ferry-web", [this] { context_.run(); });
   }
@@ -195,7 +195,27 @@ class Server::Connection : public std::enable_shared_from_this<Connection> {
     if (room == Room::kEvents && server_.readers_.size() < kMostReaders) {
       return Listen();
     }
+    if (room == Room::kWhy) {
+      return AskWhy(View(request.target()));
+    }
     Say(server_.AnswerIn(room));
+  }
+
+  // The answer takes as long as daemons do.
+  void AskWhy(std::string_view target) {
+    std::optional<RankQuestion> question = QuestionOf(target);
+    if (!question.has_value()) {
+      return Say(server_.AnswerIn(Room::kBadRequest));
+    }
+    const auto say = [self = shared_from_this()](std::string text) mutable {
+      Server& server = self->server_;
+      boost::asio::post(server.context_, [self = std::move(self), text = std::move(text)] {
+        self->Say({http::status::ok, "text/plain; charset=utf-8", text, "", ""});
+      });
+    };
+    if (!server_.feed_.Ask(std::move(*question), say)) {
+      Say(server_.AnswerIn(Room::kWhy));
+    }
   }
 
   void Say(Answer answer) {
@@ -317,6 +337,8 @@ Answer Server::AnswerIn(Room room) {
     case Room::kEvents:
       return Refusal(http::status::service_unavailable,
                      "eight windows show this page already: close one");
+    case Room::kWhy:
+      return Refusal(http::status::service_unavailable, "too many questions wait: ask again");
     case Room::kEntrance: {
       // Not a redirection: of that the browser would say that a foreign page had led it here, and
       // keep the cookie back.
@@ -337,14 +359,13 @@ Answer Server::AnswerIn(Room room) {
 
 }  // namespace
 
-StatusOr<std::unique_ptr<WebServer>> WebServer::Start(const WebOptions& options,
-                                                      std::function<Look()> look) {
+StatusOr<std::unique_ptr<WebServer>> WebServer::Start(const WebOptions& options, Inquiry inquiry) {
   StatusOr<Door> door = Door::Make();
   FERRY_RETURN_IF_ERROR(door.status());
   StatusOr<UniqueFd> listener = daemon::ListenTcp({kHost, options.port}, "--port");
   FERRY_RETURN_IF_ERROR(listener.status());
-  return std::unique_ptr<WebServer>(
-      std::make_unique<Server>(options, std::move(*listener), std::move(*door), std::move(look)));
+  return std::unique_ptr<WebServer>(std::make_unique<Server>(options, std::move(*listener),
+                                                             std::move(*door), std::move(inquiry)));
 }
 
 }  // namespace ferry::tools

@@ -12,14 +12,12 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 
 #include "common/status.h"
 #include "tools/ferryctl/web/feed.h"
-#include "tools/ferryctl/web/look.h"
 
 namespace ferry::tools {
 
@@ -39,11 +37,10 @@ class WebServer {
   static constexpr size_t kMostReaders = 8;
   static constexpr uint32_t kMostRequestBytes = 8 << 10;
 
-  // Listens at 127.0.0.1. `look` is called on a thread of its own, again and again while there are
-  // readers of events, and may block (feed.h). Errors: kAlreadyExists (the port is in use),
+  // Listens at 127.0.0.1. The inquiry's functions are called on a thread of its own (feed.h), and
+  // may block. Errors: kAlreadyExists (the port is in use),
   // kSystem.
-  static StatusOr<std::unique_ptr<WebServer>> Start(const WebOptions& options,
-                                                    std::function<Look()> look);
+  static StatusOr<std::unique_ptr<WebServer>> Start(const WebOptions& options, Inquiry inquiry);
   // Waits for a look that is under way.
   virtual ~WebServer() = default;
 
