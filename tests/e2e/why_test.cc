@@ -123,6 +123,22 @@ TEST_F(WhyTest, TopShowsTheRanksOnce) {
                     HasSubstr("WAITS IN"), HasSubstr(phrase)));
 }
 
+TEST_F(WhyTest, QueuesListReceivesAndMessagesWithoutOne) {
+  Start(2, 1, "wrong_tag");
+  Why(0, 1, "what has come");
+  const json queues = Ask(0, {"queues", id_ + ".1"})["queues"];
+  ASSERT_THAT(queues, SizeIs(1)) << queues;
+  EXPECT_EQ(queues[0]["of"], "messages of ferry.h");
+  EXPECT_THAT(queues[0]["receives"], SizeIs(1));
+  EXPECT_THAT(queues[0]["sends"], SizeIs(0));
+  EXPECT_EQ(queues[0]["unexpected"][0]["source"], 0);
+  EXPECT_EQ(queues[0]["unexpected"][0]["count"], 3);
+  EXPECT_THAT(Ferryctl(0, {"queues", id_ + ".1"}).out,
+              AllOf(HasSubstr("pending receives:"), HasSubstr("unexpected messages:")));
+  EXPECT_THAT(Ferryctl(0, {"queues"}).err, HasSubstr("whose queues?"));
+  EXPECT_THAT(Ferryctl(0, {"queues", id_}).err, HasSubstr("is a job: write "));
+}
+
 TEST_F(WhyTest, AWrongTagNamesTheMessagesThatCameInstead) {
   Start(2, 1, "wrong_tag");
   const json why = Why(0, 1, "what has come from rank 0 is tag 5 (3 messages)");

@@ -15,6 +15,7 @@
 #include "tools/admin/daemon_search.h"
 #include "tools/ferryctl/job_names.h"
 #include "tools/ferryctl/option_report.h"
+#include "tools/ferryctl/queues.h"
 #include "tools/ferryctl/rank_name.h"
 #include "tools/flags/completion.h"
 
@@ -302,6 +303,65 @@ TEST(CompletionTest, OtherShellsAreToldTheSame) {
 TEST(CompletionTest, KnowsNoOtherShell) {
   EXPECT_THAT(CompletionScript(Control(), "csh").status().message(),
               HasSubstr("--completion csh: it knows bash, zsh and fish"));
+}
+
+// ---- Queues
+
+control::WaitReason* AddOperation(const std::string& operation, int peer, int tag, uint32_t context,
+                                  control::RankWait* rank) {
+  control::WaitReason* const reason = rank->add_reasons();
+  reason->set_operation(operation);
+  reason->set_peer(peer);
+  reason->set_tag(tag);
+  reason->set_context(context);
+  reason->set_size_bytes(64);
+  reason->set_step("a step");
+  return reason;
+}
+
+TEST(QueuesViewTest, SortsByCommunicatorAndQueue) {
+  control::WhyReply reply;
+  control::RankWait* const rank = reply.add_ranks();
+  rank->set_rank(3);
+  rank->set_pid(1);
+  rank->set_detail("waits");
+  rank->set_unfinished(6);
+  AddOperation("receive", -1, -1, 8, rank);
+  AddOperation("send", 2, 7, 8, rank);
+  AddOperation("send", 1, 0, 9, rank);
+  AddOperation("receive", 0, 4, 17 * 8, rank);
+  AddOperation("receive", 0, 5, 0, rank);
+  control::UnexpectedMessages* const messages = rank->add_unexpected();
+  messages->set_source(5);
+  messages->set_tag(6);
+  messages->set_context(8);
+  messages->set_count(2);
+  const View view = QueuesView("abc", "heat", reply);
+  const auto& queues = view.json["queues"];
+  ASSERT_EQ(queues.size(), 4U);
+  EXPECT_EQ(queues[0]["of"], "messages of ferry.h");
+  EXPECT_EQ(queues[1]["of"], "MPI_COMM_WORLD");
+  EXPECT_EQ(queues[1]["sends"].size(), 1U);
+  EXPECT_EQ(queues[1]["sends"][0]["peer"], 2);
+  EXPECT_EQ(queues[1]["receives"].size(), 1U);
+  EXPECT_EQ(queues[1]["receives"][0]["peer"], -1);
+  EXPECT_EQ(queues[1]["unexpected"][0]["count"], 2);
+  EXPECT_EQ(queues[2]["of"], "collectives of MPI_COMM_WORLD");
+  EXPECT_EQ(queues[3]["of"], "communicator 17");
+  EXPECT_EQ(view.json["further"], 1U);
+  EXPECT_THAT(view.text, HasSubstr("rank 3 of job heat waits\n\nmessages of ferry.h\npending rec"));
+  EXPECT_THAT(view.text, HasSubstr("MPI_COMM_WORLD\npending sends:\n"));
+  EXPECT_THAT(view.text, HasSubstr("any  any"));
+  EXPECT_THAT(view.text, HasSubstr("unexpected messages:\n"));
+  EXPECT_THAT(view.text, HasSubstr("\nand 1 more operations\n"));
+}
+
+TEST(QueuesViewTest, SaysThatAllAreEmpty) {
+  control::WhyReply reply;
+  reply.add_ranks()->set_pid(1);
+  EXPECT_THAT(QueuesView("abc", "heat", reply).text, HasSubstr("no message waits for it"));
+  reply.mutable_ranks(0)->set_pid(0);
+  EXPECT_THAT(QueuesView("abc", "heat", reply).text, HasSubstr("not on this daemon's node"));
 }
 
 }  // namespace

@@ -23,6 +23,8 @@ Status Links(const CtlArguments& arguments);
 Status Gpus(const CtlArguments& arguments);
 // Explains a rank, all ranks of a job, or every rank that waits.
 Status Why(const CtlArguments& arguments);
+// Lists what a rank sends and receives, and the messages that wait for it, by communicator.
+Status ShowQueues(const CtlArguments& arguments);
 // Shows the rates between one look and the next, until the count is reached or the user ends it.
 Status Top(const CtlArguments& arguments);
 // Serves a page that shows all of this, to this user only, until it is interrupted (web/server.h).

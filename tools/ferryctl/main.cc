@@ -256,6 +256,8 @@ constexpr Command kCommands[] = {
     {"why", "What a rank waits for, and why; or each rank of a job; or whoever waits", Why,
      "JOB.RANK; or RANK of your only job; or JOB: each of its ranks here. JOB is an id, the\n"
      "name that ferryrun --name gave it, or its program's name"},
+    {"queues", "What a rank sends and receives, and messages without a receive, by communicator",
+     ShowQueues, "JOB.RANK, or RANK of your only job"},
     {"top", "Rates of ranks, paths and network, again and again", Top},
     {"web", "Serves a page that shows jobs, waits, paths and devices, for a browser", Web},
     {"trace", "A job's timeline so far, or what the daemon does, for ui.perfetto.dev", Trace},

@@ -12,6 +12,7 @@
 #include "tools/ferryctl/choice.h"
 #include "tools/ferryctl/commands.h"
 #include "tools/ferryctl/job_names.h"
+#include "tools/ferryctl/queues.h"
 #include "tools/ferryctl/views.h"
 #include "tools/top/top.h"
 
@@ -153,8 +154,9 @@ Status Ask(const CtlArguments& arguments, const Request& request = {}) {
 
 // ---- Why ----
 
-// The first daemon that knows the rank: several nodes of a job may be daemons of one machine.
-Status WhyRank(const CtlArguments& arguments, const MeantThere& there) {
+// The answer of the first daemon that knows the rank: several nodes of a job may be daemons of one
+// machine.
+StatusOr<control::WhyReply> AskOfRank(const MeantThere& there) {
   control::WhyRequest request;
   request.set_job_id(there.meant.job_id);
   request.set_rank(*there.meant.rank);
@@ -163,15 +165,20 @@ Status WhyRank(const CtlArguments& arguments, const MeantThere& there) {
     control::WhyReply reply;
     status = daemon.Ask(request, &reply);
     if (status.ok()) {
-      PrintView(arguments,
-                WhyView(there.meant.job_id, there.label, false, reply, StandardOutput()));
-      return {};
+      return reply;
     }
     if (status.code() != ErrorCode::kNotFound) {
-      return status;
+      break;
     }
   }
   return status;
+}
+
+Status WhyRank(const CtlArguments& arguments, const MeantThere& there) {
+  const StatusOr<control::WhyReply> reply = AskOfRank(there);
+  FERRY_RETURN_IF_ERROR(reply.status());
+  PrintView(arguments, WhyView(there.meant.job_id, there.label, false, *reply, StandardOutput()));
+  return {};
 }
 
 // An empty id: all ranks that wait, of all jobs.
@@ -308,6 +315,22 @@ Status Why(const CtlArguments& arguments) {
   const StatusOr<control::WhyReply> reply = WhyRanks(there->daemons, there->meant.job_id);
   FERRY_RETURN_IF_ERROR(reply.status());
   PrintView(arguments, WhyView(there->meant.job_id, there->label, true, *reply, StandardOutput()));
+  return {};
+}
+
+Status ShowQueues(const CtlArguments& arguments) {
+  if (arguments.rank.empty()) {
+    return {ErrorCode::kInvalidArgument, "whose queues? Write JOB.RANK, or RANK of your only job"};
+  }
+  const StatusOr<MeantThere> there = FindMeant(arguments, arguments.rank);
+  FERRY_RETURN_IF_ERROR(there.status());
+  if (!there->meant.rank.has_value()) {
+    return {ErrorCode::kInvalidArgument,
+            "\"" + arguments.rank + "\" is a job: write " + there->label + ".RANK"};
+  }
+  const StatusOr<control::WhyReply> reply = AskOfRank(*there);
+  FERRY_RETURN_IF_ERROR(reply.status());
+  PrintView(arguments, QueuesView(there->meant.job_id, there->label, *reply, StandardOutput()));
   return {};
 }
 
