@@ -1,9 +1,11 @@
 #include "engine/receive_engine.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <utility>
 
+#include "engine/message_watch.h"
 #include "engine/peer_ends.h"
 #include "engine/peer_paths.h"
 #include "engine/rank_engine.h"
@@ -34,7 +36,27 @@ bool IsMessage(const Descriptor& descriptor) {
          kind == DescriptorKind::kRemoteRts;
 }
 
+constinit std::atomic<shm::MessageWatch*> message_watch{nullptr};
+
+// Null: there is none.
+inline shm::MessageWatch* Watch() {
+  return message_watch.load(std::memory_order_acquire);  // Pairs with WatchMessages.
+}
+
+// Tells of a message that came for a receive that waited.
+inline void TellExpected(const shm::Envelope& envelope, uint64_t size_bytes) {
+  if (shm::MessageWatch* const watch = Watch(); watch != nullptr) [[unlikely]] {
+    const shm::MessageSeen seen{envelope.context, envelope.source, envelope.tag, size_bytes};
+    watch->Arrived(seen, true);
+    watch->Matched(seen, true);
+  }
+}
+
 }  // namespace
+
+void WatchMessages(shm::MessageWatch* watch) {
+  message_watch.store(watch, std::memory_order_release);  // Pairs with Watch.
+}
 
 // Returns true if the sender of a message has not taken it back: only an RTS of the node can be.
 inline bool ReceiveEngine::IsToBeHad(uint32_t source, uint8_t kind, const uint8_t* payload,
@@ -104,6 +126,10 @@ bool ReceiveEngine::TakeUnexpected(uint32_t request, Effects& effects) {
     PoisonCorrupt({shm::FaultKind::kMatchState, entry, found.state});
     return false;
   }
+  if (shm::MessageWatch* const watch = Watch(); watch != nullptr) [[unlikely]] {
+    watch->QueuesAre(match_.posted_count(), match_.unexpected_count());
+    watch->Matched({slot.context, found.source, found.tag, found.size_bytes}, false);
+  }
   match_.Remove(entry);
   if (match_.corrupt() != ErrorCode::kOk) [[unlikely]] {
     PoisonCorrupt(match_.fault());
@@ -155,11 +181,13 @@ bool ReceiveEngine::TakeArrived(uint32_t request, Effects& effects) {
   return std::exchange(direct_, 0) == 0;
 }
 
-// Returns the next message of a lane of the node. Null: there is none, or Progress has more to do.
+// Returns the next message of a lane of the node. Null: there is none, Progress has more to do, or
+// there is a watch: only Progress tells of messages.
 const Descriptor* ReceiveEngine::PeekForShortWay(uint32_t lane) const {
   const Descriptor* next = consumers_[lane].Peek();
   return next == nullptr || IsRemote(lane) || match_.unexpected_count() != 0 || HasDuties() ||
-                 ends_.HasNews() || (*consumers_[lane].HeadWord() + 1) % kRoomNoticeEvery == 0
+                 ends_.HasNews() || (*consumers_[lane].HeadWord() + 1) % kRoomNoticeEvery == 0 ||
+                 Watch() != nullptr
              ? nullptr
              : next;
 }
@@ -269,6 +297,9 @@ ErrorCode ReceiveEngine::StartReceive(uint32_t request, Effects& effects) {
     const ErrorCode error = Ailment();
     return error != ErrorCode::kOk ? error : ErrorCode::kLimitExceeded;
   }
+  if (shm::MessageWatch* const watch = Watch(); watch != nullptr) [[unlikely]] {
+    watch->QueuesAre(match_.posted_count(), match_.unexpected_count());
+  }
   slot.match_entry = entry;
   journal_.Set(&slot.state, static_cast<uint32_t>(RequestState::kPosted));
   if (announce) {
@@ -332,10 +363,12 @@ bool ReceiveEngine::HandleMessage(const Arrival& arrival, Effects& effects) {
       return false;
     }
     engine_.Consume(arrival, /*matched=*/true);
+    TellExpected(envelope, d.size_bytes);
     Match(request, arrival, effects);
     effects.self = true;
   } else if (MatchesDirect(envelope)) {
     engine_.Consume(arrival, /*matched=*/true);
+    TellExpected(envelope, d.size_bytes);
     Match(std::exchange(direct_, 0), arrival, effects);
   } else {
     Descriptor known = d;
@@ -347,6 +380,10 @@ bool ReceiveEngine::HandleMessage(const Arrival& arrival, Effects& effects) {
         Poison(ErrorCode::kLimitExceeded);
       }
       return false;
+    }
+    if (shm::MessageWatch* const watch = Watch(); watch != nullptr) [[unlikely]] {
+      watch->Arrived({envelope.context, envelope.source, envelope.tag, d.size_bytes}, false);
+      watch->QueuesAre(match_.posted_count(), match_.unexpected_count());
     }
     statistics_.Add(shm::Statistic::kUnexpectedMessages);
     engine_.Consume(arrival);

@@ -38,7 +38,8 @@ place() {
   ln -sf "libferry.so.$version" "$root${at[lib]}/libferry.so.$major"
   ln -sf "libferry.so.$major" "$root${at[lib]}/libferry.so"
   install -D -m 644 -t "$root${at[lib]}/ferry" \
-    "$built"/client/direct/libferry_direct{,_ofi}.so "$built/client/malloc/libferry_malloc.so"
+    "$built"/client/direct/libferry_direct{,_ofi}.so "$built/client/malloc/libferry_malloc.so" \
+    "$built/mpi/libferry_queues.so"
   install -D -m 644 -t "$root${at[include]}/ferry" \
     include/ferry/{device_ring,ferry,one_sided,stream}.{h,hpp} include/ferry/halo.h
   install -D -m 644 -t "$root${at[include]}/ferry/device" \

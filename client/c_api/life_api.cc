@@ -215,6 +215,7 @@ int Initialize(int required, int* provided, Starter starter) {
   if (provided != nullptr) {
     *provided = required;
   }
+  ferry::client::ShowSession(connection.client);
   connection.phase.store(Phase::kRunning, std::memory_order_release);
   return FERRY_SUCCESS;
 }
@@ -289,6 +290,7 @@ int ferry_finalize(void) {
     return Fail(status);
   }
   connection.phase.store(Phase::kAfter, std::memory_order_release);
+  ferry::client::ShowSession(nullptr);
   const int result = status.ok() ? FERRY_SUCCESS : Fail(status);
   delete std::exchange(connection.client, nullptr);
   JobLife::Instance().Leave();

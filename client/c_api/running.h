@@ -8,6 +8,7 @@
 #include "common/error_code.h"
 #include "common/status.h"
 #include "include/ferry/ferry.h"
+#include "shm/debug_session.h"
 
 namespace ferry::client {
 
@@ -39,6 +40,9 @@ inline Status CheckRunning() {
   }
   return WhyNotRunning();
 }
+
+// Shows debuggers where the session of the rank is; null: it has none any more.
+void ShowSession(const Client* client);
 
 // Returns the connection. kNotInitialized before ferry_init and after ferry_finalize, kForked in a
 // child. Any thread.

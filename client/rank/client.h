@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "client/api/front_end.h"
+#include "client/api/message_watch.h"
 #include "client/bootstrap/attach_connection.h"
 #include "client/bootstrap/daemon_life.h"
 #include "client/bootstrap/meeting_watch.h"
@@ -65,6 +66,11 @@ class Client final : public FrontEnd,
   Queues& queues() { return matching_->queues(); }
   Matching& matching() { return *matching_; }
   uint64_t Counter(uint32_t index) const { return view_.layout->counters[index]; }
+  const engine::SessionView& view() const { return view_; }
+  QueueLengths LengthsOfQueues() const {
+    const shm::MatchTableLayout& table = *view_.match();
+    return {shm::LoadRelaxed(table.posted_count), shm::LoadRelaxed(table.unexpected_count)};
+  }
 
   // Each is documented in its interface (client/api/).
   void SetThreads(bool allowed) override { allowed ? AllowThreads() : RestrictThreads(); }

@@ -6,6 +6,7 @@
 
 #include "mpi/base/connection.h"
 #include "mpi/base/handle_table.h"
+#include "mpi/base/tool_watch.h"
 #include "mpi/coll/channel.h"
 #include "mpi/coll/collective_request.h"
 #include "mpi/coll/comparison.h"
@@ -40,7 +41,9 @@ int FailCollective(const CollectiveCall& call, Comm& comm, const Failure& failur
   return Fail(call.name, &comm, failure);
 }
 
-int RunBlocking(const CollectiveCall& call, Comm& comm, CollectiveOperation* operation) {
+namespace {
+
+int Run(const CollectiveCall& call, Comm& comm, CollectiveOperation* operation) {
   Channel& channel = Channel::Of(comm);
   DeviceOperands operands(operation);
   // Between nodes the data are needed in host memory at any rate.
@@ -54,6 +57,29 @@ int RunBlocking(const CollectiveCall& call, Comm& comm, CollectiveOperation* ope
               &run_failure, operation->number);
   const Failure failure = operation->Finish(run_failure);
   return failure.ok() ? MPI_SUCCESS : Fail(call.name, &comm, failure);
+}
+
+// Tells a tool of its entry and exit.
+int RunWatched(ToolWatch& watch, const CollectiveCall& call, Comm& comm,
+               CollectiveOperation* operation) {
+  shm::CallDescription description;
+  DescribeProblem(comm, operation->problem, &description);
+  description.name = client::CallOf(call.name);
+  if (const client::CallNote& note = *front_end->calls->current(); note.has_number) {
+    description.number = note.number;
+    description.flags |= shm::kCallHasNumber;
+  }
+  watch.CollectiveEntered(description);
+  const int result = Run(call, comm, operation);
+  watch.CollectiveLeft(description);
+  return result;
+}
+
+}  // namespace
+
+int RunBlocking(const CollectiveCall& call, Comm& comm, CollectiveOperation* operation) {
+  ToolWatch* const watch = CurrentToolWatch();
+  return watch == nullptr ? Run(call, comm, operation) : RunWatched(*watch, call, comm, operation);
 }
 
 void RenounceNonblocking(Comm& comm) {

@@ -93,6 +93,7 @@ FERRY_MPI_CALL(int, MPI_T_finalize, (void)) {
     if (--ToolCall::uses() == 0) {
       FreeControlHandles();
       FreePerformanceSessions();
+      FreeEventRegistrations();
     }
   });
 }

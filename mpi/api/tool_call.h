@@ -71,5 +71,6 @@ void PutText(const std::string& text, char* to, int* length);
 // Free the handles and sessions that tools have not freed, at the last MPI_T_finalize.
 void FreeControlHandles();
 void FreePerformanceSessions();
+void FreeEventRegistrations();
 
 }  // namespace ferry::mpi

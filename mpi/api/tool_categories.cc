@@ -1,5 +1,5 @@
 // The tool information interface: categories (MPI 5.0, section 15.3.9). Each group of Ferry's
-// options is one, and the counters are another; none is part of another.
+// options is one, the performance variables are another, and the events; none is part of another.
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -8,6 +8,7 @@
 #include "mpi/api/function.h"
 #include "mpi/api/tool_call.h"
 #include "mpi/mpi_t/control.h"
+#include "mpi/mpi_t/event_types.h"
 #include "mpi/mpi_t/performance.h"
 
 namespace ferry::mpi {
@@ -18,6 +19,7 @@ struct Category {
   std::string description;
   std::vector<int> controls;
   std::vector<int> counters;
+  std::vector<int> events;
 };
 
 std::vector<Category> MakeCategories() {
@@ -26,7 +28,7 @@ std::vector<Category> MakeCategories() {
   for (size_t i = 0; i < controls.size(); ++i) {
     const std::string title = config::GroupTitle(controls[i].option->group);
     if (made.empty() || made.back().name != title) {  // the table is in groups
-      made.push_back({title, "Options of Ferry: " + title, {}, {}});
+      made.push_back({title, "Options of Ferry: " + title, {}, {}, {}});
     }
     made.back().controls.push_back(static_cast<int>(i));
   }
@@ -35,6 +37,12 @@ std::vector<Category> MakeCategories() {
   counters.description = "What this rank has done in its job";
   for (size_t i = 0; i < PerformanceVariables().size(); ++i) {
     counters.counters.push_back(static_cast<int>(i));
+  }
+  Category& events = made.emplace_back();
+  events.name = "Events";
+  events.description = "What happens in this rank";
+  for (int i = 0; i < kEventKinds; ++i) {
+    events.events.push_back(i);
   }
   return made;
 }
@@ -116,32 +124,23 @@ FERRY_MPI_CALL(int, MPI_T_category_get_pvars, (int cat_index, int len, int indic
   return PutIndices(FERRY_MPI_NAME, cat_index, len, indices, &Category::counters);
 }
 
-// ---- Contents that no category has --------------------------------------------------------------
-
-namespace {
-
-int PutNothing(const char* name, int index, int len, const int* indices) {
-  ToolCall call(name);
-  (void)At(call, index);
-  NeedRoom(call, len, indices);
-  return call.result();
-}
-
-}  // namespace
-
-FERRY_MPI_CALL(int, MPI_T_category_get_categories, (int cat_index, int len, int indices[])) {
-  return PutNothing(FERRY_MPI_NAME, cat_index, len, indices);
-}
-
 FERRY_MPI_CALL(int, MPI_T_category_get_events, (int cat_index, int len, int indices[])) {
-  return PutNothing(FERRY_MPI_NAME, cat_index, len, indices);
+  return PutIndices(FERRY_MPI_NAME, cat_index, len, indices, &Category::events);
 }
 
 FERRY_MPI_CALL(int, MPI_T_category_get_num_events, (int cat_index, int* num_events)) {
   ToolCall call(FERRY_MPI_NAME);
-  (void)At(call, cat_index);
+  const Category* const category = At(call, cat_index);
   call.Need(num_events, "num_events");
-  return call.Then([&] { *num_events = 0; });
+  return call.Then([&] { *num_events = static_cast<int>(category->events.size()); });
+}
+
+// No category lies in another.
+FERRY_MPI_CALL(int, MPI_T_category_get_categories, (int cat_index, int len, int indices[])) {
+  ToolCall call(FERRY_MPI_NAME);
+  (void)At(call, cat_index);
+  NeedRoom(call, len, indices);
+  return call.result();
 }
 
 // They stay as they are.

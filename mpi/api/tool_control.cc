@@ -9,6 +9,7 @@
 #include "mpi/api/tool_call.h"
 #include "mpi/init/process.h"
 #include "mpi/mpi_t/control.h"
+#include "mpi/mpi_t/event_types.h"
 
 namespace ferry::mpi {
 namespace {
@@ -50,12 +51,20 @@ void FreeControlHandles() { handles.clear(); }
 
 namespace {
 
-const ControlVariable* Find(ToolCall& call, MPI_T_enum enumtype) {
-  const ControlVariable* const found = FindEnumeration(enumtype);
-  if (found == nullptr) {
-    call.Refuse(MPI_T_ERR_INVALID, "enumtype is no enumeration");
+// The choices of a control variable, or names of numbers in events.
+Enumeration Find(ToolCall& call, MPI_T_enum enumtype) {
+  if (const ControlVariable* const variable = FindEnumeration(enumtype); variable != nullptr) {
+    Enumeration choices{variable->option->name, {}};
+    for (const std::string& choice : variable->choices) {
+      choices.items.push_back({static_cast<int>(choices.items.size()), choice});
+    }
+    return choices;
   }
-  return call.ok() ? found : nullptr;
+  if (const Enumeration* const found = FindEventEnumeration(enumtype); found != nullptr) {
+    return *found;
+  }
+  call.Refuse(MPI_T_ERR_INVALID, "enumtype is no enumeration");
+  return {};
 }
 
 }  // namespace
@@ -63,23 +72,24 @@ const ControlVariable* Find(ToolCall& call, MPI_T_enum enumtype) {
 FERRY_MPI_CALL(int, MPI_T_enum_get_info,
                (MPI_T_enum enumtype, int* num, char* name, int* name_len)) {
   ToolCall call(FERRY_MPI_NAME);
-  const ControlVariable* const variable = Find(call, enumtype);
+  const Enumeration found = Find(call, enumtype);
   return call.Then([&] {
-    PutResult(num, static_cast<int>(variable->choices.size()));
-    PutText(variable->option->name, name, name_len);
+    PutResult(num, static_cast<int>(found.items.size()));
+    PutText(found.name, name, name_len);
   });
 }
 
 FERRY_MPI_CALL(int, MPI_T_enum_get_item,
                (MPI_T_enum enumtype, int indx, int* value, char* name, int* name_len)) {
   ToolCall call(FERRY_MPI_NAME);
-  const ControlVariable* const variable = Find(call, enumtype);
+  const Enumeration found = Find(call, enumtype);
   if (call.ok()) {
-    call.NeedIndex(indx, variable->choices.size(), "items of the enumeration");
+    call.NeedIndex(indx, found.items.size(), "items of the enumeration");
   }
   return call.Then([&] {
-    PutResult(value, indx);
-    PutText(variable->choices[static_cast<size_t>(indx)], name, name_len);
+    const Enumeration::Item& item = found.items[static_cast<size_t>(indx)];
+    PutResult(value, item.value);
+    PutText(item.name, name, name_len);
   });
 }
 

@@ -1,7 +1,5 @@
 // The tool information interface: performance variables (MPI 5.0, section 15.3.7).
 #include <algorithm>
-#include <cstdint>
-#include <cstring>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -50,8 +48,6 @@ PerformanceHandle* Find(ToolCall& call, PerformanceSession* session, MPI_T_pvar_
   return call.ok() ? found->get() : nullptr;
 }
 
-void PutValue(uint64_t value, void* buf) { std::memcpy(buf, &value, sizeof(value)); }
-
 }  // namespace
 
 void FreePerformanceSessions() { open_sessions.clear(); }
@@ -76,12 +72,12 @@ FERRY_MPI_CALL(int, MPI_T_pvar_get_info,
     PutText(std::string(variable.help) + " (" + variable.unit + ").", desc, desc_len);
     PutResult(verbosity, static_cast<int>(MPI_T_VERBOSITY_USER_DETAIL));
     PutResult(var_class, variable.var_class);
-    PutResult(datatype, MPI_UNSIGNED_LONG_LONG);
-    PutResult(enumtype, MPI_T_ENUM_NULL);
+    PutResult(datatype, variable.datatype());
+    PutResult(enumtype, variable.enumeration());
     PutResult(bind, static_cast<int>(MPI_T_BIND_NO_OBJECT));
-    PutResult(readonly, variable.is_level() ? 1 : 0);
-    PutResult(continuous, variable.is_level() ? 1 : 0);
-    PutResult(atomic, variable.is_level() ? 0 : 1);
+    PutResult(readonly, variable.is_now() ? 1 : 0);
+    PutResult(continuous, variable.is_now() ? 1 : 0);
+    PutResult(atomic, variable.is_now() ? 0 : 1);
   });
 }
 
@@ -185,7 +181,7 @@ FERRY_MPI_CALL(int, MPI_T_pvar_stop, (MPI_T_pvar_session session, MPI_T_pvar_han
 
 FERRY_MPI_CALL(int, MPI_T_pvar_reset, (MPI_T_pvar_session session, MPI_T_pvar_handle handle)) {
   return ForOneOrAll(FERRY_MPI_NAME, session, handle,
-                     [](PerformanceHandle& each) { return each.Write(0); });
+                     [](PerformanceHandle& each) { return each.Reset(); });
 }
 
 FERRY_MPI_CALL(int, MPI_T_pvar_read,
@@ -193,7 +189,7 @@ FERRY_MPI_CALL(int, MPI_T_pvar_read,
   ToolCall call(FERRY_MPI_NAME);
   PerformanceHandle* const found = Find(call, Find(call, session), handle);
   call.Need(buf, "buf");
-  return call.Then([&] { PutValue(found->Read(), buf); });
+  return call.Then([&] { found->Read(buf); });
 }
 
 FERRY_MPI_CALL(int, MPI_T_pvar_write,
@@ -201,11 +197,7 @@ FERRY_MPI_CALL(int, MPI_T_pvar_write,
   ToolCall call(FERRY_MPI_NAME);
   PerformanceHandle* const found = Find(call, Find(call, session), handle);
   call.Need(buf, "buf");
-  return call.Then([&] {
-    uint64_t value = 0;
-    std::memcpy(&value, buf, sizeof(value));
-    return found->Write(value);
-  });
+  return call.Then([&] { return found->Write(buf); });
 }
 
 FERRY_MPI_CALL(int, MPI_T_pvar_readreset,
@@ -213,12 +205,12 @@ FERRY_MPI_CALL(int, MPI_T_pvar_readreset,
   ToolCall call(FERRY_MPI_NAME);
   PerformanceHandle* const found = Find(call, Find(call, session), handle);
   call.Need(buf, "buf");
-  if (call.ok() && found->variable().is_level()) {
+  if (call.ok() && found->variable().is_now()) {
     call.Refuse(MPI_T_ERR_PVAR_NO_ATOMIC, "the variable can only be read");
   }
   return call.Then([&] {
-    PutValue(found->Read(), buf);
-    return found->Write(0);
+    found->Read(buf);
+    return found->Reset();
   });
 }
 

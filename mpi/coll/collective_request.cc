@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "mpi/base/connection.h"
+#include "mpi/base/tool_watch.h"
 #include "mpi/coll/collective_note.h"
 #include "mpi/coll/helper.h"
 #include "mpi/p2p/status.h"
@@ -38,6 +39,11 @@ CollectiveRequest::~CollectiveRequest() {
 Failure CollectiveRequest::Begin() {
   operation_->FetchForRun();
   is_active_ = true;
+  if (ToolWatch* const watch = CurrentToolWatch(); watch != nullptr) [[unlikely]] {
+    shm::CallDescription call;
+    DescribeWait(&call);
+    watch->CollectiveEntered(call);
+  }
   BeginRun();
   if (channel_.IsBusy()) {
     WatchChannel(*comm_, channel_);
@@ -139,6 +145,11 @@ Failure CollectiveRequest::End(MPI_Status* status) {
   is_active_ = false;
   if (on_stream_ != nullptr) {
     return EndMatched();
+  }
+  if (ToolWatch* const watch = CurrentToolWatch(); watch != nullptr) [[unlikely]] {
+    shm::CallDescription call;
+    DescribeWait(&call);
+    watch->CollectiveLeft(call);
   }
   if (comparison_ != nullptr && !comparison_->failure().ok()) [[unlikely]] {
     return comparison_->failure();

@@ -20,6 +20,7 @@
 #include "include/ferry/ferry.h"
 #include "mpi/base/error_handler.h"
 #include "mpi/base/handle_table.h"
+#include "mpi/base/tool_watch.h"
 #include "mpi/comm/call_notes.h"
 #include "mpi/datatype/basic_type.h"
 #include "mpi/datatype/datatype.h"
@@ -75,10 +76,16 @@ Failure Connect(int required) {
   }
   shm::SetCrowdedHook(front_end->crowded_hook());
   Threads::Begin(required);
+  if (ToolWatch* const watch = CurrentToolWatch(); watch != nullptr) {
+    watch->Connected();
+  }
   return {};
 }
 
 Failure Disconnect() {
+  if (ToolWatch* const watch = CurrentToolWatch(); watch != nullptr) {
+    watch->Disconnecting();
+  }
   EndNotedCalls();  // libferry notes what follows
   if (ferry_front_end_leave() != FERRY_SUCCESS) {
     return {MPI_ERR_OTHER, ferry_last_error()};

@@ -1,9 +1,12 @@
 // The short ways inside a node, which need no request: small messages, and RTSs of one chunk.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
+#include <vector>
 
+#include "engine/message_watch.h"
 #include "tests/engine/rank_fixture.h"
 
 namespace ferry::engine {
@@ -181,6 +184,60 @@ TEST_F(RankEngineLocalTest, LeavesCorruptDescriptorsToProgress) {
         0U);
     EXPECT_FALSE(node[1].engine().HasMessage(0)) << "the lane is not read any more";
   }
+}
+
+// ---- Watching
+
+struct SeenMessage {
+  bool matched;
+  bool expected;
+  shm::MessageSeen message;
+};
+
+class Seen final : public shm::MessageWatch {
+ public:
+  void Arrived(const shm::MessageSeen& message, bool is_expected) override {
+    all.push_back({false, is_expected, message});
+  }
+  void Matched(const shm::MessageSeen& message, bool was_expected) override {
+    all.push_back({true, was_expected, message});
+  }
+  void QueuesAre(uint32_t posted, uint32_t unexpected) override {
+    most_posted = std::max(most_posted, posted);
+    most_unexpected = std::max(most_unexpected, unexpected);
+  }
+
+  std::vector<SeenMessage> all;
+  uint32_t most_posted = 0;
+  uint32_t most_unexpected = 0;
+};
+
+TEST_F(RankEngineLocalTest, TellsOfAllMessagesWhileSomebodyWatches) {
+  static Seen& seen = *new Seen();
+  WatchMessages(&seen);
+  ASSERT_TRUE(Send(1, 7, "hello"));
+  EXPECT_FALSE(Take(1, 7)) << "only Progress tells of messages";
+  EXPECT_EQ(receiver().Receive(1, 7, 64).data, "hello");
+  ASSERT_TRUE(Send(1, 8, "abc"));
+  ASSERT_TRUE(Send(1, 9, "defg"));
+  EXPECT_EQ(receiver().Receive(1, 9, 64).data, "defg");
+  EXPECT_EQ(receiver().Receive(1, 8, 64).data, "abc");
+  WatchMessages(nullptr);
+  ASSERT_EQ(seen.all.size(), 6U);
+  EXPECT_FALSE(seen.all[0].matched);
+  EXPECT_TRUE(seen.all[1].matched);
+  EXPECT_EQ(seen.all[1].message.tag, 7);
+  EXPECT_EQ(seen.all[1].message.source, 1);
+  EXPECT_EQ(seen.all[1].message.size_bytes, 5U);
+  EXPECT_EQ(seen.all[2].message.tag, 8);  // it came before its receive
+  EXPECT_FALSE(seen.all[2].expected);
+  EXPECT_EQ(seen.all[5].message.tag, 8);
+  EXPECT_TRUE(seen.all[5].matched);
+  EXPECT_FALSE(seen.all[5].expected);
+  EXPECT_EQ(seen.most_unexpected, 1U);
+  ASSERT_TRUE(Send(1, 7, "again"));
+  EXPECT_TRUE(Take(1, 7)) << "nobody watches any more";
+  EXPECT_EQ(seen.all.size(), 6U);
 }
 
 // ---- RTSs: FindRts and TakeWhole

@@ -69,6 +69,7 @@ TEST_F(DebTest, HoldsEveryPart) {
                            "usr/lib/*/ferry/libferry_direct.so",
                            "usr/lib/*/ferry/libferry_direct_ofi.so",
                            "usr/lib/*/ferry/libferry_malloc.so",
+                           "usr/lib/*/ferry/libferry_queues.so",
                            "usr/lib/*/libmpi_abi.so",
                            "usr/lib/*/libmpi_abi.so.0",
                            "usr/lib/*/libmpi_abi.so.1",

@@ -33,7 +33,8 @@ Supervisor::Supervisor(const SupervisorSettings& settings, SignalSource* signals
       slots_(slots),
       daemons_(daemons),
       output_(settings.ranks, settings.label, settings.files),
-      ranks_(settings.programs, slots) {}
+      ranks_(settings.programs, slots),
+      table_(settings.ranks) {}
 
 Supervisor::~Supervisor() {
   Kill();
@@ -53,6 +54,7 @@ Status Supervisor::StartHere(RankCommand command) {
     stdin_.Start(std::move(process->in));  // the others' input ends at once
   }
   ranks_.AddHere(process->pid);
+  table_.Add("", command.program.empty() ? "" : command.program.front(), process->pid);
   lives_.Add();
   return {};
 }
@@ -66,6 +68,8 @@ Status Supervisor::StartThere(RemoteHost* host, const AgentRank& rank) {
   host->Send(FrameKind::kStartRank, ranks_.size(), ToText(rank));
   output_.AddRank(UniqueFd(), UniqueFd());
   ranks_.AddThere(host);
+  table_.Add(host->name(),
+             rank.part < settings_.programs.size() ? settings_.programs[rank.part] : "", -1);
   lives_.Add();
   return {};
 }
@@ -359,6 +363,7 @@ void Supervisor::OnFrame(RemoteHost* host, const Frame& frame) {
     case FrameKind::kStarted:
       if (of_rank) {
         ranks_.SetPid(frame.rank, ReadNumber(frame));
+        table_.SetPid(frame.rank, ReadNumber(frame));
       }
       return;
     case FrameKind::kOutput:
@@ -459,6 +464,10 @@ void Supervisor::EndByAbort(const RankNotice& notice) {
   const bool is_exit = notice.kind == RankNotice::Kind::kExits;
   Say("rank " + std::to_string(notice.rank) + (is_exit ? " ended" : " aborted") +
       " the job with exit code " + std::to_string(notice.exit_code));
+  if (!is_exit) {
+    table_.SayAborted("rank " + std::to_string(notice.rank) + " aborted with exit code " +
+                      std::to_string(notice.exit_code));
+  }
   const int code = notice.exit_code & 0xff;
   Decide(code == 0 && !is_exit ? 1 : code);
   if (phase_ == Phase::kRunning) {

@@ -22,6 +22,7 @@
 #include "tools/ferryrun/exchange_hub.h"
 #include "tools/ferryrun/job_hosts.h"
 #include "tools/ferryrun/process.h"
+#include "tools/ferryrun/process_table.h"
 #include "tools/ferryrun/rank_files.h"
 #include "tools/ferryrun/rank_lives.h"
 #include "tools/ferryrun/rank_output.h"
@@ -138,6 +139,7 @@ class Supervisor {
   RankOutput output_;
   StdinForwarder stdin_;
   RankSlots ranks_;
+  ProcessTable table_;
   JobHosts hosts_;
   RankLives lives_;
   bool aborted_ = false;

@@ -1,4 +1,7 @@
-// The tool information interface: options and counters as tools see them.
+// The tool information interface: options, counters and events as tools see them.
+#include <cstdlib>
+#include <string>
+
 #include "tests/mpi/e2e/mpi_job.h"
 
 namespace ferry::mpi_tests {
@@ -19,6 +22,31 @@ TEST_P(ToolsTest, MistakesAreNamed) { Expect("mistakes"); }
 
 INSTANTIATE_TEST_SUITE_P(Placements, ToolsTest,
                          testing::Values(Placement{"OneRank", {"-n", "1"}},
+                                         Placement{"TwoNodes", {"-n", "2", "--nodes", "2"}}),
+                         NameOf);
+
+// ---- Events -------------------------------------------------------------------------------------
+
+class ToolEventsTest : public testing::TestWithParam<Placement> {
+ protected:
+  static void Expect(const char* way) {
+    const std::string name = testing::UnitTest::GetInstance()->current_test_info()->name();
+    const std::string file =
+        std::string(std::getenv("TEST_TMPDIR")) + "/" + name.substr(name.find('/') + 1) + ".waits";
+    ExpectJob(GetParam(), {"tests/mpi/ranks/tool_events", way, file}, "the tool is content");
+  }
+};
+
+TEST_P(ToolEventsTest, TellOfMessages) { Expect("messages"); }
+TEST_P(ToolEventsTest, TellOfCollectives) { Expect("collectives"); }
+TEST_P(ToolEventsTest, TellOfWaitsWhileTheyLast) { Expect("waits"); }
+TEST_P(ToolEventsTest, AreDroppedWhereTooManyWait) { Expect("dropped"); }
+TEST_P(ToolEventsTest, EndWithTheirRegistration) { Expect("freed"); }
+TEST_P(ToolEventsTest, NeedSafeCallbacksWithThreads) { Expect("threads"); }
+TEST_P(ToolEventsTest, FillTimersAndMarks) { Expect("variables"); }
+
+INSTANTIATE_TEST_SUITE_P(Placements, ToolEventsTest,
+                         testing::Values(Placement{"OneNode", {"-n", "2"}},
                                          Placement{"TwoNodes", {"-n", "2", "--nodes", "2"}}),
                          NameOf);
 

@@ -182,12 +182,16 @@ static void look_at_counters(void) {
     MPI_T_enum items;
     OK(MPI_T_pvar_get_info(i, name, &room, &verbosity, &var_class, &type, &items, help, &help_room,
                            &bind, &readonly, &continuous, &atomic));
-    CHECK(type == MPI_UNSIGNED_LONG_LONG && items == MPI_T_ENUM_NULL);
+    CHECK(type == (var_class == MPI_T_PVAR_CLASS_TIMER   ? MPI_DOUBLE
+                   : var_class == MPI_T_PVAR_CLASS_STATE ? MPI_INT
+                                                         : MPI_UNSIGNED_LONG_LONG));
+    CHECK((items != MPI_T_ENUM_NULL) == (var_class == MPI_T_PVAR_CLASS_STATE));
     CHECK(bind == MPI_T_BIND_NO_OBJECT && help_room > 5);
-    CHECK(readonly == (var_class == MPI_T_PVAR_CLASS_LEVEL) && continuous == readonly);
+    CHECK(readonly == (var_class == MPI_T_PVAR_CLASS_LEVEL || var_class == MPI_T_PVAR_CLASS_STATE));
+    CHECK(continuous == readonly && atomic == !readonly);
     OK(MPI_T_pvar_get_index(name, var_class, &index));
     CHECK(index == i);
-    CHECK(MPI_T_pvar_get_index(name, MPI_T_PVAR_CLASS_TIMER, &index) == MPI_T_ERR_INVALID_NAME);
+    CHECK(MPI_T_pvar_get_index(name, MPI_T_PVAR_CLASS_SIZE, &index) == MPI_T_ERR_INVALID_NAME);
   }
 }
 
@@ -244,7 +248,7 @@ static void count(void) {
   expect_error(MPI_T_pvar_start(session, links), MPI_T_ERR_PVAR_NO_STARTSTOP, "always active");
   CHECK(MPI_T_pvar_stop(session, links) == MPI_T_ERR_PVAR_NO_STARTSTOP);
   CHECK(MPI_T_pvar_reset(session, links) == MPI_T_ERR_PVAR_NO_WRITE);
-  expect_error(MPI_T_pvar_write(session, links, &value), MPI_T_ERR_PVAR_NO_WRITE, "nobody can");
+  expect_error(MPI_T_pvar_write(session, links, &value), MPI_T_ERR_PVAR_NO_WRITE, "no tool can");
   CHECK(MPI_T_pvar_readreset(session, links, &value) == MPI_T_ERR_PVAR_NO_ATOMIC);
   expect_error(MPI_T_pvar_read(other, messages, &value), MPI_T_ERR_INVALID_HANDLE,
                "another session");
@@ -265,6 +269,7 @@ static void count(void) {
 
 static void look_at_categories(void) {
   int count = -1, stamp = -1, controls = 0, counters = 0, all_controls, all_counters;
+  int all_events = 0, types = -1;
   step = "categories";
   OK(MPI_T_category_get_num(&count));
   OK(MPI_T_category_changed(&stamp));
@@ -273,12 +278,14 @@ static void look_at_categories(void) {
   for (int i = 0; i < count; ++i) {
     char name[64], help[256];
     int room = sizeof(name), help_room = sizeof(help), cvars, pvars, parts, events, index = -1;
-    int indices[200];
+    int indices[200], event = -1;
     OK(MPI_T_category_get_info(i, name, &room, help, &help_room, &cvars, &pvars, &parts));
     OK(MPI_T_category_get_index(name, &index));
-    CHECK(index == i && parts == 0 && cvars + pvars > 0);
     OK(MPI_T_category_get_num_events(i, &events));
-    CHECK(events == 0);
+    CHECK(index == i && parts == 0 && cvars + pvars + events > 0);
+    OK(MPI_T_category_get_events(i, 1, &event));
+    CHECK(event == (events > 0 ? 0 : -1));
+    all_events += events;
     memset(indices, -1, sizeof(indices));
     OK(MPI_T_category_get_cvars(i, 200, indices));
     CHECK(cvars == 0 || (indices[0] >= 0 && indices[cvars - 1] < all_controls));
@@ -289,30 +296,76 @@ static void look_at_categories(void) {
     controls += cvars;
     counters += pvars;
   }
-  CHECK(controls == all_controls && counters == all_counters);
+  OK(MPI_T_event_get_num(&types));
+  CHECK(controls == all_controls && counters == all_counters && all_events == types);
   CHECK(MPI_T_category_get_index("no such", &count) == MPI_T_ERR_INVALID_NAME);
   CHECK(MPI_T_category_get_cvars(count, 1, NULL) == MPI_T_ERR_INVALID_INDEX);
   CHECK(MPI_T_category_get_cvars(0, 1, NULL) == MPI_T_ERR_INVALID);
 }
 
-static void look_for_events(void) {
-  int count = -1;
-  MPI_Count time = 0;
+static void look_at_events(void) {
+  int count = -1, sources = -1;
+  MPI_Count time = 0, ticks = 0, most = 0;
+  MPI_T_event_registration registration = NULL;
+  MPI_T_source_order order;
+  MPI_Info info = MPI_INFO_NULL;
   step = "events";
   OK(MPI_T_event_get_num(&count));
-  CHECK(count == 0);
-  count = -1;
-  OK(MPI_T_source_get_num(&count));
-  CHECK(count == 0);
+  CHECK(count == 6);
+  for (int i = 0; i < count; ++i) {
+    char name[64], help[512];
+    int room = sizeof(name), help_room = sizeof(help), elements = 6, bind, verbosity, index = -1;
+    int none = 0, names_count = -1;
+    MPI_Datatype types[6];
+    MPI_Aint places[6];
+    MPI_T_enum names;
+    OK(MPI_T_event_get_info(i, name, &room, &verbosity, types, places, &elements, &names, &info,
+                            help, &help_room, &bind));
+    CHECK(elements >= 5 && elements <= 6 && bind == MPI_T_BIND_NO_OBJECT && help_room > 20);
+    OK(MPI_T_enum_get_info(names, &names_count, NULL, NULL));
+    CHECK(names_count == elements);
+    for (int j = 0; j < elements; ++j) {
+      CHECK(types[j] == MPI_INT || types[j] == MPI_COUNT);
+      CHECK(places[j] >= (j == 0 ? 0 : places[j - 1] + 4));
+    }
+    OK(MPI_Info_free(&info));
+    OK(MPI_T_event_get_index(name, &index));
+    CHECK(index == i);
+    OK(MPI_T_event_get_info(i, NULL, NULL, NULL, NULL, NULL, &none, NULL, NULL, NULL, NULL, NULL));
+    CHECK(none == elements);
+  }
+  OK(MPI_T_source_get_num(&sources));
+  CHECK(sources == 1);
+  OK(MPI_T_source_get_info(0, NULL, NULL, NULL, NULL, &order, &ticks, &most, NULL));
+  CHECK(order == MPI_T_SOURCE_ORDERED && ticks == 1000000000 && most > ticks);
+  OK(MPI_T_source_get_timestamp(0, &time));
+  CHECK(time > 0);
+
+  step = "mistakes with events";
   CHECK(MPI_T_event_get_index("message", &count) == MPI_T_ERR_INVALID_NAME);
-  CHECK(MPI_T_event_get_info(0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL) ==
+  CHECK(MPI_T_event_get_info(6, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL) ==
         MPI_T_ERR_INVALID_INDEX);
-  CHECK(MPI_T_event_handle_alloc(0, NULL, MPI_INFO_NULL, NULL) == MPI_T_ERR_INVALID_INDEX);
-  expect_error(MPI_T_source_get_timestamp(0, &time), MPI_T_ERR_INVALID_INDEX, "0 event sources");
-  CHECK(MPI_T_source_get_info(0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL) ==
+  CHECK(MPI_T_event_handle_alloc(-1, NULL, MPI_INFO_NULL, &registration) ==
+        MPI_T_ERR_INVALID_INDEX);
+  expect_error(MPI_T_source_get_timestamp(1, &time), MPI_T_ERR_INVALID_INDEX, "1 event sources");
+  CHECK(MPI_T_source_get_info(1, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL) ==
         MPI_T_ERR_INVALID_INDEX);
   CHECK(MPI_T_event_read(NULL, 0, &time) == MPI_T_ERR_INVALID_HANDLE);
   CHECK(MPI_T_event_handle_free(NULL, NULL, NULL) == MPI_T_ERR_INVALID_HANDLE);
+  OK(MPI_T_event_handle_alloc(0, NULL, MPI_INFO_NULL, &registration));
+  CHECK(MPI_T_event_register_callback(registration, (MPI_T_cb_safety)1, MPI_INFO_NULL, NULL,
+                                      NULL) == MPI_T_ERR_INVALID);
+  CHECK(MPI_T_event_register_callback(registration, MPI_T_CB_REQUIRE_NONE, MPI_INFO_NULL, NULL,
+                                      NULL) == MPI_T_ERR_INVALID);
+  OK(MPI_T_event_handle_set_info(registration, MPI_INFO_NULL));
+  OK(MPI_T_event_callback_set_info(registration, MPI_T_CB_REQUIRE_THREAD_SAFE, MPI_INFO_NULL));
+  OK(MPI_T_event_handle_get_info(registration, &info));
+  OK(MPI_Info_free(&info));
+  OK(MPI_T_event_callback_get_info(registration, MPI_T_CB_REQUIRE_NONE, &info));
+  OK(MPI_Info_free(&info));
+  OK(MPI_T_event_set_dropped_handler(registration, NULL));
+  OK(MPI_T_event_handle_free(registration, NULL, NULL));
+  CHECK(MPI_T_event_set_dropped_handler(registration, NULL) == MPI_T_ERR_INVALID_HANDLE);
 }
 
 /* ---- Ways ------------------------------------------------------------------------------------ */
@@ -322,7 +375,7 @@ static void without_mpi(void) {
   look_at_controls();
   look_at_counters();
   look_at_categories();
-  look_for_events();
+  look_at_events();
   OK(MPI_T_finalize());
 }
 
