@@ -121,7 +121,7 @@ int ferry_queue_wait(ferry_queue queue) {
   return WithClient([&](Client& client) {
     ferry::client::NamedCall call(ferry::shm::CallName::kFerryQueueWait);
     const ferry::client::CallScope scope(client.calls, &call);
-    client.calls->NoteWait();  // the stream's own wait tells nobody
+    client.calls->NoteWait();  // the stream's own wait does not
     return client.AwaitQueue(queue);
   });
 }

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <ostream>
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include "tests/e2e/command.h"
+#include "tests/support/slice.h"
 
 namespace ferry::e2e {
 namespace {
@@ -239,10 +239,7 @@ INSTANTIATE_TEST_SUITE_P(All, HangTest,
 // ---- Programs that are well ---------------------------------------------------------------------
 
 // So often each of them is asked: 1,000 times all together in the stress test.
-int LooksWanted() {
-  const char* const wanted = std::getenv("FERRY_TEST_LOOKS");
-  return wanted == nullptr ? 4 : std::atoi(wanted);
-}
+int LooksWanted() { return tests::RunsAll() ? 84 : 4; }
 
 const Words kHealthy[] = {
     {"tests/mpi/ranks/healthy", "collectives"}, {"tests/mpi/ranks/healthy", "workers"},

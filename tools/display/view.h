@@ -20,7 +20,7 @@ struct View {
 View MakeView(const control::StatusReply& reply, const Terminal& terminal = {});
 // "MPI_Barrier on world, number 7 (12 s)", of each call; empty: none of its threads waits in one.
 std::string CallsText(const google::protobuf::RepeatedPtrField<control::RankCall>& calls);
-// The same for programs.
+// As `--json` has them.
 nlohmann::ordered_json CallsJson(
     const google::protobuf::RepeatedPtrField<control::RankCall>& calls);
 

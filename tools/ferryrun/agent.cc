@@ -98,7 +98,7 @@ class Agent {
   std::optional<ServingDaemon> daemon_;
   std::optional<AgentJob> all_of_job_;
   std::optional<CreatedJob> job_;
-  std::unique_ptr<DeadlockWatch> deadlocks_;  // null: nobody looks for deadlocks
+  std::unique_ptr<DeadlockWatch> deadlocks_;  // null: it looks for none
   std::string name_space_;
   std::optional<RankServers> servers_;  // of that job
   BoundRanks bound_;                    // in the order in which they start

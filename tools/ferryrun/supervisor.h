@@ -62,7 +62,7 @@ class Supervisor {
   // Serves ranks that do not use Ferry: `servers` those here, null if there are none. By rank, the
   // number of its machine: 0 here, from 1 on its host, in the order of AddHost.
   void Serve(RankServers* servers, std::vector<uint32_t> machine_of_rank);
-  // Tells the user what it finds; null: nobody looks for deadlocks.
+  // Tells the user what it finds; null: there is no watch.
   void Tell(DeadlockWatch* deadlocks) { deadlocks_ = deadlocks; }
   // Adds a host for ranks that are started later.
   void AddHost(RemoteHost* host);
