@@ -197,6 +197,31 @@ TEST_F(WebTest, ABrowserShowsWhoWaitsForWhom) {
   EXPECT_THAT(browser.complaints(), testing::IsEmpty());
 }
 
+TEST_F(WebTest, ADaemonThatRestartsIsShownAgain) {
+  const TempDirectory folder;
+  const std::string run = folder / "run";
+  std::unique_ptr<Command> daemon = StartDaemon({"daemon/ferryd"}, run);
+  web_ = std::make_unique<Command>(Words{kFerryctl, "web", "--json", "--run_directory=" + run});
+  WebEvents events((WebVisitor(AddressOf(web_.get()))));
+  const auto shows = [](pid_t pid) {
+    return [pid](const json& state) {
+      const json& daemons = state["daemons"];
+      return daemons.size() == 1 && daemons.begin()->value("pid", 0) == pid;
+    };
+  };
+  ASSERT_TRUE(Reaches(&events, shows(daemon->pid()))) << events.state.dump(2);
+  daemon->Signal(SIGTERM);
+  EXPECT_EQ(daemon->WaitCleanly().exit_code, 0);
+  EXPECT_TRUE(Reaches(&events, [](const json& state) {
+    return state["daemons"].empty() && state["trouble"] != "";
+  })) << events.state.dump(2);
+  daemon = StartDaemon({"daemon/ferryd"}, run);
+  EXPECT_TRUE(Reaches(&events, shows(daemon->pid()))) << events.state.dump(2);
+  EXPECT_EQ(events.state["trouble"], "");
+  daemon->Signal(SIGTERM);
+  EXPECT_EQ(daemon->WaitCleanly().exit_code, 0);
+}
+
 // Other users see the words of every process: the browser gets a file that only this user can read.
 TEST_F(WebTest, OpensABrowserWithoutSayingTheAddressToOthers) {
   Start(2, 1, "unmatched");

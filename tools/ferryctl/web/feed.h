@@ -1,10 +1,8 @@
 // Feed: looks at the daemons again and again while the page is read, and only then.
 //
-// It also asks them about one rank where a reader wants that, between two looks.
-//
 // Between two looks it waits for a second, or for longer if looks take long: it keeps the daemons
-// busy for at most a twentieth of the time. One thread of its own calls `look` and
-// `why`.
+// busy for at most a twentieth of the time, or for one look in ten seconds. Where a reader wants to
+// know more of a rank, it asks between two looks. One thread of its own calls `look` and `why`.
 #pragma once
 
 #include <chrono>

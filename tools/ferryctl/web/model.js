@@ -103,6 +103,8 @@ function durationText(ms) {
   return Math.floor(s / 86400) + " d " + Math.floor((s % 86400) / 3600) + " h";
 }
 const ageOf = (time) => model.now + (Date.now() - model.heard) - time;
+// Those of an object, "node2" before "node10".
+const sorted = (object) => Object.entries(object || {}).sort(([a], [b]) => a.localeCompare(b, "en", {numeric: true}));
 const userText = (uid) => (model.state.names || {})[uid] || String(uid);
 const counted = (n, one, many) => n + " " + (n === 1 ? one : many || one + "s");
 

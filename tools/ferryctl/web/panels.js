@@ -222,21 +222,34 @@ function pathsPanel() {
   });
 }
 
+// Of each user and quota the daemon where it is fullest: nodes of a job are mostly alike.
 function quotasPanel() {
-  const made = [];
-  for (const [at, daemon] of Object.entries(model.state.daemons)) {
-    for (const [uid, user] of Object.entries(daemon.users)) {
-      made.push(element("p", {class: "faint", text: `${userText(uid)} on ${daemon.node || at}`}));
+  const users = new Map();
+  for (const [at, daemon] of sorted(model.state.daemons)) {
+    for (const [uid, user] of sorted(daemon.users)) {
+      const known = users.get(uid) || users.set(uid, {daemons: 0, fullest: new Map()}).get(uid);
+      ++known.daemons;
       for (const [name, [used, limit]] of Object.entries(user)) {
-        if (!used && !limit) continue;
-        const text = name === "pinned" ? bytesText : String;
-        const share = limit ? Math.min(1, used / limit) : 0;
-        const fill = element("div", {class: "fill" + (share > .9 ? " much" : "")});
-        fill.style.width = (100 * share).toFixed(1) + "%";
-        made.push(element("div", {class: "bar slim"}, element("span", {text: name}),
-          element("div", {class: "track"}, fill),
-          element("span", {class: "value faint", text: limit ? `${text(used)} of ${text(limit)}` : `${text(used)}, no limit`})));
+        const full = {used, limit, share: limit ? used / limit : 0, on: daemon.node || at};
+        const other = known.fullest.get(name);
+        if (!other || full.share > other.share || (full.share === other.share && used > other.used)) {
+          known.fullest.set(name, full);
+        }
       }
+    }
+  }
+  const made = [];
+  for (const [uid, {daemons, fullest}] of users) {
+    const on = daemons === 1 ? [...fullest.values()][0].on : `the fullest of ${daemons} nodes`;
+    made.push(element("p", {class: "faint", text: `${userText(uid)} on ${on}`}));
+    for (const [name, full] of fullest) {
+      if (!full.used && !full.limit) continue;
+      const text = name === "pinned" ? bytesText : String;
+      const bar = element("div", {class: "fill" + (full.share > .9 ? " much" : "")});
+      bar.style.width = (100 * Math.min(1, full.share)).toFixed(1) + "%";
+      made.push(element("div", {class: "bar slim", title: "on " + full.on}, element("span", {text: name}),
+        element("div", {class: "track"}, bar), element("span", {class: "value faint",
+          text: full.limit ? `${text(full.used)} of ${text(full.limit)}` : `${text(full.used)}, no limit`})));
     }
   }
   return made;
@@ -253,12 +266,12 @@ function table(titles, rows) {
 
 function daemonsPanel() {
   const made = table(["node", "state", ">up", ">CPU", ">memory", ">ranks"],
-    Object.entries(model.state.daemons).map(([at, daemon]) => [
+    sorted(model.state.daemons).map(([at, daemon]) => [
       (daemon.node || "?") + "  " + at, daemon.trouble ? "no answer" : daemon.state,
       daemon.since ? durationText(ageOf(daemon.since)) : "",
       daemon.cpu === undefined ? "" : (100 * daemon.cpu).toFixed(1) + " %",
       daemon.memory ? bytesText(daemon.memory) : "", daemon.sessions || 0]));
-  for (const [at, daemon] of Object.entries(model.state.daemons)) {
+  for (const [at, daemon] of sorted(model.state.daemons)) {
     if (daemon.trouble) made.push(element("p", {class: "alarm", text: daemon.trouble}));
     for (const [address, peer] of Object.entries(daemon.peers)) {
       if (peer.trouble || peer.state !== "up") {
@@ -272,7 +285,7 @@ function daemonsPanel() {
 
 function nicsPanel() {
   const rows = [];
-  for (const daemon of Object.values(model.state.daemons)) {
+  for (const [, daemon] of sorted(model.state.daemons)) {
     for (const nic of Object.values(daemon.nics)) {
       rows.push([daemon.node, nic.domain || nic.provider, nic.provider, rateText(nic.out), rateText(nic.in),
         nic.staging[1] ? nic.staging.join(" of ") : "", nic.errors]);
@@ -283,7 +296,7 @@ function nicsPanel() {
 
 function gpusPanel() {
   const rows = [];
-  for (const daemon of Object.values(model.state.daemons)) {
+  for (const [, daemon] of sorted(model.state.daemons)) {
     for (const gpu of Object.values(daemon.gpus)) {
       rows.push([daemon.node, `${gpu.backend} ${gpu.device}: ${gpu.name}`, gpu.total ? bytesText(gpu.total) : "",
         gpu.free ? bytesText(gpu.free) : "", gpu.nic, gpu.to_nic || gpu.note]);
