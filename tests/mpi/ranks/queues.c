@@ -1,7 +1,7 @@
 /* Four ranks: rank 1 has a receive without a message, a message without a receive, and a send
  * without one, until the file that the argument names is there.
  */
-#define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE
 #include <unistd.h>
 
 #include "tests/mpi/ranks/check.h"

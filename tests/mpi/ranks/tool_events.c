@@ -1,6 +1,6 @@
 /* Events of the tool information interface (MPI_T), and the variables that are measured with them.
  */
-#define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE
 #include <fcntl.h>
 #include <unistd.h>
 
