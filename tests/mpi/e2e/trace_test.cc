@@ -148,19 +148,19 @@ Picture Read(const json& file) {
   return picture;
 }
 
-struct Run {
+struct Traced {
   e2e::CommandResult result;
   Picture picture;
 };
 
-Run Trace(const Words& flags, const Words& program, const Words& variables = {}) {
+Traced Trace(const Words& flags, const Words& program, const Words& variables = {}) {
   const e2e::TempDirectory folder;
   const std::string file = folder / "trace.json";
   Words all = flags;
   all.push_back("--trace=" + file);
   Words words = {kProgram};
   words.insert(words.end(), program.begin(), program.end());
-  Run run{.result = RunJob({"", all}, words, variables)};
+  Traced run{.result = RunJob({"", all}, words, variables)};
   run.picture = Read(ReadFile(file));
   return run;
 }
@@ -189,7 +189,7 @@ void ExpectAllMessages(const Picture& picture, int ranks) {
 }
 
 TEST(TraceTest, MessagesOfANodeHaveArrows) {
-  const Run run = Trace({"-n", "3"}, {"messages"});
+  const Traced run = Trace({"-n", "3"}, {"messages"});
   ASSERT_EQ(run.result.exit_code, 0) << run.result.err;
   ExpectAllMessages(run.picture, 3);
   EXPECT_THAT(run.result.err, HasSubstr("open it in ui.perfetto.dev"));
@@ -205,13 +205,13 @@ TEST(TraceTest, MessagesOfANodeHaveArrows) {
 
 // A rank sends to itself, too.
 TEST(TraceTest, ARankAloneHasArrows) {
-  const Run run = Trace({"-n", "1"}, {"messages"});
+  const Traced run = Trace({"-n", "1"}, {"messages"});
   ASSERT_EQ(run.result.exit_code, 0) << run.result.err;
   ExpectAllMessages(run.picture, 1);
 }
 
 TEST(TraceTest, MessagesThroughDaemonsHaveArrows) {
-  const Run run = Trace({"-n", "3", "--nodes", "2", "--direct_links=off"}, {"messages"});
+  const Traced run = Trace({"-n", "3", "--nodes", "2", "--direct_links=off"}, {"messages"});
   ASSERT_EQ(run.result.exit_code, 0) << run.result.err;
   ExpectAllMessages(run.picture, 3);
   size_t by_daemons = 0;
@@ -224,7 +224,7 @@ TEST(TraceTest, MessagesThroughDaemonsHaveArrows) {
 }
 
 TEST(TraceTest, MessagesByDirectLinksHaveArrows) {
-  const Run run = Trace({"-n", "2", "--nodes", "2", "--direct_links=on"}, {"many"});
+  const Traced run = Trace({"-n", "2", "--nodes", "2", "--direct_links=on"}, {"many"});
   ASSERT_EQ(run.result.exit_code, 0) << run.result.err;
   size_t by_link = 0;
   for (const Arrow& arrow : run.picture.arrows) {
@@ -236,7 +236,7 @@ TEST(TraceTest, MessagesByDirectLinksHaveArrows) {
 // ---- Rings --------------------------------------------------------------------------------------
 
 TEST(TraceTest, ARingThatIsTooShortHasTheLastEvents) {
-  const Run run = Trace({"-n", "2", "--trace_bytes=65536"}, {"many"});
+  const Traced run = Trace({"-n", "2", "--trace_bytes=65536"}, {"many"});
   ASSERT_EQ(run.result.exit_code, 0) << run.result.err;
   EXPECT_GT(run.picture.facts["events_lost"].get<uint64_t>(), 10'000U);
   EXPECT_THAT(run.result.err, HasSubstr("option trace_bytes"));
@@ -252,7 +252,7 @@ TEST(TraceTest, ARingThatIsTooShortHasTheLastEvents) {
 }
 
 TEST(TraceTest, TheLastMomentsAreShownAlone) {
-  const Run run = Trace({"-n", "2", "--trace-last", "5ms"}, {"many"});
+  const Traced run = Trace({"-n", "2", "--trace-last", "5ms"}, {"many"});
   ASSERT_EQ(run.result.exit_code, 0) << run.result.err;
   ASSERT_FALSE(run.picture.slices.empty());
   double first = 1e18;
@@ -267,7 +267,7 @@ TEST(TraceTest, TheLastMomentsAreShownAlone) {
 // ---- Ends ---------------------------------------------------------------------------------------
 
 TEST(TraceTest, ARankThatIsKilledIsShownInItsCall) {
-  const Run run = Trace({"-n", "2"}, {"killed"});
+  const Traced run = Trace({"-n", "2"}, {"killed"});
   EXPECT_NE(run.result.exit_code, 0);
   const Slice* call = nullptr;
   for (const Slice& slice : run.picture.slices) {
@@ -287,7 +287,7 @@ TEST(TraceTest, ARankThatIsKilledIsShownInItsCall) {
 TEST(TraceTest, AJobThatRunsOnIsShownSoFar) {
   const e2e::TempDirectory folder;
   const std::string file = folder / "so_far.json";
-  const Run run =
+  const Traced run =
       Trace({"-n", "3", "--name", "shown"},
             {"hangs", "tools/ferryctl/ferryctl trace shown --output " + file + " --last 10s >&2"});
   ASSERT_EQ(run.result.exit_code, 0) << run.result.err;
@@ -308,7 +308,7 @@ TEST(TraceTest, AJobThatRunsOnIsShownSoFar) {
 }
 
 TEST(TraceTest, SixtyFourRanks) {
-  const Run run = Trace({"-n", "64", "--nodes", "2", "--trace_bytes=262144"}, {"messages"});
+  const Traced run = Trace({"-n", "64", "--nodes", "2", "--trace_bytes=262144"}, {"messages"});
   ASSERT_EQ(run.result.exit_code, 0) << run.result.err;
   EXPECT_EQ(run.picture.facts["ranks_missing"], 0);
   for (int64_t rank = 0; rank < 64; ++rank) {
@@ -336,7 +336,7 @@ TEST(TraceTest, WrongTimesAreRefused) {
 
 // With a report, both are there.
 TEST(TraceTest, AReportMayBeAskedForAsWell) {
-  const Run run = Trace({"-n", "2", "--report"}, {"messages"});
+  const Traced run = Trace({"-n", "2", "--report"}, {"messages"});
   ASSERT_EQ(run.result.exit_code, 0) << run.result.err;
   ExpectAllMessages(run.picture, 2);
   EXPECT_THAT(run.result.err, HasSubstr("Report of job "));
