@@ -160,7 +160,7 @@ Traced Trace(const Words& flags, const Words& program, const Words& variables = 
   all.push_back("--trace=" + file);
   Words words = {kProgram};
   words.insert(words.end(), program.begin(), program.end());
-  Traced run{.result = RunJob({"", all}, words, variables)};
+  Traced run{.result = RunJob({"", all}, words, variables), .picture = {}};
   run.picture = Read(ReadFile(file));
   return run;
 }

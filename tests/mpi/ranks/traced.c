@@ -4,6 +4,7 @@
 //
 // Each message has a size of its own among those of its sender, receiver and tag, which are from
 // kFirstTag on: so the test knows which send and which receive belong together.
+#define _GNU_SOURCE
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
