@@ -10,9 +10,9 @@
 
 #include "config/toml_loader.h"
 #include "tests/support/processes.h"
+#include "tools/display/new_file.h"
 #include "tools/tune/curve.h"
 #include "tools/tune/network_meter.h"
-#include "tools/tune/new_file.h"
 #include "tools/tune/pipeline_choice.h"
 
 namespace ferry::tools {

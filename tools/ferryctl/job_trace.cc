@@ -10,12 +10,12 @@
 #include <utility>
 #include <vector>
 
+#include "tools/display/new_file.h"
 #include "tools/display/table.h"
 #include "tools/ferryctl/choice.h"
 #include "tools/ferryctl/commands.h"
 #include "tools/ferryctl/views.h"
 #include "tools/profile/trace_file.h"
-#include "tools/tune/new_file.h"
 
 namespace ferry::tools {
 namespace {

@@ -12,10 +12,10 @@
 #include "common/status.h"
 #include "config/options.h"
 #include "tools/admin/daemon_client.h"
+#include "tools/display/new_file.h"
 #include "tools/ferryrun/arguments.h"
 #include "tools/ferryrun/job.h"
 #include "tools/profile/report.h"
-#include "tools/tune/new_file.h"
 
 namespace ferry::tools {
 

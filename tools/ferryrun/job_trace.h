@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "common/status.h"
+#include "tools/display/new_file.h"
 #include "tools/ferryrun/arguments.h"
 #include "tools/ferryrun/job.h"
 #include "tools/ferryrun/job_report.h"
 #include "tools/profile/node_clock.h"
 #include "tools/profile/trace_file.h"
-#include "tools/tune/new_file.h"
 
 namespace ferry::tools {
 

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "common/own_program.h"
+#include "tools/display/new_file.h"
 #include "tools/tune/measuring_job.h"
 #include "tools/tune/meter_text.h"
-#include "tools/tune/new_file.h"
 
 namespace ferry::tools {
 namespace {

@@ -10,9 +10,9 @@
 #include "common/own_program.h"
 #include "common/version.h"
 #include "config/environment.h"
+#include "tools/display/new_file.h"
 #include "tools/display/table.h"
 #include "tools/tune/measuring_job.h"
-#include "tools/tune/new_file.h"
 
 namespace ferry::tools {
 namespace {

@@ -9,7 +9,7 @@
 #include "config/environment.h"
 #include "gpu_backends/api/backend.h"
 #include "gpu_backends/loader/loader.h"
-#include "tools/tune/new_file.h"
+#include "tools/display/new_file.h"
 #include "transports/loader/loader.h"
 
 namespace ferry::tools {

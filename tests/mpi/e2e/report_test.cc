@@ -146,10 +146,14 @@ TEST(ReportTest, ARankThatIsKilledIsInIt) {
 }
 
 TEST(ReportTest, RanksThatNeverCallFerryAreNamed) {
-  const Run run = Report({"--keep-going"}, "outside");
-  ASSERT_EQ(run.report["ranks"].size(), 2U) << run.result.err;
-  EXPECT_FALSE(run.report["ranks"][1]["measured"]);
-  EXPECT_EQ(run.report["ranks"][1]["note"], "never called Ferry");
+  const e2e::TempDirectory folder;
+  const std::string file = folder / "report.json";
+  const e2e::CommandResult result = RunJob({"", {"-n", "2", "--report=" + file}}, {"/bin/true"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const json report = json::parse(ReadFile(file), nullptr, false);
+  ASSERT_EQ(report["ranks"].size(), 2U);
+  EXPECT_FALSE(report["ranks"][1]["measured"]);
+  EXPECT_EQ(report["ranks"][1]["note"], "never called Ferry");
 }
 
 TEST(ReportTest, BeyondTheBoundRanksAreNotMeasuredAndTheReportSaysSo) {

@@ -1,4 +1,4 @@
-#include "tools/tune/new_file.h"
+#include "tools/display/new_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
