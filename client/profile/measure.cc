@@ -73,7 +73,7 @@ std::unique_ptr<Measure> Measure::Make(const Parts& parts, const config::Options
   std::byte* const base = made->mapping_.base();
   header.begin_ns = MonotonicNs();
   auto* const words = new (base) ProfileHeader(header);
-  // Last: who finds it finds the others. Readers copy what they read.
+  // Last: a reader that finds it finds the others. Readers copy what they read.
   shm::StoreRelease(words->magic, shm::kProfileMagic);
   if (!parts.attach->LeaveProfile(fd->get(), made->mapping_.size_bytes()).ok()) {
     return nullptr;

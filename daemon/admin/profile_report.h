@@ -15,7 +15,7 @@
 
 namespace ferry::daemon {
 
-// Sends the parts that `request` names by `write`, which returns false if nobody takes more. The
+// Sends the parts that `request` names by `write`, which returns false once the caller has gone. The
 // first has no data: the node, its clock, the processor time of this process. kNotFound: there is
 // no such job here, or none of the viewer's; kSystem.
 Status SendJobProfile(ControlLoop& loop, const JobRegistry& registry, const std::string& node_name,

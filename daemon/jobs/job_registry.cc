@@ -568,7 +568,7 @@ void JobRegistry::Remove(const std::string& job_id) {
   if (const auto& series = job.mapped()->series; series != nullptr) {
     series->jobs.erase(job.mapped()->program);
   } else {
-    profiles_->Drop(job_id);  // nobody asks for a job that has no launcher, and is over
+    profiles_->Drop(job_id);  // it is over, and has no launcher that would ask
   }
   nodes_->Drop(*job.mapped());
   data_plane_.RemoveJob(job_id);

@@ -79,7 +79,7 @@ class Adviser {
     advice_.push_back({std::move(cause), std::move(sentence), std::move(remedy), lost_ns});
   }
 
-  // Who made others wait: by messages where these were counted, else by the calls themselves.
+  // The ranks that made others wait: by messages where these were counted, else by the calls themselves.
   void LookAtMessages() {
     std::map<std::pair<uint32_t, bool>, std::map<uint32_t, uint64_t>> by_late;
     for (const LatePair& pair : report_.late) {
