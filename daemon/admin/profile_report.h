@@ -15,9 +15,9 @@
 
 namespace ferry::daemon {
 
-// Sends the parts that `request` names by `write`, which returns false once the caller has gone. The
-// first has no data: the node, its clock, the processor time of this process. kNotFound: there is
-// no such job here, or none of the viewer's; kSystem.
+// Sends the parts that `request` names by `write`, which returns false once the caller has gone.
+// The first has no data: the node, its clock, the processor time of this process. kNotFound: there
+// is no such job here, or none of the viewer's; kSystem.
 Status SendJobProfile(ControlLoop& loop, const JobRegistry& registry, const std::string& node_name,
                       Viewer viewer, const control::JobProfileRequest& request,
                       const std::function<bool(const control::JobProfilePart&)>& write);
