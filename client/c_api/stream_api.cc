@@ -63,8 +63,19 @@ extern "C" {
 
 int ferry_matchall(size_t count, const ferry_request* requests) {
   ferry_request match = FERRY_REQUEST_NULL;
-  const int error = BeginMatch(count, requests, &match);
-  return error == FERRY_SUCCESS ? ferry_wait(&match, nullptr) : error;
+  if (const int error = BeginMatch(count, requests, &match); error != FERRY_SUCCESS) {
+    return error;
+  }
+  ErrorCode outcome = ErrorCode::kOk;
+  const int error = WithClient([&](Client& client) -> Status {
+    ferry::client::NamedCall call(ferry::shm::CallName::kFerryMatchall);
+    const ferry::client::CallScope scope(client.calls, &call);
+    ferry::client::Completion completion;
+    client.Wait(match, &completion);
+    outcome = completion.error;
+    return {};
+  });
+  return error == FERRY_SUCCESS ? ferry::client::Report(outcome) : error;
 }
 
 int ferry_match(ferry_request request) { return ferry_matchall(1, &request); }

@@ -98,6 +98,8 @@ Status Matching::Begin(std::span<const RequestHandle> requests, RequestHandle* m
   slot.kind = static_cast<uint32_t>(RequestKind::kMatch);
   slot.peer = slot.tag = slot.status_source = slot.status_tag = shm::kAnySource;
   slot.message_bytes = 0;
+  // Of a match: 1 + the rank of the first partner that has made no request yet; 0: not known.
+  shm::StoreRelaxed(slot.match_entry, 0U);
   shm::StoreRelaxed(slot.size_bytes, 0);  // as Requests::Fill
   shm::StoreRelaxed(slot.user_address, 0);
   slot.buffer = {};
@@ -133,11 +135,13 @@ bool Matching::AdvanceMatch(uint32_t request) {
     return true;
   }
   ErrorCode result = ErrorCode::kOk;
+  uint32_t awaited = 0;
   for (const uint32_t member : found->second) {
     Pair* const pair = pairs_.Find(member);
     // A request that was freed meanwhile has no partner any more.
     const ErrorCode error = pair == nullptr ? ErrorCode::kInvalidRequest : pairs_.Settle(*pair);
     if (error == ErrorCode::kWouldBlock) {
+      awaited = awaited == 0 ? pair->peer + 1 : awaited;
       result = result == ErrorCode::kOk ? error : result;
     } else if (error != ErrorCode::kOk &&
                (result == ErrorCode::kOk || result == ErrorCode::kWouldBlock)) {
@@ -145,6 +149,7 @@ bool Matching::AdvanceMatch(uint32_t request) {
     }
   }
   if (result == ErrorCode::kWouldBlock) {
+    shm::StoreRelaxed(requests_.Slot(request).match_entry, awaited);  // for `ferryctl why`
     return false;
   }
   matches_.erase(found);

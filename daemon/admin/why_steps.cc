@@ -409,10 +409,14 @@ Step WhySteps::BetweenNodes(uint32_t rank, const RequestView& request) {
 }
 
 // Explains a request of a pair, or one to make pairs, which has no peer of its own.
-Step WhySteps::Matched(const RequestView& request) {
+Step WhySteps::Matched(const RequestView& request) const {
   Step step;
   if (request.peer < 0) {
     step.text = "waits until the persistent requests of a match have partners";
+    if (request.awaited != 0 && request.awaited <= job_.size()) {
+      step.partner = request.awaited - 1;
+      step.text += "; " + RankName(*step.partner) + " has still to make one";
+    }
     return step;
   }
   step.partner = static_cast<uint32_t>(request.peer);

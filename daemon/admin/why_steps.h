@@ -76,7 +76,7 @@ class WhySteps {
   Step Transferring(uint32_t rank, const RequestView& request);
   Step Announced(uint32_t rank, const RequestView& request, Step step);
   Step BetweenNodes(uint32_t rank, const RequestView& request);
-  static Step Matched(const RequestView& request);
+  Step Matched(const RequestView& request) const;
 
   const JobRecord& job_;
   const DataPlane& data_plane_;

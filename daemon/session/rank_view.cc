@@ -79,6 +79,8 @@ RequestView ReadRequest(const RequestLayout& slot, uint32_t index, RequestState 
   view.tag = LoadRelaxed(slot.tag);
   view.size_bytes = LoadRelaxed(slot.size_bytes);
   view.start_ns = LoadRelaxed(slot.start_ns);
+  const bool is_match = LoadRelaxed(slot.kind) == static_cast<uint32_t>(shm::RequestKind::kMatch);
+  view.awaited = is_match ? LoadRelaxed(slot.match_entry) : 0;
   view.transfer_rank = LoadRelaxed(slot.transfer_rank);
   view.transfer_index = LoadRelaxed(slot.transfer_index);
   view.transfer_generation = LoadRelaxed(slot.transfer_generation);

@@ -34,6 +34,7 @@ struct RequestView {
   int32_t tag = 0;
   uint64_t size_bytes = 0;
   uint64_t start_ns = 0;
+  uint32_t awaited = 0;  // of a match: 1 + the rank that has still to make a request; 0: not known
   uint32_t transfer_rank = 0;
   uint32_t transfer_index = 0;
   uint32_t transfer_generation = 0;
