@@ -1,6 +1,6 @@
 // Calls by which the library describes itself where the binary interface leaves that to it, and by
-// which a Fortran binding tells the library its sizes (MPI 5.0, chapter 20). Ferry has no Fortran
-// binding of its own. These calls may precede MPI_Init.
+// which a Fortran binding tells the library its sizes (MPI 5.0, chapter 20): Ferry's own
+// (mpi/fortran), or another. These calls may precede MPI_Init.
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -17,7 +17,8 @@ namespace {
 
 std::mutex mutex;  // guards what follows
 Ref<Info>& fortran_info = *new Ref<Info>();
-int fortran_logical_bytes = 0;  // 0: no Fortran binding has said what its truth values are
+// By size: a Fortran binding has said what the truth values of that many bytes are.
+std::array<bool, 17> logicals_known{};
 
 // The sizes that mpi/datatype gives Fortran's types: those of every usual compiler.
 constexpr std::array<std::pair<const char*, const char*>, 4> kFortranSizes = {{
@@ -100,7 +101,7 @@ FERRY_MPI_CALL(int, MPI_Abi_get_fortran_booleans,
   call.Need(is_set, "is_set");
   return call.Then([&] {
     std::lock_guard lock(mutex);
-    *is_set = fortran_logical_bytes == logical_size ? 1 : 0;
+    *is_set = logicals_known.at(static_cast<size_t>(logical_size)) ? 1 : 0;
     if (*is_set == 1) {
       std::memcpy(logical_true, TruthValue(true).data(), static_cast<size_t>(logical_size));
       std::memcpy(logical_false, TruthValue(false).data(), static_cast<size_t>(logical_size));
@@ -115,14 +116,15 @@ FERRY_MPI_CALL(int, MPI_Abi_set_fortran_booleans,
   FERRY_RETURN_ERROR(call.result());
   const auto bytes = static_cast<size_t>(logical_size);
   std::lock_guard lock(mutex);
-  if (fortran_logical_bytes != 0) {
-    return call.Return({MPI_ERR_ABI, "it was called before, and counts once"});
+  bool& known = logicals_known.at(bytes);
+  if (known) {
+    return call.Return({MPI_ERR_ABI, "it was called before for this size, and counts once"});
   }
   if (std::memcmp(logical_true, TruthValue(true).data(), bytes) != 0 ||
       std::memcmp(logical_false, TruthValue(false).data(), bytes) != 0) {
     return call.Return({MPI_ERR_ABI, "Ferry's truth values are the integers 1 and 0"});
   }
-  fortran_logical_bytes = logical_size;
+  known = true;
   return MPI_SUCCESS;
 }
 
@@ -136,7 +138,7 @@ FERRY_MPI_CALL(int, MPI_Get_hw_resource_info, (MPI_Info * hw_info)) {
 
 // ---- Handles as integers, for languages without pointers ----------------------------------------
 //
-// Predefined handles are the constants of the standard, others count from 1024. Any time; no
+// Predefined handles are the constants of the standard, others count from 4096. Any time; no
 // handler sees an error, for these calls have no way to report one: what is no handle becomes 0,
 // and 0 is no handle.
 

@@ -10,6 +10,10 @@ namespace {
 // Addresses are reserved for so many handles of a kind; memory is only used for those in use.
 constexpr size_t kMaxHandles = size_t{1} << 24;
 
+// The number of the first of them: below it lie predefined handles and room for those of later
+// versions of the standard (MPI 5.0, section 20.4.5).
+constexpr uintptr_t kFirstNumber = 4096;
+
 }  // namespace
 
 bool HandleCells::Reserve() {
@@ -68,7 +72,7 @@ int HandleCells::NumberOf(uintptr_t handle) const {
       offset % sizeof(Cell) != 0) {
     return 0;
   }
-  return static_cast<int>(kPredefinedHandles + offset / sizeof(Cell));
+  return static_cast<int>(kFirstNumber + offset / sizeof(Cell));
 }
 
 uintptr_t HandleCells::HandleOf(int number) const {
@@ -79,10 +83,10 @@ uintptr_t HandleCells::HandleOf(int number) const {
   if (index < kPredefinedHandles) {
     return index;
   }
-  if (index - kPredefinedHandles >= used_.load(std::memory_order_acquire)) {
+  if (index < kFirstNumber || index - kFirstNumber >= used_.load(std::memory_order_acquire)) {
     return 0;
   }
-  return base_.load(std::memory_order_acquire) + (index - kPredefinedHandles) * sizeof(Cell);
+  return base_.load(std::memory_order_acquire) + (index - kFirstNumber) * sizeof(Cell);
 }
 
 size_t HandleCells::count() const {

@@ -532,11 +532,11 @@ TEST(HandleTableTest, NumbersHandlesAndFindsThemByNumber) {
   int object = 7;
   Opaque* const first = table.Add(&object);
   Opaque* const second = table.Add(&object);
-  EXPECT_EQ(table.NumberOf(first), 1024);
-  EXPECT_EQ(table.NumberOf(second), 1025);
-  EXPECT_EQ(table.HandleOf(1025), second);
+  EXPECT_EQ(table.NumberOf(first), 4096);
+  EXPECT_EQ(table.NumberOf(second), 4097);
+  EXPECT_EQ(table.HandleOf(4097), second);
   table.Remove(second);
-  EXPECT_EQ(table.HandleOf(1025), second);  // and Find says that it stands for nothing
+  EXPECT_EQ(table.HandleOf(4097), second);  // and Find says that it stands for nothing
   EXPECT_EQ(table.NumberOf(reinterpret_cast<Opaque*>(0x101)), 0x101);
   EXPECT_EQ(table.HandleOf(0x101), reinterpret_cast<Opaque*>(0x101));
 }
@@ -544,12 +544,12 @@ TEST(HandleTableTest, NumbersHandlesAndFindsThemByNumber) {
 TEST(HandleTableTest, NumbersNothingThatWasNeverGiven) {
   Table table;
   int object = 7;
-  EXPECT_EQ(table.HandleOf(1024), nullptr);
+  EXPECT_EQ(table.HandleOf(4096), nullptr);
   EXPECT_EQ(table.NumberOf(reinterpret_cast<Opaque*>(&object)), 0);
   Opaque* const handle = table.Add(&object);
   EXPECT_EQ(table.NumberOf(reinterpret_cast<Opaque*>(reinterpret_cast<uintptr_t>(handle) + 1)), 0);
   EXPECT_EQ(table.NumberOf(reinterpret_cast<Opaque*>(reinterpret_cast<uintptr_t>(handle) + 16)), 0);
-  for (const int number : {1025, -1, INT_MIN, INT_MAX}) {
+  for (const int number : {1024, 4095, 4097, -1, INT_MIN, INT_MAX}) {
     EXPECT_EQ(table.HandleOf(number), nullptr) << number;
   }
 }
