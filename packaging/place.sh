@@ -57,6 +57,13 @@ place() {
   install -D -m 644 -t "$root${at[include]}/ferry/mpi" include/ferry/mpi/{mpi,mpix}.h
   install -D -m 644 -t "$root${at[include]}/ferry/mpi/ferry_mpi" \
     include/ferry/mpi/ferry_mpi/*.h
+  # Fortran's over it, with the modules of gfortran and the sources of them for other compilers.
+  install -D -m 644 "$built/mpi/libmpifort_abi.so.1" "$root${at[lib]}/libmpifort_abi.so.1"
+  ln -sf libmpifort_abi.so.1 "$root${at[lib]}/libmpifort_abi.so"
+  install -D -m 644 -t "$root${at[include]}/ferry/mpi" "$built/mpi/fortran/include/mpif.h"
+  install -D -m 644 -t "$root${at[lib]}/ferry/fortran/gfortran-mod-15" \
+    "$built"/mpi/fortran/include/{ferry_mpi_types,mpi}.mod
+  install -D -m 644 -t "$root${at[share]}/ferry/fortran" "$built/mpi/fortran/include/mpi.f90"
   install -D -m 644 "$built/shmem/$shmem" "$root${at[lib]}/$shmem"
   ln -sf "$shmem" "$root${at[lib]}/libferry_shmem.so"
   for name in "" ferry_shmem mpp; do
@@ -64,9 +71,9 @@ place() {
       "$built/shmem/api/include/$name"/*.h
   done
   ln -sf ferryrun "$root${at[bin]}/oshrun"
-  for name in ferrycc ferrycxx oshcc oshc++; do
+  for name in ferrycc ferrycxx ferryfc oshcc oshc++; do
     fill_in "tools/wrappers/$name" "$root${at[bin]}" VERSION="$version" LIB="${at[lib]}" \
-      INCLUDE="${at[include]}" RPATH="${at[rpath]:+${at[lib]}}"
+      INCLUDE="${at[include]}" SHARE="${at[share]}" RPATH="${at[rpath]:+${at[lib]}}"
   done
   for name in ferryrun ferryctl ferrysim; do
     mkdir -p "$root${at[share]}"/{bash-completion/completions,fish/vendor_completions.d} "$root${at[zsh]}"
@@ -85,8 +92,9 @@ place() {
   for name in mpirun mpiexec; do
     ln -sfr "$root${at[bin]}/ferryrun" "$root${at[lib]}/ferry/bin/$name"
   done
-  for name in mpicc mpifort mpif90 mpif77; do
-    ln -sfr "$root${at[bin]}/ferrycc" "$root${at[lib]}/ferry/bin/$name"
+  ln -sfr "$root${at[bin]}/ferrycc" "$root${at[lib]}/ferry/bin/mpicc"
+  for name in mpifort mpif90 mpif77; do
+    ln -sfr "$root${at[bin]}/ferryfc" "$root${at[lib]}/ferry/bin/$name"
   done
   for name in mpicxx mpic++ mpiCC; do
     ln -sfr "$root${at[bin]}/ferrycxx" "$root${at[lib]}/ferry/bin/$name"
@@ -108,7 +116,7 @@ place() {
   done
   install -D -m 644 -t "$root${at[share]}/ferry/monitoring" \
     packaging/monitoring/{ferry_alerts.yml,ferry_dashboard.json}
-  for name in ferry ferry-mpi; do
+  for name in ferry ferry-mpi ferry-mpi-fort; do
     fill_in "config/$name.pc" "$root${at[lib]}/pkgconfig" VERSION="$version" \
       LIB="${at[lib]}" INCLUDE="${at[include]}" RPATH="${at[rpath]}"
   done

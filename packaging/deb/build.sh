@@ -63,7 +63,7 @@ depends=$(depends)
 fill_in "$here/control" "$root/DEBIAN" VERSION="$version" ARCHITECTURE="$architecture" \
   MAINTAINER="$maintainer" DEPENDS="$depends" BUILT_USING="$built_using" SIZE="$(du -sk "$root" | cut -f1)"
 (cd "$root" && find etc -type f -printf '/%p\n' | sort) >"$root/DEBIAN/conffiles"
-printf '%s ferry (>= %s)\n' "libferry ${version%%.*}" "$version" "libmpi_abi 1" "$version" \
+printf '%s ferry (>= %s)\n' "libferry ${version%%.*}" "$version" "libmpi_abi 1" "$version" "libmpifort_abi 1" "$version" \
   "libferry_shmem 0" "$version" \
   >"$root/DEBIAN/shlibs"
 echo "activate-noawait ldconfig" >"$root/DEBIAN/triggers"

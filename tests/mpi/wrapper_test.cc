@@ -87,14 +87,18 @@ TEST_F(WrapperTest, ATwoStepsLinkFailureIsTheCompilersOwn) {
 
 // Ferry's names first in PATH, as an installation has them, and another MPI behind, which has all.
 TEST_F(WrapperTest, CMakeTakesNothingFromAnotherMpi) {
-  if (!fs::exists("/usr/bin/cmake")) {
-    GTEST_SKIP() << "cmake is not installed: apt-get install cmake";
+  if (!fs::exists("/usr/bin/cmake") || !fs::exists("/usr/bin/gfortran")) {
+    GTEST_SKIP() << "cmake or gfortran is not installed: apt-get install cmake gfortran";
   }
   const std::string here = fs::current_path();
   const std::string library = here + "/mpi";
   std::string wrapper = tests::ReadFile("tools/wrappers/ferrycc");
   for (const auto& [value, path] :
-       {std::pair{"@INCLUDE@", here + "/include"}, {"@LIB@", library}, {"@RPATH@", library}}) {
+       {std::pair{"@INCLUDE@", here + "/include"},
+        {"@LIB@", library},
+        {"@RPATH@", library},
+        {"fortran_include=$include/ferry/mpi fortran_modules=$lib/ferry/fortran/gfortran-mod-15",
+         "fortran_include=" + here + "/mpi/fortran/include fortran_modules=$fortran_include"}}) {
     ASSERT_NE(wrapper.find(value), std::string::npos);
     wrapper.replace(wrapper.find(value), std::string(value).size(), path);
   }
@@ -114,16 +118,12 @@ project(ferry_test C CXX Fortran)
 find_package(MPI COMPONENTS C CXX Fortran)
 message(STATUS "Found ${MPI_C_COMPILER} ${MPI_CXX_COMPILER}, Fortran: ${MPI_Fortran_FOUND}")
 )");
-  // No compiler for Fortran is needed: nothing is to be compiled by it.
-  const CommandResult configured =
-      RunCommand({"/usr/bin/env", "PATH=" + Path("ferry") + ":" + Path("other") + ":/usr/bin:/bin",
-                  "PKG_CONFIG_PATH=" + Path("other"), "/usr/bin/cmake", "-S", folder_, "-B",
-                  Path("build"), "-DCMAKE_Fortran_COMPILER=/bin/false",
-                  "-DCMAKE_Fortran_COMPILER_FORCED=TRUE", "-DCMAKE_Fortran_COMPILER_ID_RUN=TRUE"});
+  const CommandResult configured = RunCommand(
+      {"/usr/bin/env", "PATH=" + Path("ferry") + ":" + Path("other") + ":/usr/bin:/bin",
+       "PKG_CONFIG_PATH=" + Path("other"), "/usr/bin/cmake", "-S", folder_, "-B", Path("build")});
   EXPECT_EQ(configured.exit_code, 0) << configured.out << configured.err;
   EXPECT_THAT(configured.out, HasSubstr("Found " + Path("ferry/mpicc") + " " +
-                                        Path("ferry/mpicxx") + ", Fortran: FALSE"));
-  EXPECT_THAT(configured.out, HasSubstr("MPI_ferry_has_no_fortran_interface_LIBRARY"));
+                                        Path("ferry/mpicxx") + ", Fortran: TRUE"));
   EXPECT_FALSE(fs::exists(Path("asked"))) << tests::ReadFile(Path("asked"));
 }
 
@@ -156,6 +156,31 @@ target_link_libraries(cxx_program MPI::MPI_CXX)
   Succeed({"/usr/bin/cmake", "--build", Path("build")});
   ExpectAllOk(2, Path("build/c_program"));
   ExpectAllOk(2, Path("build/cxx_program"));
+}
+
+TEST_F(WrapperTest, CMakeFindsFortran) {
+  if (!fs::exists("/usr/bin/cmake") || !fs::exists("/usr/bin/gfortran")) {
+    GTEST_SKIP() << "cmake or gfortran is not installed: apt-get install cmake gfortran";
+  }
+  const std::string here = fs::current_path();
+  Write("CMakeLists.txt", R"(
+cmake_minimum_required(VERSION 3.13)
+project(ferry_test Fortran)
+set(MPI_DETERMINE_Fortran_CAPABILITIES TRUE)
+find_package(MPI REQUIRED COMPONENTS Fortran)
+message(STATUS "MPI ${MPI_Fortran_VERSION} mpif.h: ${MPI_Fortran_HAVE_F77_HEADER}, mpi: ${MPI_Fortran_HAVE_F90_MODULE}")
+add_executable(ring )" + here +
+                              R"(/tests/mpi/fortran/ring.f)
+target_link_libraries(ring MPI::MPI_Fortran)
+)");
+  const CommandResult configured =
+      RunCommand({"/usr/bin/cmake", "-S", folder_, "-B", Path("build"),
+                  "-DMPI_Fortran_COMPILER=" + here + "/tools/wrappers/ferryfc",
+                  "-DMPIEXEC_EXECUTABLE=" + here + "/tools/ferryrun/ferryrun"});
+  EXPECT_EQ(configured.exit_code, 0) << configured.out << configured.err;
+  EXPECT_THAT(configured.out, HasSubstr("MPI 5.0 mpif.h: TRUE, mpi: TRUE"));
+  Succeed({"/usr/bin/cmake", "--build", Path("build")});
+  ExpectAllOk(2, Path("build/ring"));
 }
 
 }  // namespace

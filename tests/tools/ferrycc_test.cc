@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -109,24 +110,43 @@ TEST(FerryccTest, SaysWhatItDoesNotKnow) {
   EXPECT_EQ(RunWrapper({kFerrycc, "-cc=", "a.c"}).exit_code, 2);
 }
 
-TEST(FerryccTest, SaysThatThereIsNoFortran) {
+TEST(FerryccTest, TellsCompilersOfFortranOfItsModulesAndLibraries) {
   const TempDirectory folder;
-  for (const std::string name : {"mpifort", "mpif90", "mpif77"}) {
+  for (const std::string name : {"ferryfc", "mpifort", "mpif90", "mpif77"}) {
     const std::string wrapper = folder / name;
     std::filesystem::create_symlink(std::filesystem::absolute(kFerrycc), wrapper);
-    for (const Words& arguments :
-         {Words{"-c", "a.f90"}, Words{"--version"}, Words{"-show"}, Words{}}) {
-      const CommandResult result = RunWrapper(Joined({wrapper}, arguments));
-      EXPECT_EQ(result.exit_code, 2);
-      EXPECT_EQ(result.out, "");
-      EXPECT_THAT(
-          result.err,
-          MatchesRegex(name + ": Ferry has no Fortran interface yet; .*another MPI library\n"));
-    }
-    // CMake asks so, and names the library that it does not find.
-    EXPECT_EQ(Output({wrapper, "-showme:compile"}), "");
-    EXPECT_EQ(Output({wrapper, "-showme:link"}), "-lferry_has_no_fortran_interface\n");
+    EXPECT_THAT(Output({wrapper, "-show", "a.f90"}),
+                MatchesRegex("gfortran -I/.* a.f90 -L/.* -l[^ ]*mpifort_abi[^ ]* "
+                             "-l[^ ]*mpi_abi[^ ]*\n"));
+    EXPECT_EQ(Output({wrapper, "-showme:command"}), "gfortran\n");
+    EXPECT_THAT(Output({wrapper, "-showme:compile"}), MatchesRegex("-I/.*\n"));
+    EXPECT_THAT(Output({wrapper, "-showme:link"}), HasSubstr("mpifort_abi"));
+    EXPECT_THAT(Output({wrapper, "-showme:version"}), StartsWith(name + ": Ferry "));
   }
+  // Flags of Fortran reach no compiler of C.
+  EXPECT_THAT(Output({kFerrycc, "-showme:link"}), Not(HasSubstr("mpifort")));
+}
+
+// A compiler that reads no modules of gfortran's is told how it gets its own, and gets them in the
+// user's cache.
+TEST(FerryccTest, MakesModulesForAnotherCompiler) {
+  const TempDirectory folder;
+  const std::string wrapper = folder / "ferryfc";
+  const std::string compiler = folder / "otherfc";
+  std::filesystem::create_symlink(std::filesystem::absolute(kFerrycc), wrapper);
+  std::ofstream(compiler) << "#!/bin/sh\ncase $1 in --version) echo other 1.2; exit;; esac\n"
+                             "for word; do case $word in */mpi.f90) >mpi.mod; esac; done\n"
+                             ">mpi.o\necho $*\n";
+  std::filesystem::permissions(compiler, std::filesystem::perms::owner_all);
+  const Words variables = {"/usr/bin/env", "XDG_CACHE_HOME=" + (folder / "cache"),
+                           "FERRY_FC=" + compiler};
+  const CommandResult without = RunWrapper(Joined(variables, {wrapper, "-c", "a.f90"}));
+  EXPECT_THAT(without.err, HasSubstr("call ferryfc --make-modules once"));
+  EXPECT_THAT(Output(Joined(variables, {wrapper, "--make-modules"})),
+              HasSubstr("/otherfc-1.2 has the modules of "));
+  const CommandResult with = RunWrapper(Joined(variables, {wrapper, "-c", "a.f90"}));
+  EXPECT_EQ(with.err, "");
+  EXPECT_THAT(with.out, HasSubstr(" -I" + (folder / "cache/ferry/fortran/")));
 }
 
 }  // namespace

@@ -1,0 +1,239 @@
+// The procedures of Fortran call C's by means of this: handles that are integers, truth values,
+// strings with blanks at their end, and the constants that are recognised by their address
+// (MPI 5.0, chapter 19).
+//
+// Calling thread: any. Nothing here waits, takes a lock, or allocates, but for arrays of more than
+// kFew elements and strings of more than kShort characters.
+#pragma once
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+
+#define FERRY_SHOWN __attribute__((visibility("default")))
+
+// A second name of a function. Compilers write the names of Fortran's procedures in four ways; and
+// many of the names in capital letters are macros of mpi.h, so no declaration could have them.
+#define FERRY_NAME(name, target) asm(".globl " name "\n.set " name ", " target)
+#define FERRY_NAMES(low, capital, target) \
+  FERRY_NAME(low, target);                \
+  FERRY_NAME(low "__", target);           \
+  FERRY_NAME(capital, target)
+
+// ---- Constants that are recognised by their address ---------------------------------------------
+//
+// Each is a common block. A program has it as a symbol of its own, to which those of this library
+// are bound when it is loaded. Their contents are not for reading: all bits are set. They are
+// aligned as compilers align common blocks: the linker warns otherwise.
+
+#define FERRY_COMMON alignas(32) FERRY_SHOWN extern
+
+extern "C" {
+FERRY_COMMON const int ferry_mpi_bottom_[1];
+FERRY_COMMON const int ferry_mpi_in_place_[1];
+FERRY_COMMON const int ferry_mpi_buffer_automatic_[1];
+FERRY_COMMON const int ferry_mpi_status_ignore_[8];
+FERRY_COMMON const int ferry_mpi_statuses_ignore_[8];
+FERRY_COMMON const int ferry_mpi_errcodes_ignore_[1];
+FERRY_COMMON const int ferry_mpi_unweighted_[1];
+FERRY_COMMON const int ferry_mpi_weights_empty_[1];
+FERRY_COMMON const char ferry_mpi_argv_null_[1];
+FERRY_COMMON const char ferry_mpi_argvs_null_[1];
+}
+
+namespace ferry::fortran {
+
+// Any procedure of a program.
+using Function = void();
+
+inline void* Buffer(void* buffer) {
+  if (buffer == ferry_mpi_bottom_) {
+    return MPI_BOTTOM;
+  }
+  if (buffer == ferry_mpi_in_place_) {
+    return MPI_IN_PLACE;
+  }
+  return buffer == ferry_mpi_buffer_automatic_ ? MPI_BUFFER_AUTOMATIC : buffer;
+}
+
+inline MPI_Status* Status(int* status) {
+  return status == ferry_mpi_status_ignore_ ? MPI_STATUS_IGNORE
+                                            : reinterpret_cast<MPI_Status*>(status);
+}
+
+inline MPI_Status* Statuses(int* statuses) {
+  return statuses == ferry_mpi_statuses_ignore_ ? MPI_STATUSES_IGNORE
+                                                : reinterpret_cast<MPI_Status*>(statuses);
+}
+
+inline int* Weights(int* weights) {
+  if (weights == ferry_mpi_unweighted_) {
+    return MPI_UNWEIGHTED;
+  }
+  return weights == ferry_mpi_weights_empty_ ? MPI_WEIGHTS_EMPTY : weights;
+}
+
+// The result of a call. In mpi_f08 the argument may be absent.
+inline void Give(int* ierror, int code) {
+  if (ierror != nullptr) {
+    *ierror = code;
+  }
+}
+
+// ---- Handles ------------------------------------------------------------------------------------
+
+// Numbers below it are predefined handles, in both languages (MPI 5.0, section 20.4.5).
+inline constexpr int kPredefined = 4096;
+
+template <typename Handle>
+Handle HandleOf(int number);
+
+#define FERRY_FORTRAN_HANDLE(kind, Handle)                                            \
+  template <>                                                                         \
+  inline Handle HandleOf<Handle>(int number) {                                        \
+    return number >= 0 && number < kPredefined                                        \
+               ? reinterpret_cast<Handle>(static_cast<uintptr_t>(number))             \
+               : PMPI_##kind##_fromint(number);                                       \
+  }                                                                                   \
+  inline int NumberOf(Handle handle) {                                                \
+    const auto word = reinterpret_cast<uintptr_t>(handle);                            \
+    return word < kPredefined ? static_cast<int>(word) : PMPI_##kind##_toint(handle); \
+  }
+
+FERRY_FORTRAN_HANDLE(Comm, MPI_Comm)
+FERRY_FORTRAN_HANDLE(Errhandler, MPI_Errhandler)
+FERRY_FORTRAN_HANDLE(File, MPI_File)
+FERRY_FORTRAN_HANDLE(Group, MPI_Group)
+FERRY_FORTRAN_HANDLE(Info, MPI_Info)
+FERRY_FORTRAN_HANDLE(Message, MPI_Message)
+FERRY_FORTRAN_HANDLE(Op, MPI_Op)
+FERRY_FORTRAN_HANDLE(Request, MPI_Request)
+FERRY_FORTRAN_HANDLE(Session, MPI_Session)
+FERRY_FORTRAN_HANDLE(Type, MPI_Datatype)
+FERRY_FORTRAN_HANDLE(Win, MPI_Win)
+
+#undef FERRY_FORTRAN_HANDLE
+
+// So many elements of an array need no allocation.
+inline constexpr int kFew = 64;
+
+// Elements that live as long as this: of the stack, if they are few.
+template <typename T>
+class Elements {
+ public:
+  explicit Elements(int count)
+      : count_(std::max(count, 0)),
+        many_(count_ > kFew ? new T[static_cast<size_t>(count_)] : few_) {}
+  ~Elements() {
+    if (many_ != few_) {
+      delete[] many_;
+    }
+  }
+  Elements(const Elements&) = delete;
+  Elements& operator=(const Elements&) = delete;
+  T* get() { return many_; }
+  int count() const { return count_; }
+
+ private:
+  T few_[kFew];
+  int count_;
+  T* many_;
+};
+
+template <typename Handle>
+class Handles : public Elements<Handle> {
+ public:
+  Handles(const int* numbers, int count) : Elements<Handle>(count) {
+    for (int i = 0; i < this->count(); ++i) {
+      this->get()[i] = HandleOf<Handle>(numbers[i]);
+    }
+  }
+  void Store(int* numbers) {
+    for (int i = 0; i < this->count(); ++i) {
+      numbers[i] = NumberOf(this->get()[i]);
+    }
+  }
+};
+
+// ---- Truth values -------------------------------------------------------------------------------
+//
+// The lowest bit decides, as for gfortran and flang (1) and for ifx and nvfortran (-1).
+
+inline int IsTrue(int logical) { return logical & 1; }
+inline int Logical(int is_true) { return is_true != 0 ? 1 : 0; }
+
+class Logicals : public Elements<int> {
+ public:
+  Logicals(const int* logicals, int count) : Elements<int>(count) {
+    for (int i = 0; i < this->count(); ++i) {
+      get()[i] = IsTrue(logicals[i]);
+    }
+  }
+};
+
+// ---- Indices, which count from 1 in Fortran -----------------------------------------------------
+
+inline int FromOne(int index) { return index == MPI_UNDEFINED ? index : index + 1; }
+
+// The first `count` of them, which may be MPI_UNDEFINED.
+inline void CountFromOne(int* indices, int count) {
+  for (int i = 0; i < count; ++i) {
+    ++indices[i];
+  }
+}
+
+// ---- Strings ------------------------------------------------------------------------------------
+
+inline constexpr size_t kShort = 1024;
+
+// A string that C can read: without the blanks at its end.
+class String {
+ public:
+  String(const char* text, size_t length) {
+    while (length > 0 && text[length - 1] == ' ') {
+      --length;
+    }
+    char* to = short_;
+    if (length > kShort) {
+      long_.reset(new char[length + 1]);
+      to = long_.get();
+    }
+    std::memcpy(to, text, length);
+    to[length] = '\0';
+  }
+  const char* get() const { return long_ ? long_.get() : short_; }
+
+ private:
+  char short_[kShort + 1];
+  std::unique_ptr<char[]> long_;
+};
+
+// Without those in front either.
+class StrippedString : public String {
+ public:
+  StrippedString(const char* text, size_t length)
+      : String(text + Blanks(text, length), length - Blanks(text, length)) {}
+
+ private:
+  static size_t Blanks(const char* text, size_t length) {
+    size_t blanks = 0;
+    while (blanks < length && text[blanks] == ' ') {
+      ++blanks;
+    }
+    return blanks;
+  }
+};
+
+// Gives a string back: as much as there is room for, and blanks.
+inline void Fill(char* text, size_t length, const char* value) {
+  const size_t given = std::min(length, std::strlen(value));
+  std::memcpy(text, value, given);
+  std::memset(text + given, ' ', length - given);
+}
+
+}  // namespace ferry::fortran

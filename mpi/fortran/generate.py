@@ -1,0 +1,35 @@
+#!/usr/bin/env python3
+"""generate.py WHAT FOLDER [HEADERS]: writes what is made from the table of MPI's Fortran
+procedures.
+
+WHAT: definitions (the C++ of libmpifort_abi), exports (the names that it shows), sources (mpif.h
+and the modules; HEADERS is the folder of the C headers, which have the constants).
+"""
+
+import pathlib
+import sys
+
+import declarations
+import definitions
+
+
+def _sources(headers):
+    constants_h = (headers / "constants.h").read_text(encoding="ascii")
+    handles_h = (headers / "handles.h").read_text(encoding="ascii")
+    return {"mpif.h": declarations.mpif_h(constants_h, handles_h),
+            "mpi.f90": declarations.module_mpi()}
+
+
+def main(arguments):
+    makers = {"definitions": lambda: definitions.sources(), "exports": lambda: definitions.exports(),
+              "sources": lambda: _sources(pathlib.Path(arguments[2]))}
+    if len(arguments) not in (2, 3) or arguments[0] not in makers:
+        sys.exit(f"usage: generate.py {'|'.join(makers)} FOLDER [HEADERS]")
+    for path, content in makers[arguments[0]]().items():
+        file = pathlib.Path(arguments[1]) / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content, encoding="ascii")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

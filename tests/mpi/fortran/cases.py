@@ -1,0 +1,228 @@
+#!/usr/bin/env python3
+"""cases.py collectives|refused|names FOLDER: writes a Fortran program that calls procedures of
+one kind.
+
+collectives: each in its blocking, nonblocking and persistent form. refused: files, which Ferry
+does not have. names: no program, but the names that the library has to show. FOLDER is
+mpi/fortran, with the table.
+"""
+
+import sys
+
+# Name, arguments without those that every form has at its end, what comes before, what must be true.
+# Of `n` ranks, each sends s and receives r; `comm` is all of them.
+I = "MPI_INTEGER"
+COLLECTIVES = [
+    ("Barrier", "", "", ".true."),
+    ("Bcast", f"r, 2, {I}, 1", "if (rank == 1) r(1:2) = [5, 6]", "all(r(1:2) == [5, 6])"),
+    ("Gather", f"s, 1, {I}, r, 1, {I}, 0", "s(1) = rank",
+     "rank /= 0 .or. all(r(1:n) == every)"),
+    ("Gatherv", f"s, 1, {I}, r, ones, twice, {I}, 0", "s(1) = rank",
+     "rank /= 0 .or. all(r(1:2*n:2) == every)"),
+    ("Scatter", f"s, 1, {I}, r, 1, {I}, 0", "s(1:n) = every + 3", "r(1) == rank + 3"),
+    ("Scatterv", f"s, ones, twice, {I}, r, 1, {I}, 0", "s(1:2*n:2) = every + 3", "r(1) == rank + 3"),
+    ("Allgather", f"s, 1, {I}, r, 1, {I}", "s(1) = rank", "all(r(1:n) == every)"),
+    ("Allgather", f"MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, r, 1, {I}", "r(rank + 1) = rank",
+     "all(r(1:n) == every)"),
+    ("Allgatherv", f"s, 1, {I}, r, ones, twice, {I}", "s(1) = rank", "all(r(1:2*n:2) == every)"),
+    ("Alltoall", f"s, 1, {I}, r, 1, {I}", "s(1:n) = 10 * rank + every",
+     "all(r(1:n) == 10 * every + rank)"),
+    ("Alltoallv", f"s, ones, twice, {I}, r, ones, twice, {I}", "s(1:2*n:2) = 10 * rank + every",
+     "all(r(1:2*n:2) == 10 * every + rank)"),
+    ("Alltoallw", "s, ones, bytes, types, r, ones, bytes, types", "s(1:n) = 10 * rank + every",
+     "all(r(1:n) == 10 * every + rank)"),
+    ("Alltoallw", "MPI_IN_PLACE, ones, bytes, unread, r, ones, bytes, types",
+     "r(1:n) = 10 * rank + every", "all(r(1:n) == 10 * every + rank)"),
+    ("Reduce", f"s, r, 1, {I}, MPI_SUM, 0", "s(1) = rank + 1",
+     "rank /= 0 .or. r(1) == n * (n + 1) / 2"),
+    ("Allreduce", f"s, r, 1, {I}, MPI_MAX", "s(1) = rank", "r(1) == n - 1"),
+    ("Allreduce", f"MPI_IN_PLACE, r, 1, {I}, MPI_SUM", "r(1) = rank + 1", "r(1) == n * (n + 1) / 2"),
+    ("Allreduce", f"s, r, 2, {I}, own_op", "s(1:2) = [rank, 1]", "all(r(1:2) == [n - 1, n])"),
+    ("Reduce_scatter_block", f"s, r, 1, {I}, MPI_SUM", "s(1:n) = every", "r(1) == n * rank"),
+    ("Reduce_scatter", f"s, r, ones, {I}, MPI_SUM", "s(1:n) = every", "r(1) == n * rank"),
+    ("Scan", f"s, r, 1, {I}, MPI_SUM", "s(1) = rank", "r(1) == rank * (rank + 1) / 2"),
+    ("Exscan", f"s, r, 1, {I}, MPI_SUM", "s(1) = rank", "rank == 0 .or. r(1) == rank * (rank - 1) / 2"),
+    # On a ring: two neighbours, in the order -, +.
+    ("Neighbor_allgather", f"s, 1, {I}, r, 1, {I}", "s(1) = rank", "all(r(1:2) == [left, right])"),
+    ("Neighbor_allgatherv", f"s, 1, {I}, r, ones, twice, {I}", "s(1) = rank",
+     "all(r(1:3:2) == [left, right])"),
+    ("Neighbor_alltoall", f"s, 1, {I}, r, 1, {I}", "s(1:2) = rank", "all(r(1:2) == [left, right])"),
+    ("Neighbor_alltoallv", f"s, ones, twice, {I}, r, ones, twice, {I}", "s(1:3) = rank",
+     "all(r(1:3:2) == [left, right])"),
+    ("Neighbor_alltoallw", "s, ones, places, types, r, ones, places, types", "s(1:2) = rank",
+     "all(r(1:2) == [left, right])"),
+]
+
+HEAD = """! Made by tests/mpi/fortran/cases.py.
+program {name}
+  USE_LINE
+  use checks
+  implicit none
+  INCLUDE_LINE
+"""
+
+
+def _call(name, arguments):
+    line = f"  call MPI_{name}({arguments})"
+    cut = line.rfind(", ", 0, 96) + 1
+    return line if len(line) < 100 else line[:cut] + " &\n   " + line[cut:]
+
+
+def collectives():
+    text = HEAD.format(name="collectives") + """
+  integer, parameter :: most = 8
+  integer :: ierr, rank, n, i, comm, ring, own_op, request, left, right
+  integer, asynchronous :: s(2 * most), r(2 * most)
+  integer, allocatable :: every(:)
+  integer :: ones(most), twice(most), bytes(most), types(most), unread(most)
+  integer(MPI_ADDRESS_KIND) :: places(most)
+  external :: larger_then_sum
+  call MPI_Init(ierr)
+  comm = MPI_COMM_WORLD
+  call MPI_Comm_rank(comm, rank, ierr)
+  call MPI_Comm_size(comm, n, ierr)
+  every = [(i, i = 0, n - 1)]
+  ones = 1
+  twice = [(2 * i, i = 0, most - 1)]
+  bytes = [(4 * i, i = 0, most - 1)]
+  places = bytes
+  types = MPI_INTEGER
+  unread = -77
+  call MPI_Cart_create(comm, 1, [n], [.true.], .false., ring, ierr)
+  call MPI_Cart_shift(ring, 0, 1, left, right, ierr)
+  call MPI_Op_create(larger_then_sum, .true., own_op, ierr)
+"""
+    bodies = ""
+    for number, (name, arguments, before, truth) in enumerate(COLLECTIVES):
+        first = f"{arguments}, " if arguments else ""
+        comm = "ring" if name.startswith("Neighbor") else "comm"
+        for form, call in (
+                ("", [_call(name, f"{first}{comm}, ierr")]),
+                ("I", [_call(f"I{name.lower()}", f"{first}{comm}, request, ierr"),
+                       "  call MPI_Wait(request, MPI_STATUS_IGNORE, ierr)"]),
+                ("init", [_call(f"{name}_init", f"{first}{comm}, MPI_INFO_NULL, request, ierr"),
+                          "  call MPI_Start(request, ierr)",
+                          "  call MPI_Wait(request, MPI_STATUS_IGNORE, ierr)",
+                          "  call MPI_Request_free(request, ierr)"])):
+            case = f"case_{number}_{form or 'b'}"
+            text += f"  call {case}\n"
+            bodies += f"subroutine {case}\n  s = -1\n  r = -1\n  {before or 'continue'}\n"
+            bodies += "\n".join(call) + "\n"
+            bodies += f"  call check(ierr == 0, 'MPI_{name}, {form or 'blocking'}: result')\n"
+            bodies += f"  call check({truth}, &\n             'MPI_{name}, {form or 'blocking'}')\n"
+            bodies += "end subroutine\n"
+    text += f"""  s(1) = 4
+  r(1) = 3
+  call MPI_Reduce_local(s, r, 1, MPI_INTEGER, MPI_SUM, ierr)
+  call check(r(1) == 7, 'MPI_Reduce_local')
+  call logicals
+  call MPI_Op_free(own_op, ierr)
+  call check(own_op == MPI_OP_NULL, 'MPI_Op_free')
+  call report(rank)
+  call MPI_Finalize(ierr)
+contains
+"""
+    return text + bodies + """
+! Every value with its lowest bit set is true.
+subroutine logicals
+  integer :: truth(1)
+  logical :: mine, all_true
+  mine = .true.
+  call MPI_Allreduce(mine, all_true, 1, MPI_LOGICAL, MPI_LAND, comm, ierr)
+  call check(all_true, 'MPI_LAND')
+  truth = merge(-1, 1, rank == 0)
+  call MPI_Allreduce(truth, all_true, 1, MPI_LOGICAL, MPI_LAND, comm, ierr)
+  call check(all_true, 'MPI_LAND of -1 and 1')
+  call MPI_Allreduce(truth, all_true, 1, MPI_LOGICAL, MPI_LXOR, comm, ierr)
+  call check(all_true .eqv. mod(n, 2) == 1, 'MPI_LXOR of -1 and 1')
+  mine = rank == 0
+  call MPI_Allreduce(mine, all_true, 1, MPI_LOGICAL, MPI_LOR, comm, ierr)
+  call check(all_true, 'MPI_LOR')
+  call MPI_Op_commutative(own_op, mine, ierr)
+  call check(mine, 'MPI_Op_commutative')
+end subroutine
+end program
+
+! An operation of the program's: the first element is a maximum, all others are sums.
+subroutine larger_then_sum(in, inout, length, datatype)
+  USE_LINE
+  implicit none
+  INCLUDE_LINE
+  integer :: length, datatype
+  integer :: in(length), inout(length)
+  if (datatype /= MPI_INTEGER) return
+  inout(1) = max(in(1), inout(1))
+  inout(2:) = in(2:) + inout(2:)
+end subroutine
+"""
+
+
+# What a refused call may be handed, by the kind of its argument.
+_VALUES = {"File": "MPI_FILE_NULL", "Comm": "MPI_COMM_SELF", "Info": "MPI_INFO_NULL",
+           "Datatype": "MPI_INTEGER", "Group": "group", "Request": "request", "string": "name",
+           "int": "one", "offset": "place", "aint": "extent", "count": "place", "logical": "flag",
+           "status": "status", "buffer": "buffer"}
+
+
+def refused(procedures):
+    text = HEAD.format(name="refused") + """
+  integer :: ierr, group, request, one, status(MPI_STATUS_SIZE), buffer(4), made, calls
+  integer(MPI_OFFSET_KIND) :: place
+  integer(MPI_ADDRESS_KIND) :: extent
+  logical :: flag
+  character(32) :: name
+  external :: no_conversion, no_extent
+  call MPI_Init(ierr)
+  call MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN, ierr)
+  call MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN, ierr)
+  calls = 0
+  place = 0
+  extent = 0
+  one = 1
+  name = 'none'
+"""
+    for procedure in procedures:
+        arguments = []
+        for argument in procedure.small:
+            if argument.is_callback:
+                arguments.append("no_extent" if "extent" in argument.kind else "no_conversion")
+            elif argument.is_handle and argument.direction != "in":
+                arguments.append("made")
+            else:
+                arguments.append(_VALUES[argument.kind])
+        text += "  ierr = 0\n" + _call(procedure.name, ", ".join(arguments + ["ierr"])) + "\n"
+        text += f"  call expect('MPI_{procedure.name}')\n"
+    return text + f"""  call check(calls == {len(procedures)}, 'each call')
+  call report(0)
+  call MPI_Finalize(ierr)
+contains
+  subroutine expect(what)
+    character(*), intent(in) :: what
+    calls = calls + 1
+    call check(ierr == MPI_ERR_UNSUPPORTED_OPERATION, what)
+  end subroutine
+end program
+
+subroutine no_conversion
+end subroutine
+subroutine no_extent
+end subroutine
+"""
+
+
+def main(arguments):
+    if arguments[0] == "collectives":
+        print(collectives(), end="")
+        return
+    sys.path.insert(0, arguments[1])
+    import definitions  # pylint: disable=import-outside-toplevel
+    import table  # pylint: disable=import-outside-toplevel
+    if arguments[0] == "names":
+        print("\n".join(definitions.names()))
+        return
+    files = [procedure for procedure in table.procedures() if procedure.group == "files"]
+    print(refused(files), end="")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,164 @@
+// Every procedure of MPI is called from Fortran and does its work, over mpif.h and over the module
+// mpi, in programs that ferryfc has compiled; and what libmpifort_abi shows.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/e2e/exports.h"
+#include "tests/mpi/e2e/mpi_job.h"
+#include "tests/support/processes.h"
+
+namespace ferry::mpi_tests {
+namespace {
+
+namespace fs = std::filesystem;
+using e2e::CommandResult;
+using e2e::RunCommand;
+using testing::HasSubstr;
+
+constexpr char kWrapper[] = "tools/wrappers/ferryfc";
+constexpr char kLibrary[] = "mpi/libmpifort_abi.so.1";
+const std::string kFolder = "tests/mpi/fortran/";
+
+struct Program {
+  const char* name;
+  int ranks;
+};
+// Their procedures together are all that there are.
+constexpr Program kPrograms[] = {{"collectives", 3}, {"environment", 2}, {"messages", 2},
+                                 {"objects", 2},     {"refused", 1},     {"windows", 2}};
+
+class FortranTest : public testing::Test {
+ protected:
+  FortranTest() {
+    EXPECT_NE(mkdtemp(folder_.data()), nullptr);
+    if (!fs::exists("/usr/bin/gfortran")) {
+      ADD_FAILURE() << "gfortran is not installed: ./dev packages";
+    }
+  }
+  ~FortranTest() override { fs::remove_all(folder_); }
+
+  std::string Path(const std::string& name) const { return folder_ + "/" + name; }
+
+  // Compiles it as users do, optimised, and without a warning of the linker's.
+  void Compile(std::vector<std::string> words) const {
+    words.insert(words.begin(), {kWrapper, "-O2", "-J" + folder_});
+    const CommandResult result = RunCommand(words);
+    EXPECT_EQ(result.exit_code, 0) << testing::PrintToString(words) << "\n" << result.err;
+    EXPECT_EQ(result.err, "");
+  }
+  // `interface`: "use mpi", or the line that includes mpif.h.
+  void CompileCases(const std::string& name, bool with_module) const {
+    Compile({with_module ? "-DUSE_LINE=use mpi" : "-DUSE_LINE=",
+             with_module ? "-DINCLUDE_LINE=" : "-DINCLUDE_LINE=include 'mpif.h'",
+             kFolder + "checks.f90", kFolder + name + ".F90", "-o", Path(name)});
+  }
+  void RunCases(bool with_module) const {
+    for (const auto& [name, ranks] : kPrograms) {
+      CompileCases(name, with_module);
+      ExpectAllOk(ranks, Path(name));
+    }
+  }
+
+  std::string folder_ = "/tmp/ferry-fortran-XXXXXX";
+};
+
+TEST_F(FortranTest, EveryProcedureDoesItsWorkOverMpifH) { RunCases(false); }
+TEST_F(FortranTest, EveryProcedureDoesItsWorkOverTheModule) { RunCases(true); }
+
+TEST_F(FortranTest, ProgramsInFixedFormRun) {
+  Compile({kFolder + "ring.f", "-o", Path("ring")});
+  ExpectAllOk(3, Path("ring"));
+  EXPECT_EQ(RunJob({"", {"-n", "2"}}, {Path("ring"), "abort"}).exit_code, 7);
+}
+
+// Collectives between nodes, too.
+TEST_F(FortranTest, ProgramsRunOnSeveralNodes) {
+  CompileCases("collectives", true);
+  const CommandResult result = RunJob({"", {"-n", "4", "--nodes", "2"}}, {Path("collectives")});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(e2e::SortedLines(result.out),
+            (std::vector<std::string>{"rank 0: ok", "rank 1: ok", "rank 2: ok", "rank 3: ok"}));
+}
+
+TEST_F(FortranTest, AToolInFortranTakesTheCalls) {
+  Compile({kFolder + "checks.f90", kFolder + "tool.f90", "-o", Path("tool")});
+  ExpectAllOk(2, Path("tool"));
+}
+
+// ---- What there is ------------------------------------------------------------------------------
+
+std::vector<std::string> Lines(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) {
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+// MPI 5.0 has 434 procedures in Fortran, three of them in modules alone. Those that give memory
+// have a second form; each is there under MPI and PMPI, in four spellings. 13 predefined callbacks,
+// five helpers of the modules with their twins, and ten constants that are common blocks.
+TEST(LibraryTest, ShowsWhatTheTableSays) {
+  std::set<std::string> names;
+  for (const std::string& line : Lines(tests::ReadFile(kFolder + "names.txt"))) {
+    EXPECT_TRUE(names.insert(line).second) << line;
+  }
+  EXPECT_EQ(names.size(), (434u - 3 + 4) * 2 * 4 + 13 * 4 + 3 + 4 + 10);
+  std::set<std::string> shown;
+  for (const auto& [name, symbol] : e2e::ExportsOf(kLibrary)) {
+    shown.insert(name);
+  }
+  for (const std::string& name : names) {
+    EXPECT_TRUE(shown.contains(name)) << name << " is not shown";
+  }
+  for (const std::string& name : shown) {
+    EXPECT_TRUE(names.contains(name)) << name << " is shown";
+  }
+}
+
+// The programs above leave none out: each procedure that they call is an undefined symbol of
+// theirs.
+TEST_F(FortranTest, ThereIsACaseForEachProcedure) {
+  std::set<std::string> called = {"mpi_abort_"};  // ring.f
+  for (const auto& [name, ranks] : kPrograms) {
+    CompileCases(name, true);
+    for (const std::string& line : Lines(RunCommand({"/usr/bin/nm", "-uP", Path(name)}).out)) {
+      called.insert(line.substr(0, line.find(' ')));
+    }
+  }
+  size_t procedures = 0;
+  for (const std::string& name : Lines(tests::ReadFile(kFolder + "names.txt"))) {
+    const bool is_procedure = name.starts_with("mpi_") && name.ends_with('_') &&
+                              !name.ends_with("__") && !name.starts_with("mpi_status_f") &&
+                              !name.ends_with("_fn_") && !name.ends_with("_fn_null_");
+    if (is_procedure) {
+      ++procedures;
+      EXPECT_TRUE(called.contains(name)) << name << " is never called";
+    }
+  }
+  EXPECT_EQ(procedures, 434u - 3 + 4);
+}
+
+// A program has the constants as symbols of its own: the library must ask for those.
+TEST(LibraryTest, BindsConstantsToThoseOfTheProgram) {
+  const std::string relocations = RunCommand({"/usr/bin/readelf", "-rW", kLibrary}).out;
+  for (const std::string name :
+       {"bottom", "in_place", "buffer_automatic", "status_ignore", "statuses_ignore",
+        "errcodes_ignore", "unweighted", "weights_empty", "argv_null", "argvs_null"}) {
+    EXPECT_THAT(relocations, HasSubstr(" ferry_mpi_" + name + "_ + 0")) << name;
+  }
+  const std::string dynamic = RunCommand({"/usr/bin/readelf", "-dW", kLibrary}).out;
+  EXPECT_THAT(dynamic, HasSubstr("soname: [libmpifort_abi.so.1]"));
+  EXPECT_THAT(dynamic, HasSubstr("Shared library: [libmpi_abi.so.1]"));
+  EXPECT_THAT(dynamic, testing::Not(HasSubstr("gfortran")));
+}
+
+}  // namespace
+}  // namespace ferry::mpi_tests
