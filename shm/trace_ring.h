@@ -78,7 +78,7 @@ struct TraceEvents {
   uint64_t begin_ns = 0;           // when the ring was made
 };
 
-// Reads a copy of a ring, which nobody changes any more; the rank may have written anything.
+// Reads a copy of a ring, which does not change any more; the rank may have written anything.
 // Memory: that of the events. nullopt: it is none, or of another version.
 std::optional<TraceEvents> ReadTraceRing(std::span<const std::byte> copy,
                                          const TraceLimits& limits);

@@ -32,7 +32,7 @@ bool IsOfQueue(const TraceEvent& event) {
 
 // One end of a message.
 struct MessageEnd {
-  uint64_t id = 0;  // the same at its other end, and at no other message
+  uint64_t id = 0;  // both ends have it, and no other message
   int64_t at_ns = 0;
   uint32_t node = 0;
 };
