@@ -111,6 +111,7 @@ void Profile::End(CallNote* note, bool inner) {
   totals.ferry_ns += time_ns;
   totals.waited_ns += waited_ns;
   ++totals.calls;
+  totals.last_poll_ns = 0;  // a look before a wait is part of that, and no polling
   if (cpu >= 0) {
     totals.migrations += last_cpu_ >= 0 && cpu != last_cpu_ ? 1 : 0;
     last_cpu_ = cpu;
@@ -214,6 +215,7 @@ ProfilePeer* Profile::PeerAt(int32_t rank) {
 
 void Profile::NoteSent(int32_t peer, uint64_t bytes, uint64_t waited_ns) {
   const Turn turn(this);
+  layout_.totals.last_poll_ns = 0;
   ++layout_.sizes.sent[PowerOf(bytes)];
   if (ProfilePeer* const place = PeerAt(peer); place != nullptr) {
     ++place->sent;
@@ -225,6 +227,7 @@ void Profile::NoteSent(int32_t peer, uint64_t bytes, uint64_t waited_ns) {
 
 void Profile::NoteReceived(int32_t source, uint64_t bytes, uint64_t waited_ns) {
   const Turn turn(this);
+  layout_.totals.last_poll_ns = 0;
   ++layout_.sizes.received[PowerOf(bytes)];
   if (ProfilePeer* const place = PeerAt(source); place != nullptr) {
     ++place->received;
@@ -247,7 +250,7 @@ void Profile::NotePoll() {
   const Turn turn(this);
   shm::ProfileTotals& totals = layout_.totals;
   ++totals.polls;
-  if (now_ns - totals.last_poll_ns < kPollGapNs) {
+  if (totals.last_poll_ns != 0 && now_ns - totals.last_poll_ns < kPollGapNs) {
     totals.polled_ns += now_ns - totals.last_poll_ns;
   }
   totals.last_poll_ns = now_ns;

@@ -145,6 +145,26 @@ TEST(ReportTest, MessagesOfUnknownRanksChangeNoPeers) {
   EXPECT_EQ(read->sizes.sent[7], 2U) << "100 has 7 bits";
 }
 
+// MPI_Wait looks once before it waits: a program of many short waits does not poll.
+TEST(ReportTest, OnlyLooksWithNothingBetweenThemArePolls) {
+  Segment segment(0);
+  client::Profile profile(&segment.layout(), kRanks);
+  for (int i = 0; i < 3; ++i) {
+    profile.NotePoll();
+    TestCall wait(CallName::kMpiWait, 1, 8);
+    Carry(&profile, &wait);
+    profile.NotePoll();
+    profile.NoteReceived(1, 8, 0);
+    profile.NotePoll();
+    profile.NoteSent(1, 8, 0);
+  }
+  EXPECT_EQ(segment.Read()->totals.polls, 9U);
+  EXPECT_EQ(segment.Read()->totals.polled_ns, 0U);
+  while (segment.Read()->totals.polled_ns == 0) {  // at once, unless the machine stands still
+    profile.NotePoll();
+  }
+}
+
 // Beyond the room those of rounder numbers stay, which other ranks have kept, too.
 TEST(ReportTest, KeepsArrivalsByNumber) {
   Segment segment(0);
