@@ -1,7 +1,7 @@
 // Lets a tool of this process watch messages arrive and be matched (MPI 5.0, section 15.3.8).
 //
-// What the daemon's progress worker matches for a rank that computes, it matches in another
-// process: a watcher learns of it by the rank's counters only (Statistic::kWorkerMatches).
+// The daemon's progress worker matches messages for a rank that computes, in a process of its own:
+// a watcher learns of them by the rank's counters only (Statistic::kWorkerMatches).
 #pragma once
 
 #include "shm/message_watch.h"

@@ -1,4 +1,4 @@
-// What a rank's engine tells a watcher of its messages (engine/message_watch.h).
+// The interface by which a rank's engine tells of messages (engine/message_watch.h).
 #pragma once
 
 #include <cstdint>

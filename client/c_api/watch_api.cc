@@ -1,4 +1,4 @@
-// What libferry shows of a rank's messages to front ends that serve tools (api/message_watch.h).
+// Shows a rank's messages to front ends that serve tools (api/message_watch.h).
 #include "client/api/message_watch.h"
 #include "client/c_api/running.h"
 #include "engine/message_watch.h"

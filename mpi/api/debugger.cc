@@ -1,5 +1,5 @@
-// What debuggers look for in a process of MPI: the library that finds its message queues
-// (mpi/queues/mqs.h).
+// The name that debuggers look for in a process of MPI: of the library that finds its message
+// queues (mpi/queues/mqs.h).
 #include <dlfcn.h>
 #include <unistd.h>
 

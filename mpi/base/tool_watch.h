@@ -1,4 +1,4 @@
-// What the front end tells tools of, while a tool watches (mpi/mpi_t/events.h).
+// The events that the front end tells tools of, while a tool watches (mpi/mpi_t/events.h).
 //
 // Calling thread: that of the call. The functions may call the tool.
 #pragma once
@@ -22,7 +22,7 @@ class ToolWatch {
   ~ToolWatch() = default;
 };
 
-// Null: no tool watches. What it points to stays for as long as the process.
+// Null: no tool watches. The object stays for as long as the process.
 inline constinit std::atomic<ToolWatch*> tool_watch{nullptr};
 
 inline ToolWatch* CurrentToolWatch() {

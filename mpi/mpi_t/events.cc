@@ -393,7 +393,7 @@ void EventHub::Deliver(MPI_T_cb_safety required) {
   }
   is_delivering_ = true;
   bool has_stopped = false;
-  // What callbacks cause meanwhile waits for the next place.
+  // Events that callbacks cause meanwhile wait for the next place.
   for (size_t left = queue_.size(); left != 0 && !queue_.empty() && !has_stopped; --left) {
     const EventData event = queue_.front();
     const Registrations takers = OfEvent(event);

@@ -33,7 +33,7 @@ namespace ferry::mpi {
 // The events that wait for their callbacks at most.
 inline constexpr size_t kMostQueued = 4096;
 
-// What a tool has registered for a type of events.
+// A tool's registration for a type of events.
 class EventRegistration {
  public:
   explicit EventRegistration(EventKind kind) : kind(kind) {}
@@ -93,7 +93,7 @@ class EventHub final : public ToolWatch, public shm::MessageWatch {
   // Watches until as many calls of Unwatch.
   void Watch();
   void Unwatch();
-  // Sums since the process began, while somebody watched.
+  // Sums since the process began, while a tool watched.
   uint64_t waited_ns() const { return waited_ns_.load(std::memory_order_relaxed); }
   uint64_t in_collectives_ns() const { return in_collectives_ns_.load(std::memory_order_relaxed); }
   // The most that there have been since BeginMark, while `mark` is among those that are watched.

@@ -16,7 +16,7 @@ using shm::RequestState;
 constexpr uint32_t kContextsPerCommunicator = 8;
 // OpenSHMEM has the contexts from here on.
 constexpr uint32_t kContextLimit = uint32_t{1} << 31;
-// What a rank may have at most: a stopped one may have written anything.
+// Bounds of what a rank may have: a stopped one may have written anything.
 constexpr uint32_t kMostRequests = 1 << 20;
 constexpr uint32_t kMostEntries = 1 << 20;
 constexpr uint32_t kMostRanks = 1 << 21;

@@ -18,17 +18,17 @@ struct MPIR_PROCDESC {
 enum { MPIR_NULL = 0, MPIR_DEBUG_SPAWNED = 1, MPIR_DEBUG_ABORTING = 2 };
 
 extern "C" {
-// Read and written by debuggers, so that the compiler may not think that it knows them.
 __attribute__((used)) MPIR_PROCDESC* MPIR_proctable = nullptr;
 __attribute__((used)) int MPIR_proctable_size = 0;
-__attribute__((used)) volatile int MPIR_being_debugged = 0;
-__attribute__((used)) volatile int MPIR_debug_state = MPIR_NULL;
+__attribute__((used)) int MPIR_being_debugged = 0;
+__attribute__((used)) int MPIR_debug_state = MPIR_NULL;
 __attribute__((used)) char* MPIR_debug_abort_string = nullptr;
 // That it exists says that this is the starter, and no process of the job, and that not all
 // processes need be acquired.
 __attribute__((used)) int MPIR_i_am_starter = 1;
 __attribute__((used)) int MPIR_partial_attach_ok = 1;
 
+// All that was stored before is in memory when a debugger stops here.
 __attribute__((noinline, used)) void MPIR_Breakpoint() { asm volatile("" ::: "memory"); }
 }
 

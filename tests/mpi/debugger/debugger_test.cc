@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "mpi/queues/mqs.h"
+#include "tests/e2e/command.h"
 #include "tests/mpi/debugger/tracee.h"
 
 namespace ferry::mpi_tests {
@@ -185,7 +186,8 @@ std::map<std::string, Listed> ListAll(const Library& library) {
 }
 
 TEST_F(DebuggerTest, AcquiresAJobAndListsTheQueuesOfARank) {
-  const std::string file = std::string(std::getenv("TEST_TMPDIR")) + "/go";
+  const e2e::TempDirectory folder;
+  const std::string file = folder / "go";
   Start({"tests/mpi/ranks/queues", file});
   EXPECT_EQ(Number("MPIR_i_am_starter"), 1);
   EXPECT_EQ(Number("MPIR_debug_state"), 0);

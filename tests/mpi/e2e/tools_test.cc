@@ -1,7 +1,4 @@
 // The tool information interface: options, counters and events as tools see them.
-#include <cstdlib>
-#include <string>
-
 #include "tests/mpi/e2e/mpi_job.h"
 
 namespace ferry::mpi_tests {
@@ -30,10 +27,9 @@ INSTANTIATE_TEST_SUITE_P(Placements, ToolsTest,
 class ToolEventsTest : public testing::TestWithParam<Placement> {
  protected:
   static void Expect(const char* way) {
-    const std::string name = testing::UnitTest::GetInstance()->current_test_info()->name();
-    const std::string file =
-        std::string(std::getenv("TEST_TMPDIR")) + "/" + name.substr(name.find('/') + 1) + ".waits";
-    ExpectJob(GetParam(), {"tests/mpi/ranks/tool_events", way, file}, "the tool is content");
+    const e2e::TempDirectory folder;
+    ExpectJob(GetParam(), {"tests/mpi/ranks/tool_events", way, folder / "waits"},
+              "the tool is content");
   }
 };
 

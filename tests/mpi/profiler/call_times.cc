@@ -62,7 +62,7 @@ void Report(int rank) {
   std::fflush(stdout);
 }
 
-// What stands before a function.
+// The function that stands before one of MPI's.
 template <auto kFunction>
 struct Before;
 
