@@ -18,6 +18,10 @@ using shm::ProfileHeader;
 
 constexpr uint64_t kPartAlignment = 128;
 
+uint64_t RoundUp(uint64_t bytes) {
+  return (bytes + kPartAlignment - 1) / kPartAlignment * kPartAlignment;
+}
+
 // On which this process may run; 0: unknown.
 uint32_t OwnCpus() {
   cpu_set_t cpus;
@@ -44,7 +48,8 @@ ProfileHeader Plan(const Measure::Parts& parts, const config::Options& options) 
   }
   header.trace_offset = header.profile_offset + header.profile_bytes;
   if (options.profile.find("trace") != std::string::npos) {
-    header.trace_bytes = options.trace_bytes / kPartAlignment * kPartAlignment;
+    const uint64_t most_bytes = options.trace_bytes + sizeof(shm::TraceRingHeader);
+    header.trace_bytes = RoundUp(shm::TraceRingWriter::BytesWithin(most_bytes));
   }
   return header;
 }
