@@ -1,7 +1,7 @@
 /* circles WHAT: ranks that can never go on, each waiting for another one, for `ferryctl why`. Each
  * first prints "rank R: under way". A rank that has nothing to do sleeps outside MPI.
  *
- *   mismatch  rank 1 is in a broadcast from rank 0, the others are in a barrier
+ *   mismatch  the last rank is in a scatter from rank 0, the others are in a broadcast from the last
  *   half      the last rank never comes to a barrier of the odd ranks; the others compute
  *   ssend     rank 0 sends to the last rank synchronously, which is in a barrier with the others
  *   probes    each probes for a message of the next
@@ -21,11 +21,11 @@ static int last;
 static int is(const char* name) { return strcmp(what, name) == 0; }
 
 static void collectives(void) {
-  int word = 0;
+  int word = 0, words[64];
   MPI_Comm half;
   if (is("mismatch")) {
-    if (rank == 1) OK(MPI_Bcast(&word, 1, MPI_INT, 0, MPI_COMM_WORLD));
-    OK(MPI_Barrier(MPI_COMM_WORLD));
+    if (rank != last) OK(MPI_Bcast(&word, 1, MPI_INT, last, MPI_COMM_WORLD));
+    OK(MPI_Scatter(words, 1, MPI_INT, &word, 1, MPI_INT, 0, MPI_COMM_WORLD));
   }
   if (is("half")) {
     OK(MPI_Comm_split(MPI_COMM_WORLD, rank % 2, 0, &half));
