@@ -16,8 +16,11 @@
 // the PEs that are far from it: they end with its name.
 #include <atomic>
 #include <cstddef>
+#include <iterator>
 #include <string>
+#include <utility>
 
+#include "common/clock.h"
 #include "shm/atomic.h"
 #include "shmem/base/fail.h"
 #include "shmem/base/job.h"
@@ -125,8 +128,10 @@ class Lock {
     const uint16_t number = own().number;
     Patience patience(call_, Patience::Deaths::kOurs,
                       queue_.is_local() ? Patience::Looks::kFree : Patience::Looks::kMessages);
+    HolderNote note(*this);
     // Pairs with Pass.
-    while (Queue::From(queue_.Load()).served != number) {
+    for (uint16_t served = Served(); served != number; served = Served()) {
+      note.Look(served);
       patience.Rest();
       if (patience.deaths() != 0) {
         PassOverTheDead();
@@ -161,6 +166,68 @@ class Lock {
   }
 
  private:
+  // Says whom this PE waits for, to those who look at it (client/api/calls.h), once the same PE has
+  // been served for a while. Then a PE of this node has its word read, or, later, one of the first
+  // PEs elsewhere: that takes a message, and longer where its node does not answer.
+  class HolderNote {
+   public:
+    explicit HolderNote(const Lock& lock) : lock_(lock) {}
+    ~HolderNote() { TakeBack(); }
+    HolderNote(const HolderNote&) = delete;
+    HolderNote& operator=(const HolderNote&) = delete;
+
+    void Look(uint16_t served) {
+      const uint64_t now_ns = CoarseMonotonicNs();
+      if (since_ns_ == 0 || served != served_) {
+        TakeBack();
+        served_ = served;
+        since_ns_ = now_ns;
+        tried_ = 0;
+      } else if (!has_noted_ && tried_ < std::size(kTries) &&
+                 now_ns - since_ns_ >= kTries[tried_].after_ns) {
+        Find(kTries[tried_++].is_local);
+      }
+    }
+
+   private:
+    struct TryAt {
+      uint64_t after_ns;
+      bool is_local;
+    };
+    static constexpr TryAt kTries[] = {{20'000'000, true}, {200'000'000, false}};
+    static constexpr int kMostAsked = 64;
+
+    void Find(bool is_local) {
+      int asked = 0;
+      for (int pe = 0; pe < job.size && asked < kMostAsked; ++pe) {
+        if (pe == job.self || job.IsLocal(pe) != is_local || HasDied(pe)) {
+          continue;
+        }
+        asked += is_local ? 0 : 1;
+        uint32_t word = 0;
+        const bool is_known = lock_.StandOf(pe).TryLoad(&word);
+        const Stand theirs = Stand::From(word);
+        if (is_known && theirs.stage == kInLine && theirs.number == served_) {
+          job.front_end->calls->NoteMissing(pe, 1);
+          has_noted_ = true;
+          return;
+        }
+      }
+    }
+    void TakeBack() {
+      if (std::exchange(has_noted_, false)) {
+        job.front_end->calls->NoteMissing(shm::kCallNoRank, 0);
+      }
+    }
+
+    const Lock& lock_;
+    uint16_t served_ = 0;
+    uint64_t since_ns_ = 0;  // when that began; 0: no look yet
+    size_t tried_ = 0;
+    bool has_noted_ = false;
+  };
+
+  uint16_t Served() const { return Queue::From(queue_.Load()).served; }
   Stand own() const { return Stand::From(shm::LoadAcquire(own_)); }
   void SetOwn(Stand stand) { shm::StoreRelease(own_, stand.word()); }
 

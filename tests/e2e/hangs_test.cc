@@ -28,6 +28,9 @@ constexpr char kShmem[] = "tests/shmem/ranks/stands";
 constexpr char kFerry[] = "tests/e2e/ranks/waits";
 constexpr char kQueues[] = "tests/e2e/ranks/stuck_queues";
 
+// For so long a rank has hung before anyone asks.
+constexpr int kAWhileMs = 500;
+
 struct Hang {
   const char* program;
   const char* mode;
@@ -190,13 +193,13 @@ class Looks {
 
 class HangTest : public testing::TestWithParam<std::tuple<Hang, int>> {
  protected:
-  // Returns true if those ranks, and no others, are in calls that wait.
+  // Returns true if those ranks, and no others, have waited in calls for a while.
   bool Wait(const std::vector<int>& ranks) {
     std::vector<int> waiting;
     for (size_t node = 0; node < looks_.nodes(); ++node) {
       const json answer = looks_.Ask(node, {"why"});
       for (const json& rank : answer["ranks"]) {
-        if (!rank["calls"].empty()) {
+        if (!rank["calls"].empty() && rank["calls"][0]["for_ms"] >= kAWhileMs) {
           waiting.push_back(rank["rank"]);
         }
       }
