@@ -3,7 +3,7 @@
 // queues; arrows lead from sends to the receives of their messages.
 //
 // A message has no number that travels with it. Both of its ends count the messages between them
-// that have the same context and tag: these are received in the order in which they were sent
+// of one context and tag: these are received in the order in which they were sent
 // (MPI 5.0, section 3.5), by receives in the order in which those were posted.
 //
 // Calling thread: any. Blocks as `load` and `write` do.

@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
-#include <cstdlib>
 #include <optional>
 #include <utility>
 
 #include "common/clock.h"
+#include "config/environment.h"
 #include "shm/layout/profile_layout.h"
 
 namespace ferry::tools {
@@ -47,9 +47,10 @@ Status AskClock(const AskProfile& ask, const std::string& job_id,
 // ---- Fetching -----------------------------------------------------------------------------------
 
 StatusOr<TraceSpool> TraceSpool::Create(uint32_t job_size) {
-  const char* const directory = std::getenv("TMPDIR");
-  UniqueFd fd(open(directory != nullptr && *directory != '\0' ? directory : "/tmp",
-                   O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  const std::string named(
+      config::FindVariable(config::ProcessEnvironment(), "TMPDIR").value_or(""));
+  const std::string directory = named.empty() ? "/tmp" : named;
+  UniqueFd fd(open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   if (!fd.valid()) {  // a file system without such files
     fd.Reset(memfd_create("ferry-trace", MFD_CLOEXEC));
   }
