@@ -4,18 +4,21 @@
 # sycl_exchange is made by name only: it needs a compiler of SYCL's (SYCLCXX) and Level Zero.
 CFLAGS = -O2
 CXXFLAGS = -O2 -std=c++20
+FC = gfortran
+FFLAGS = -O2
 PKG_CONFIG = pkg-config
 
 ferry := $(shell $(PKG_CONFIG) --cflags --libs ferry)
 mpi := $(shell $(PKG_CONFIG) --cflags --libs ferry-mpi) $(ferry)
+mpi_fort = $(shell $(PKG_CONFIG) --cflags --libs ferry-mpi-fort)
 shmem := $(filter-out -lmpi_abi,$(patsubst %/ferry/mpi,%/ferry/shmem,$(mpi))) -lferry_shmem
 
 SYCLCXX = icpx
 programs := $(filter-out common tutorial sycl_%,$(patsubst %/,%,$(wildcard */)))
-sources = $(wildcard $@/*.c $@/*.cc)
+sources = $(wildcard $@/*.c $@/*.cc $@/*.f90)
 # Those of two words say in the first one which interface they use.
-libraries = $(or $(if $(filter mpi_% partitioned_%,$@),$(mpi)),$(if $(filter shmem_%,$@),$(shmem)),$(ferry))
-compile = $(if $(filter %.c,$(sources)),$(CC) $(CFLAGS),$(CXX) $(CXXFLAGS) -fopenmp)
+libraries = $(or $(if $(filter %.f90,$(sources)),$(mpi_fort)),$(if $(filter mpi_% partitioned_%,$@),$(mpi)),$(if $(filter shmem_%,$@),$(shmem)),$(ferry))
+compile = $(if $(filter %.f90,$(sources)),$(FC) $(FFLAGS),$(if $(filter %.c,$(sources)),$(CC) $(CFLAGS),$(CXX) $(CXXFLAGS) -fopenmp))
 
 all: $(programs)
 

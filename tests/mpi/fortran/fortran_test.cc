@@ -86,6 +86,16 @@ TEST_F(FortranTest, ProgramsRunOnSeveralNodes) {
             (std::vector<std::string>{"rank 0: ok", "rank 1: ok", "rank 2: ok", "rank 3: ok"}));
 }
 
+// On two grids its error falls by four.
+TEST_F(FortranTest, TheFlowOfTheExampleIsTheExactOne) {
+  Compile({"examples/mpi_vortex/vortex.f90", "-o", Path("vortex")});
+  for (const char* ranks : {"1", "4"}) {
+    const CommandResult result = RunJob({"", {"-n", ranks}}, {Path("vortex")});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(result.out, HasSubstr("second order, as it should be")) << ranks << " ranks";
+  }
+}
+
 TEST_F(FortranTest, AToolInFortranTakesTheCalls) {
   Compile({kFolder + "checks.f90", kFolder + "tool.f90", "-o", Path("tool")});
   ExpectAllOk(2, Path("tool"));
