@@ -241,6 +241,26 @@ TEST(TimelineTest, ShowsTheWaitThatNeverEnded) {
   EXPECT_EQ(Only(slices, "waits")["ts"], 3);
 }
 
+// A picture of a job that runs on ends when its ranks were looked at; one of a job that is over,
+// with its last event, however late the rank was looked at.
+TEST(TimelineTest, AWaitThatGoesOnLastsUntilTheLook) {
+  for (const bool is_running : {true, false}) {
+    Job job;
+    TimelineRank& rank = job.Add(0, {Wait(CallName::kMpiRecv, 12'000, 13'000)});
+    rank.seen_ns = 50'000;
+    rank.is_running = is_running;
+    job.Add(0, {Call(CallName::kMpiBarrier, 10'000, 20'000)});
+    const json picture = job.Draw();
+    ExpectSound(picture, 0);
+    const std::vector<json> slices = Of(picture, "X");
+    const json& call = Only(slices, "MPI_Recv");
+    EXPECT_EQ(call["ts"], 2);
+    EXPECT_EQ(EndOf(call), is_running ? 40 : 10);
+    EXPECT_EQ(call["args"]["unfinished"], true);
+    EXPECT_FALSE(call["args"].contains("ended"));
+  }
+}
+
 // The event of a call that had waited is lost: the wait ends before the next call.
 TEST(TimelineTest, AWaitWhoseCallIsLostEndsBeforeTheNextCall) {
   Job job;
