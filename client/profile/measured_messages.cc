@@ -42,8 +42,14 @@ MeasuredMessages::Request* MeasuredMessages::At(RequestHandle handle) {
 void MeasuredMessages::Keep(RequestHandle handle, const Message& message, bool is_send,
                             bool is_persistent) {
   if (Request* const request = At(handle); request != nullptr) {
-    *request = {message.size_bytes,           message.peer, message.tag, message.context,
-                is_send ? 0 : BeginReceive(), is_send,      true,        is_persistent};
+    *request = {.bytes = message.size_bytes,
+                .peer = message.peer,
+                .tag = message.tag,
+                .context = message.context,
+                .order = is_send || is_persistent ? 0 : BeginReceive(),
+                .is_send = is_send,
+                .is_known = !is_persistent,  // until it is started
+                .is_persistent = is_persistent};
   }
 }
 
