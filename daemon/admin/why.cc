@@ -382,6 +382,8 @@ void FillLook(uint32_t rank, bool details, uint64_t now_ns, QuietLog* quiet, Why
 // Adds what the rank has for another one that waits for it.
 void FillPair(uint32_t rank, uint32_t waiter, WhySteps* steps, control::RankWait* wait) {
   const RankView& view = steps->Look(rank).view;
+  // Another thread may be about to send.
+  wait->set_asleep(wait->asleep() && !steps->HasRunningThread(rank));
   AddUnexpected(view, wait);
   wait->set_queued_to_waiter(
       std::any_of(view.requests.begin(), view.requests.end(), [&](const RequestView& request) {

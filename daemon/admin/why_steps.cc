@@ -1,5 +1,7 @@
 #include "daemon/admin/why_steps.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "common/counted.h"
@@ -132,6 +134,16 @@ const WhySteps::Known& WhySteps::Look(uint32_t rank) {
     known.condition = ConditionOf(rank, known.view);
   }
   return known;
+}
+
+bool WhySteps::HasRunningThread(uint32_t rank) {
+  const auto [found, is_new] = runs_.try_emplace(rank, false);
+  const Session* const session = SessionOf(rank);
+  // Ranks that a test has made are this process, of which one thread runs here.
+  if (is_new && session != nullptr && session->pid != getpid()) {
+    found->second = daemon::HasRunningThread(session->pid);
+  }
+  return found->second;
 }
 
 Condition WhySteps::RemoteCondition(uint32_t rank) const {

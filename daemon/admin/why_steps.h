@@ -64,6 +64,8 @@ class WhySteps {
 
   // `request` is one of Look(rank).view.requests.
   Step StepOf(uint32_t rank, const RequestView& request);
+  // Returns true if any thread of the rank's process runs, in Ferry or outside. Looks once.
+  bool HasRunningThread(uint32_t rank);
   // Null unless the rank is here and has segments.
   const Session* SessionOf(uint32_t rank) const;
   const JobRecord& job() const { return job_; }
@@ -81,6 +83,7 @@ class WhySteps {
   const JobRecord& job_;
   const DataPlane& data_plane_;
   std::map<uint32_t, Known> known_;
+  std::map<uint32_t, bool> runs_;
 };
 
 // Fills in name, phrase and age.

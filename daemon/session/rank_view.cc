@@ -5,8 +5,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <span>
+#include <string>
+#include <system_error>
 #include <tuple>
 
 #include "common/process_stat.h"
@@ -167,6 +171,20 @@ ProcessState ReadProcessState(pid_t pid) {
     default:
       return ProcessState::kEnded;
   }
+}
+
+bool HasRunningThread(pid_t pid) {
+  constexpr int kMostThreads = 256;
+  std::error_code failure;
+  std::filesystem::directory_iterator threads("/proc/" + std::to_string(pid) + "/task", failure);
+  for (int count = 0; !failure && count < kMostThreads && threads != end(threads); ++count) {
+    const std::string name = threads->path().filename().string();
+    if (ReadProcessState(static_cast<pid_t>(std::atoi(name.c_str()))) == ProcessState::kRuns) {
+      return true;
+    }
+    threads.increment(failure);
+  }
+  return false;
 }
 
 // ---- Ranks ----

@@ -23,6 +23,8 @@ namespace ferry::daemon {
 enum class ProcessState { kEnded, kRuns, kSleeps, kUninterruptible, kStopped, kTraced };
 // Returns kEnded for a zombie, and when there is no such process; kRuns where /proc cannot be read.
 ProcessState ReadProcessState(pid_t pid);
+// Returns true if a thread of the process runs now, of the first 256.
+bool HasRunningThread(pid_t pid);
 
 struct RequestView {
   uint32_t index = 0;

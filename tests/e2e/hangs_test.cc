@@ -244,12 +244,13 @@ INSTANTIATE_TEST_SUITE_P(All, HangTest,
 // ---- Programs that are well ---------------------------------------------------------------------
 
 // So often each of them is asked: 1,000 times all together in the stress test.
-int LooksWanted() { return tests::RunsAll() ? 84 : 4; }
+int LooksWanted() { return tests::RunsAll() ? 72 : 4; }
 
 const Words kHealthy[] = {
     {"tests/mpi/ranks/healthy", "collectives"}, {"tests/mpi/ranks/healthy", "workers"},
     {"tests/mpi/ranks/healthy", "probes"},      {"tests/mpi/ranks/healthy", "windows"},
-    {"tests/mpi/ranks/healthy", "parts"},       {"tests/shmem/ranks/healthy", "pes"},
+    {"tests/mpi/ranks/healthy", "parts"},       {"tests/mpi/ranks/healthy", "threads"},
+    {"tests/shmem/ranks/healthy", "pes"},
 };
 
 class HealthyTest : public testing::TestWithParam<std::tuple<Words, int>> {};

@@ -343,7 +343,7 @@ TEST_F(WhyGraphTest, AnyRankIsNoneIfOneMaySend) {
   EXPECT_EQ(nodes_.paused.count(), 0) << "nothing to look at twice";
 }
 
-// What is not known to be stuck, or to be waiting, may send.
+// A rank of which it is not known that it is stuck, or waits, may send.
 TEST_F(WhyGraphTest, AnyRankIsNoneIfOneIsUnknown) {
   RankWait waits = WaitsForAny(0, {1, 2});
   waits.mutable_edges(1)->set_receives(false);

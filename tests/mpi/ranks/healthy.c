@@ -7,8 +7,11 @@
  *   probes       a ring in which each probes for what it then receives, and sends synchronously
  *   windows      locks of two windows, one after the other, and all that synchronises them
  *   parts        partitioned messages in a ring
+ *   threads      each receives in one thread what another one's second thread sends after a while
  */
 #define _POSIX_C_SOURCE 200809L
+#include <pthread.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "tests/mpi/ranks/check.h"
@@ -108,9 +111,26 @@ static void parts(long turn) {
   OK(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE));
 }
 
+static void* send_late(void* argument) {
+  (void)argument;
+  for (;;) {
+    for (volatile long i = 0; i < 300000000; ++i) { /* computes */
+    }
+    OK(MPI_Send(out, 1, MPI_INT, (rank + 1) % size, 5, MPI_COMM_WORLD));
+  }
+  return NULL;
+}
+
+static void threads(long turn) {
+  pthread_t thread;
+  if (turn == 0 && pthread_create(&thread, NULL, send_late, NULL) != 0) abort();
+  OK(MPI_Recv(in, 1, MPI_INT, (rank + size - 1) % size, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+}
+
 int main(int argc, char** argv) {
   const char* const what = argc > 1 ? argv[1] : "";
-  OK(MPI_Init(&argc, &argv));
+  int level;
+  OK(MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level));
   OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
   OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
   printf("rank %d: under way\n", rank);
@@ -121,5 +141,6 @@ int main(int argc, char** argv) {
     if (!strcmp(what, "probes")) probes(turn);
     if (!strcmp(what, "windows")) windows(turn);
     if (!strcmp(what, "parts")) parts(turn);
+    if (!strcmp(what, "threads")) threads(turn);
   }
 }
