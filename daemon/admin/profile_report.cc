@@ -55,7 +55,7 @@ Status SendJobProfile(ControlLoop& loop, const JobRegistry& registry, const std:
     part.set_rank(rank->rank);
     part.set_ended(rank->at_end != nullptr);
     part.set_refusal(rank->refusal);
-    part.set_segment_bytes(rank->fd.valid() ? rank->bytes + sizeof(shm::ProfileAppendix) : 0);
+    part.set_segment_bytes(rank->fd != nullptr ? rank->bytes + sizeof(shm::ProfileAppendix) : 0);
     part.set_clock_ns(MonotonicNs());
     goes_on = write(part);
     const auto take = [&](uint64_t offset, std::string_view piece) {

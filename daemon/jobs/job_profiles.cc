@@ -1,6 +1,7 @@
 #include "daemon/jobs/job_profiles.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,6 +20,16 @@ using shm::ProfileAppendix;
 using shm::ProfileHeader;
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW;
+
+// Of one launch: those of further programs are not even noted.
+constexpr uint64_t kMostRanks = 1 << 16;
+constexpr uint64_t kPartOfFiles = 8;
+
+uint64_t MostFiles() {
+  rlimit files{};
+  getrlimit(RLIMIT_NOFILE, &files);
+  return files.rlim_cur / kPartOfFiles;
+}
 
 Status Check(int fd, uint64_t size_bytes) {
   const int seals = fcntl(fd, F_GET_SEALS);
@@ -101,7 +112,7 @@ class Reader {
 uint64_t TraceOffset(const RankProfile& profile) {
   ProfileHeader header{};
   const bool is_whole =
-      pread(profile.fd.get(), &header, sizeof(header), 0) == static_cast<ssize_t>(sizeof(header));
+      pread(profile.fd->get(), &header, sizeof(header), 0) == static_cast<ssize_t>(sizeof(header));
   const bool is_possible = is_whole && header.magic == shm::kProfileMagic &&
                            header.trace_offset >= sizeof(header) &&
                            header.trace_offset <= profile.bytes;
@@ -110,10 +121,27 @@ uint64_t TraceOffset(const RankProfile& profile) {
 
 }  // namespace
 
+JobProfiles::JobProfiles(uint64_t most_bytes) : most_bytes_(most_bytes), most_files_(MostFiles()) {}
+
+// Empty: there is room for so much more of that launch.
+std::string JobProfiles::WhyRefused(const Launch& launch, uint64_t size_bytes) const {
+  if (size_bytes > most_bytes_ || launch.bytes > most_bytes_ - size_bytes) {
+    return "the measured ranks of the job on this node would leave more than " +
+           std::to_string(most_bytes_) + " bytes (option profile_bytes)";
+  }
+  return files_ < most_files_ ? "" : "ferryd keeps as many files of measured ranks as it may";
+}
+
 Status JobProfiles::Keep(const std::shared_ptr<const Session>& session, UniqueFd fd,
                          uint64_t size_bytes) {
   FERRY_RETURN_IF_ERROR(Check(fd.get(), size_bytes));
-  Job& job = jobs_[session->job_id];
+  const JobName name = ReadJobName(session->job_id);
+  Launch& launch = launches_[name.launch];
+  const std::string refusal = WhyRefused(launch, size_bytes);
+  if (launch.ranks == kMostRanks) {
+    return {ErrorCode::kLimitExceeded, "too many programs of the job have left profiles"};
+  }
+  Job& job = launch.programs[name.program];
   if (job.ranks.empty()) {
     job.uid = session->uid;
     job.cpu_us = CpuTimeUs();
@@ -122,51 +150,62 @@ Status JobProfiles::Keep(const std::shared_ptr<const Session>& session, UniqueFd
   if (!is_new) {
     return {ErrorCode::kAlreadyExists, "the rank has left a profile before"};
   }
+  ++launch.ranks;
   place->second = std::make_shared<RankProfile>();
   RankProfile& made = *place->second;
   made.rank = session->rank;
   made.session = session;
-  if (size_bytes > most_bytes_ || job.bytes > most_bytes_ - size_bytes) {
-    made.refusal = "the measured ranks of the job on this node would leave more than " +
-                   std::to_string(most_bytes_) + " bytes (option profile_bytes)";
-    return {ErrorCode::kLimitExceeded, made.refusal};
+  made.refusal = refusal;
+  if (!refusal.empty()) {
+    return {ErrorCode::kLimitExceeded, refusal};
   }
-  job.bytes += size_bytes;
-  made.fd = std::move(fd);
+  launch.bytes += size_bytes;
+  ++launch.files;
+  ++files_;
+  made.fd = std::make_shared<const UniqueFd>(std::move(fd));
   made.bytes = size_bytes;
   return {};
 }
 
 void JobProfiles::NoteEnd(const Session& session) {
-  const auto job = jobs_.find(session.job_id);
-  if (job == jobs_.end()) {
+  const JobName name = ReadJobName(session.job_id);
+  const auto launch = launches_.find(name.launch);
+  if (launch == launches_.end() || !launch->second.programs.contains(name.program)) {
     return;
   }
-  if (const auto rank = job->second.ranks.find(session.rank); rank != job->second.ranks.end()) {
+  auto& ranks = launch->second.programs[name.program].ranks;
+  if (const auto rank = ranks.find(session.rank); rank != ranks.end()) {
     // Readers on other threads may hold the one that is there.
-    auto ended = std::make_shared<RankProfile>();
-    RankProfile& before = *rank->second;
-    ended->rank = before.rank;
-    ended->fd = UniqueFd(fcntl(before.fd.get(), F_DUPFD_CLOEXEC, 0));
-    ended->bytes = before.bytes;
-    ended->refusal = before.refusal;
+    auto ended = std::make_shared<RankProfile>(*rank->second);
+    ended->session.reset();
     ended->at_end = ReadSession(session);
     rank->second = std::move(ended);
   }
 }
 
 void JobProfiles::Drop(const std::string& launch) {
-  std::erase_if(jobs_,
-                [&launch](const auto& entry) { return ReadJobName(entry.first).launch == launch; });
+  if (const auto found = launches_.find(ReadJobName(launch).launch); found != launches_.end()) {
+    files_ -= found->second.files;
+    launches_.erase(found);
+  }
+}
+
+const JobProfiles::Job* JobProfiles::FindProgram(const std::string& job_id) const {
+  const JobName name = ReadJobName(job_id);
+  const auto launch = launches_.find(name.launch);
+  if (launch == launches_.end()) {
+    return nullptr;
+  }
+  const auto job = launch->second.programs.find(name.program);
+  return job == launch->second.programs.end() ? nullptr : &job->second;
 }
 
 JobProfiles::Found JobProfiles::Find(const std::string& job_id) const {
   Found found;
-  const auto job = jobs_.find(TextOf(ReadJobName(job_id)));
-  if (job != jobs_.end()) {
-    found.uid = job->second.uid;
-    found.cpu_us = job->second.cpu_us;
-    for (const auto& [rank, profile] : job->second.ranks) {
+  if (const Job* const job = FindProgram(job_id); job != nullptr) {
+    found.uid = job->uid;
+    found.cpu_us = job->cpu_us;
+    for (const auto& [rank, profile] : job->ranks) {
       found.ranks.push_back(profile);
     }
   }
@@ -175,10 +214,10 @@ JobProfiles::Found JobProfiles::Find(const std::string& job_id) const {
 
 Status ReadProfile(const RankProfile& profile, uint32_t parts, size_t piece_bytes,
                    const TakePiece& take) {
-  if (!profile.fd.valid()) {
+  if (profile.fd == nullptr) {
     return {};
   }
-  Reader reader(profile.fd.get(), piece_bytes, take);
+  Reader reader(profile.fd->get(), piece_bytes, take);
   const uint64_t trace = TraceOffset(profile);
   const bool has_profile = (parts & kProfilePart) != 0;
   bool goes_on = reader.Read(0, has_profile ? trace : sizeof(ProfileHeader));

@@ -28,7 +28,7 @@ namespace ferry::daemon {
 // Of one rank; several readers may share it.
 struct RankProfile {
   uint32_t rank = 0;
-  UniqueFd fd;  // invalid: `refusal` says why
+  std::shared_ptr<const UniqueFd> fd;  // null: `refusal` says why
   uint64_t bytes = 0;
   std::string refusal;
   std::weak_ptr<const Session> session;                // while the rank lives
@@ -37,12 +37,13 @@ struct RankProfile {
 
 class JobProfiles {
  public:
-  // `most_bytes`: of all ranks of a job together.
-  explicit JobProfiles(uint64_t most_bytes) : most_bytes_(most_bytes) {}
+  // `most_bytes`: of all ranks of a launch together, whose programs may follow each other for ever.
+  // Of all launches it keeps no more files than an eighth of those that this process may have.
+  explicit JobProfiles(uint64_t most_bytes);
 
   // Keeps a rank's memfd. kCorrupt: it is none, is not sealed against shrinking and growing, or has
-  // another size; kAlreadyExists: the rank has left one before; kLimitExceeded: its job has left
-  // too much, which readers are told.
+  // another size; kAlreadyExists: the rank has left one before; kLimitExceeded: its launch has left
+  // too much, or there are too many files, which readers are told.
   Status Keep(const std::shared_ptr<const Session>& session, UniqueFd fd, uint64_t size_bytes);
   // Reads the session of a rank that ends a last time.
   void NoteEnd(const Session& session);
@@ -62,12 +63,22 @@ class JobProfiles {
   struct Job {
     uid_t uid = 0;
     uint64_t cpu_us = 0;
-    uint64_t bytes = 0;
     std::map<uint32_t, std::shared_ptr<RankProfile>> ranks;
   };
+  struct Launch {
+    uint64_t bytes = 0;
+    uint64_t files = 0;
+    uint64_t ranks = 0;  // of all its programs
+    std::map<uint32_t, Job> programs;
+  };
+
+  std::string WhyRefused(const Launch& launch, uint64_t size_bytes) const;
+  const Job* FindProgram(const std::string& job_id) const;
 
   const uint64_t most_bytes_;
-  std::map<std::string, Job> jobs_;  // by id, that of each program
+  const uint64_t most_files_;
+  uint64_t files_ = 0;
+  std::map<std::string, Launch> launches_;  // by id
 };
 
 // Which parts of a rank's memory are to be read: JobProfileRequest.parts.

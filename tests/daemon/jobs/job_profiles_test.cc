@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -115,7 +116,7 @@ TEST(JobProfilesTest, BeyondTheBoundSaysWhy) {
   const JobProfiles::Found found = profiles.Find("job");
   ASSERT_THAT(found.ranks, SizeIs(3));
   EXPECT_THAT(found.ranks[2]->refusal, HasSubstr("profile_bytes"));
-  EXPECT_FALSE(found.ranks[2]->fd.valid());
+  EXPECT_EQ(found.ranks[2]->fd, nullptr);
 }
 
 TEST(JobProfilesTest, DropsAllProgramsOfALaunch) {
@@ -127,6 +128,36 @@ TEST(JobProfilesTest, DropsAllProgramsOfALaunch) {
   EXPECT_THAT(profiles.Find("job").ranks, IsEmpty());
   EXPECT_THAT(profiles.Find("job#2").ranks, IsEmpty());
   EXPECT_THAT(profiles.Find("job2").ranks, SizeIs(1));
+}
+
+// Its programs follow each other: each would be within the bound.
+TEST(JobProfilesTest, TheBoundIsThatOfAllProgramsOfALaunch) {
+  JobProfiles profiles(2 * kBytes);
+  for (const char* id : {"job", "job#2"}) {
+    EXPECT_TRUE(profiles.Keep(SessionOf(0, id), Memory(), kBytes).ok());
+  }
+  EXPECT_EQ(profiles.Keep(SessionOf(0, "job#3"), Memory(), kBytes).code(),
+            ErrorCode::kLimitExceeded);
+  profiles.Drop("job");
+  EXPECT_TRUE(profiles.Keep(SessionOf(0, "job#3"), Memory(), kBytes).ok());
+}
+
+TEST(JobProfilesTest, KeepsNoMoreFilesThanAPartOfThisProcesss) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit few = before;
+  few.rlim_cur = 256;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  JobProfiles profiles(1 << 30);
+  uint32_t kept = 0;
+  while (kept < 256 && profiles.Keep(SessionOf(kept), Memory(4096), 4096).ok()) {
+    ++kept;
+  }
+  EXPECT_EQ(kept, 32U);
+  EXPECT_THAT(profiles.Find("job").ranks.back()->refusal, HasSubstr("files"));
+  profiles.Drop("job");
+  EXPECT_TRUE(profiles.Keep(SessionOf(0), Memory(4096), 4096).ok()) << "they are given back";
+  setrlimit(RLIMIT_NOFILE, &before);
 }
 
 // ---- What is read -------------------------------------------------------------------------------
