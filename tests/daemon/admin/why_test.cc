@@ -40,6 +40,21 @@ TEST(ProcessStateTest, IsThatOfTheProcess) {
   EXPECT_EQ(ReadProcessState(child), ProcessState::kEnded);
 }
 
+TEST(ProcessStateTest, OfItsThreadsOneMayRun) {
+  EXPECT_TRUE(HasRunningThread(getpid()));
+  const pid_t child = fork();
+  if (child == 0) {
+    raise(SIGSTOP);
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, WUNTRACED), child);
+  EXPECT_FALSE(HasRunningThread(child));
+  kill(child, SIGKILL);
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_FALSE(HasRunningThread(child)) << "it is gone";
+}
+
 // A ferryd without a free descriptor must not take living ranks for dead.
 TEST(ProcessStateTest, OfWhichNothingCanBeReadIsNoEnd) {
   rlimit before{};
@@ -292,6 +307,34 @@ TEST_F(WhyTest, WhatAThreadOfTheOtherRankAnswersIsNoDeadlock) {
   answer.flags = shm::kRequestServed;
   EXPECT_FALSE(Why().deadlock());
   EXPECT_EQ(Why().reasons_size(), 1);
+}
+
+// A circle is told only of ranks that are in the same calls at both looks.
+TEST_F(WhyTest, AnotherCallOfTheSameFunctionIsAnotherMark) {
+  Start(0);
+  shm::CallRecordLayout& record = rank0_->session()->calls.slots[0];
+  record.name = static_cast<uint16_t>(shm::CallName::kMpiBarrier);
+  record.generation = 1;
+  const uint64_t mark = Why().mark();
+  EXPECT_EQ(Why().mark(), mark);
+  record.generation = 2;
+  EXPECT_NE(Why().mark(), mark);
+}
+
+TEST_F(WhyTest, AMatchNamesWhomItWaitsFor) {
+  Start(0);
+  shm::RequestLayout& request = Request(1, RequestState::kMatched, shm::RequestKind::kMatch);
+  request.peer = -1;
+  EXPECT_EQ(Why().chain_size(), 1);
+  request.match_entry = 2;
+  EXPECT_EQ(
+      Step(),
+      "waits until the persistent requests of a match have partners; rank 1 has still to make "
+      "one");
+  ASSERT_EQ(Why().chain_size(), 2);
+  EXPECT_EQ(Why().chain(1), 1U);
+  request.match_entry = 99;  // no rank of the job
+  EXPECT_EQ(Why().chain_size(), 1);
 }
 
 TEST_F(WhyTest, APoisonedRankSaysSo) {
