@@ -1,4 +1,4 @@
-// What a measured rank writes about itself (option `profile`), from its joining to its end: the
+// Measures a rank (option `profile`), from its joining to its end: the
 // memory, which its daemon keeps, and those that write into it.
 //
 // Calling thread: that of ferry_init and ferry_finalize. Make blocks until the daemon has answered.
@@ -42,7 +42,7 @@ class Measure {
   Measure(const Measure&) = delete;
   Measure& operator=(const Measure&) = delete;
 
-  // What front ends are to take for the rank's messages.
+  // Front ends take it for the rank's messages.
   Messaging* messages() { return messages_.has_value() ? &*messages_ : own_messages_; }
   // What they are to take for its queues.
   StreamQueues* queues() { return queues_.has_value() ? &*queues_ : own_queues_; }

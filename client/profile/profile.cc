@@ -25,7 +25,7 @@ constexpr uint32_t kNoGroup = UINT32_MAX;
 constexpr uint32_t kMostProbes = 64;
 constexpr uint64_t kPollGapNs = 100'000;
 
-// What a call of this thread has said when it began to wait: some of that may be gone at its end.
+// The words of a call of this thread when it began to wait: some may be gone at its end.
 struct Waiting {
   const CallNote* note = nullptr;
   CallDescription call;

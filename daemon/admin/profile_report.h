@@ -1,4 +1,4 @@
-// What measured ranks have left here, for their launcher and for `ferryctl`: the stream of
+// Sends what measured ranks have left here to their launcher and `ferryctl`: the stream of
 // JobProfile (proto/control.proto).
 //
 // Calling thread: any but the control thread, which it asks; blocks for as long as `write` does.

@@ -1,4 +1,4 @@
-// What the measured ranks of this node have left with the daemon (shm/layout/profile_layout.h): it
+// Keeps what the measured ranks of this node write (shm/layout/profile_layout.h): it
 // stays beyond a rank's end, until its job's launcher has gone or has ended the job.
 //
 // Nothing in the memory of a rank is trusted or mapped: it is read by pread, so that it neither

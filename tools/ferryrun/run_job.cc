@@ -1,4 +1,4 @@
-// What a run needs before it begins: options, hosts, places, programs. See launch.h.
+// Finds what a run needs before it begins: options, hosts, places, programs. See launch.h.
 #include <filesystem>
 #include <string>
 #include <system_error>

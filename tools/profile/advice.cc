@@ -1,4 +1,4 @@
-// What was slow in a job, and why: see report.h.
+// Finds out what was slow in a job, and why: see report.h.
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -16,7 +16,7 @@ using shm::CallKind;
 using shm::CallName;
 using shm::Statistic;
 
-// What is less than this part of the ranks' time is not worth a sentence.
+// Less than this part of the ranks' time is not worth a sentence.
 constexpr double kWorthTelling = 0.05;
 // A rank that came last so often, of all times, is the slow one.
 constexpr double kMostly = 0.6;
@@ -248,7 +248,7 @@ class Adviser {
       all += report_.sent_sizes[power];
       small += power <= kSmallPower ? report_.sent_sizes[power] : 0;
     }
-    // What calls took without waiting: the cost of each message by itself.
+    // The time of calls without their waits is the cost of each message by itself.
     uint64_t work = 0;
     for (const CallLine& line : report_.calls) {
       const CallKind kind = line.name == CallName::kNone ? CallKind::kNone : shm::KindOf(line.name);

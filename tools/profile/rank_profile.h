@@ -1,4 +1,4 @@
-// What one measured rank has written about itself (shm/layout/profile_layout.h), read from a copy:
+// Reads the profile of one measured rank (shm/layout/profile_layout.h) from a copy of its memory:
 // nothing in it is trusted, and what no correct rank writes is left out.
 //
 // Plain data and pure functions; any thread, nothing blocks.

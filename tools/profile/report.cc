@@ -76,7 +76,7 @@ void AddCalls(const JobProfile& job, Report* report) {
   report->peers.resize(std::min(report->peers.size(), kMostPeerLines));
 }
 
-// The same collective of several ranks: those of one communicator that have the same number.
+// One collective of several ranks: the calls of one communicator that have the same number.
 struct Meeting {
   CallName name = CallName::kNone;
   uint32_t ranks = 0;

@@ -1,4 +1,4 @@
-// What a job has spent its time on: sums over its measured ranks, and what they mean
+// The report of a job: sums over its measured ranks, and what they mean
 // (`ferryrun --report`).
 //
 // Plain data and pure functions; any thread, nothing blocks.
