@@ -346,6 +346,11 @@ void WaitGraph::KeepStuck(const std::string& job_id, std::set<uint32_t>* ranks) 
 
 // Looks at further ranks only for as long as this one cannot go on by what is known.
 std::vector<uint32_t> WaitGraph::FindKnot(const std::string& job_id, uint32_t rank) {
+  for (const auto& [knot, is_certain] : knots_) {
+    if (knot.first == job_id && std::binary_search(knot.second.begin(), knot.second.end(), rank)) {
+      return knot.second;
+    }
+  }
   std::set<uint32_t> ranks = {rank};
   bool has_any = false;
   for (std::vector<uint32_t> next = {rank}; !next.empty() && ranks.size() < kMostFollowed;) {
@@ -358,7 +363,8 @@ std::vector<uint32_t> WaitGraph::FindKnot(const std::string& job_id, uint32_t ra
         next.push_back(edge.peer());
       }
     }
-    if (!IsStuckIn(job_id, at, ranks)) {
+    // At once for the rank itself: of those here it is known what they do.
+    if (at == rank || !IsStuckIn(job_id, at, ranks)) {
       std::set<uint32_t> stuck = ranks;
       KeepStuck(job_id, &stuck);
       if (!stuck.contains(rank)) {
