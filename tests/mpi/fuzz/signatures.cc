@@ -82,7 +82,7 @@ class Table {
  public:
   template <typename Function>
   void Add(const char* name, const char* parameters, Function* function) {
-    // Of tools: what comes too late here, and events, of which there are none.
+    // Of tools: calls that come too late here, and events, whose arguments are functions.
     static constexpr std::array kLeftOut = {"MPI_Init",
                                             "MPI_Init_thread",
                                             "MPI_Finalize",
