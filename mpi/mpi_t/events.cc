@@ -168,13 +168,12 @@ void EventHub::Follow() {
   }
   // Pairs with CurrentToolWatch.
   tool_watch.store(watchers_ != 0 ? this : nullptr, std::memory_order_release);
-  const bool is_wanted = watchers_ != 0 && (is_connected_ || front_end != nullptr);
+  const bool is_wanted = watchers_ != 0 && front_end != nullptr;
   if (is_wanted == is_watching_) {
     return;
   }
   is_watching_ = is_wanted;
   if (is_wanted) {
-    is_connected_ = true;
     seen_unexpected_ = missed_unexpected_ = missed_matches_ = 0;
     first_unexpected_ = Counter(shm::Statistic::kUnexpectedMessages);
     first_worker_matches_ = Counter(shm::Statistic::kWorkerMatches);
@@ -188,7 +187,7 @@ void EventHub::Follow() {
 
 void EventHub::Connected() {
   std::lock_guard lock(mutex_);
-  is_connected_ = true;
+  is_watching_ = false;  // not this connection yet
   Follow();
 }
 
@@ -200,7 +199,6 @@ void EventHub::Disconnecting() {
     ferry_front_end_watch_messages(nullptr);
     UnwatchCalls();
   }
-  is_connected_ = false;
 }
 
 void EventHub::BeginMark(Mark* mark) {

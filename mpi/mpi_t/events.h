@@ -144,7 +144,6 @@ class EventHub final : public ToolWatch, public shm::MessageWatch {
   std::atomic<bool> has_work_{false};  // the queue is not empty, or something was dropped
   bool is_delivering_ = false;
   int watchers_ = 0;
-  bool is_connected_ = false;
   bool is_watching_ = false;
   std::vector<Mark*> marks_;
   uint32_t posted_ = 0;

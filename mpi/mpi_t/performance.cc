@@ -44,10 +44,11 @@ const std::vector<PerformanceVariable>& PerformanceVariables() {
                       : std::strcmp(label.unit, "bytes") == 0 ? MPI_T_PVAR_CLASS_AGGREGATE
                                                               : MPI_T_PVAR_CLASS_COUNTER});
     }
-    made.push_back({"time_waiting", "seconds",
-                    "Time that calls of the program's threads have waited, within other calls and "
-                    "collectives, too",
-                    MPI_T_PVAR_CLASS_TIMER, Source::kWaited});
+    made.push_back(
+        {"time_waiting", "seconds",
+         "Time that calls of the program have waited for messages and requests, those in "
+         "collectives included",
+         MPI_T_PVAR_CLASS_TIMER, Source::kWaited});
     made.push_back({"time_in_collectives", "seconds",
                     "Time in blocking collective operations, their waits included",
                     MPI_T_PVAR_CLASS_TIMER, Source::kInCollectives});

@@ -221,6 +221,9 @@ void WatchCalls() {
 }
 
 void UnwatchCalls() {
+  if (front_end == nullptr) {  // its interfaces went with it
+    return;
+  }
   front_end->messages = watched_messages.inner;
   front_end->peers = watched_peers.inner;
 }

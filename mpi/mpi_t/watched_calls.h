@@ -7,7 +7,8 @@
 namespace ferry::mpi {
 
 // Put the watched interfaces in front of front_end's own, or take them away again. Calls that are
-// under way in other threads end as they began. Only while there is a connection; not twice.
+// under way in other threads end as they began. Not twice. WatchCalls only while there is a
+// connection.
 void WatchCalls();
 void UnwatchCalls();
 

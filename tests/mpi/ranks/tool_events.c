@@ -213,6 +213,9 @@ static void messages(void) {
   CHECK(matched.count == taken && find(&arrived, "tag", 10) >= 0);
   unwatch(&arrived);
   OK(MPI_Finalize());
+  step = "a registration after the end";
+  watch(&matched, "message_matched", MPI_T_CB_REQUIRE_NONE, note);
+  unwatch(&matched);
 }
 
 /* ---- Collectives ----------------------------------------------------------------------------- */
