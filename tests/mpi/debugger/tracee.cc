@@ -57,6 +57,13 @@ std::optional<uint64_t> FindIn(const std::string& file, const std::string& symbo
   return std::nullopt;
 }
 
+// Returns true for a program whose symbols are addresses already.
+bool IsFixed(const std::string& file) {
+  Elf64_Ehdr head;
+  std::memcpy(&head, file.data(), sizeof(head));
+  return head.e_type == ET_EXEC;
+}
+
 // Where each file of a process begins in its memory.
 std::map<std::string, uint64_t> FilesOf(pid_t pid) {
   std::map<std::string, uint64_t> files;
@@ -111,8 +118,9 @@ std::string Tracee::Text(uint64_t address) const {
 
 std::optional<uint64_t> Tracee::Find(const std::string& symbol) const {
   for (const auto& [path, base] : FilesOf(pid_)) {
-    if (const std::optional<uint64_t> value = FindIn(FileText(path), symbol)) {
-      return base + *value;
+    const std::string file = FileText(path);
+    if (const std::optional<uint64_t> value = FindIn(file, symbol)) {
+      return IsFixed(file) ? *value : base + *value;
     }
   }
   return std::nullopt;
