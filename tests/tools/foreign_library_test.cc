@@ -36,6 +36,8 @@ TEST(ForeignLibraryTest, FerrysOwnHasTheNameOfTheStandard) {
   const LibrariesSeen seen = ParseMaps("/a/libmpi_abi.so.1\n/a/libferry.so.0\n");
   EXPECT_TRUE(seen.ferry);
   EXPECT_FALSE(ParseMaps("/a/libferry_malloc.so\n").ferry) << "any program may have that";
+  EXPECT_EQ(ParseMaps("/a/libmpifort_abi.so.1\n").foreign, "");
+  EXPECT_EQ(ParseMaps("/a/libmpifort.so.12\n").foreign, "/a/libmpifort.so.12");
 }
 
 TEST(ForeignLibraryTest, ReadsWhatAProgramIsLinkedWith) {

@@ -24,8 +24,8 @@ constexpr size_t kMostHeaders = 64;
 constexpr size_t kMostBytes = 1 << 20;
 
 // The beginnings of their files' names: Open MPI, MPICH and what comes of it, OpenSHMEM libraries.
-constexpr std::string_view kForeign[] = {"libmpi.so",  "libmpi-",      "libmpi_",  "libmpich",
-                                         "libmpifort", "liboshmem.so", "libsma.so"};
+constexpr std::string_view kForeign[] = {"libmpi.so",     "libmpi-",      "libmpi_",  "libmpich",
+                                         "libmpifort.so", "liboshmem.so", "libsma.so"};
 constexpr std::string_view kOwn[] = {"libferry.so", "libferry_shmem.so"};
 
 template <size_t kCount>
