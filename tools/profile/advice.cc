@@ -26,6 +26,7 @@ constexpr double kPollsMuch = 0.2;         // of a rank's life
 constexpr uint64_t kSmallPower = 9;        // below 512 B
 constexpr uint64_t kManyMessages = 10000;  // of a rank
 constexpr double kSmallShare = 0.8;
+constexpr double kEagerShare = 0.2;  // of all messages
 constexpr double kWorkShare = 0.1;   // of a rank's life, in calls but not waiting
 constexpr double kBusyDaemon = 0.5;  // of a core
 constexpr uint64_t kMuchBytes = 64 << 20;
@@ -79,7 +80,8 @@ class Adviser {
     advice_.push_back({std::move(cause), std::move(sentence), std::move(remedy), lost_ns});
   }
 
-  // The ranks that made others wait: by messages where these were counted, else by the calls themselves.
+  // The ranks that made others wait: by messages where these were counted, else by the calls
+  // themselves.
   void LookAtMessages() {
     std::map<std::pair<uint32_t, bool>, std::map<uint32_t, uint64_t>> by_late;
     for (const LatePair& pair : report_.late) {
@@ -279,7 +281,7 @@ class Adviser {
         between += report_.sent_sizes[power];
       }
     }
-    if (Part(between, all) >= kPollsMuch) {
+    if (Part(between, all) >= kEagerShare) {
       Add("eager_max_bytes",
           std::to_string(between) + " of " + std::to_string(all) +
               " messages are larger than eager_max_bytes (" + std::to_string(job_.eager_max_bytes) +
