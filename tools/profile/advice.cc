@@ -22,7 +22,8 @@ constexpr double kWorthTelling = 0.05;
 constexpr double kMostly = 0.6;
 constexpr uint64_t kFewMeetings = 3;
 constexpr double kUnequal = 2;             // one rank's payload against the mean
-constexpr double kPollsMuch = 0.2;         // of a rank's life
+constexpr double kPollsMuch = 0.1;         // of a rank's life; what others took of its core
+                                           // is not counted
 constexpr uint64_t kSmallPower = 9;        // below 512 B
 constexpr uint64_t kManyMessages = 10000;  // of a rank
 constexpr double kSmallShare = 0.8;
