@@ -297,15 +297,15 @@ ErrorCode ReceiveEngine::StartReceive(uint32_t request, Effects& effects) {
     const ErrorCode error = Ailment();
     return error != ErrorCode::kOk ? error : ErrorCode::kLimitExceeded;
   }
-  if (shm::MessageWatch* const watch = Watch(); watch != nullptr) [[unlikely]] {
-    watch->QueuesAre(match_.posted_count(), match_.unexpected_count());
-  }
   slot.match_entry = entry;
   journal_.Set(&slot.state, static_cast<uint32_t>(RequestState::kPosted));
   if (announce) {
     receiver_first_.SendRtr(request, effects);
   }
   journal_.Commit();
+  if (shm::MessageWatch* const watch = Watch(); watch != nullptr) [[unlikely]] {
+    watch->QueuesAre(match_.posted_count(), match_.unexpected_count());
+  }
   return ErrorCode::kOk;
 }
 
@@ -383,11 +383,13 @@ bool ReceiveEngine::HandleMessage(const Arrival& arrival, Effects& effects) {
     }
     if (shm::MessageWatch* const watch = Watch(); watch != nullptr) [[unlikely]] {
       watch->Arrived({envelope.context, envelope.source, envelope.tag, d.size_bytes}, false);
-      watch->QueuesAre(match_.posted_count(), match_.unexpected_count());
     }
     statistics_.Add(shm::Statistic::kUnexpectedMessages);
     engine_.Consume(arrival);
     journal_.Commit();
+    if (shm::MessageWatch* const watch = Watch(); watch != nullptr) [[unlikely]] {
+      watch->QueuesAre(match_.posted_count(), match_.unexpected_count());
+    }
     effects.self = true;  // another thread may be probing
   }
   return true;

@@ -6,7 +6,8 @@
 
 #include "tests/mpi/ranks/check.h"
 
-enum { most_seen = 64, most_elements = 6 };
+/* A receive of so many bytes is posted where it is started, not only where it is waited for. */
+enum { most_seen = 64, most_elements = 6, posted_bytes = 1 << 16 };
 
 /* What the callbacks of one registration have seen. */
 struct log {
@@ -169,10 +170,11 @@ static void to_oneself(int tag) {
 
 static void messages(void) {
   static struct log arrived, matched;
+  static char large[posted_bytes];
   char data[100] = "";
   MPI_Request sent[2];
   MPI_Count now = 0;
-  int early, late, taken;
+  int early, late, taken, flag = 0;
   watch(&arrived, "message_arrived", MPI_T_CB_REQUIRE_MPI_RESTRICTED, note); /* before MPI begins */
   watch(&matched, "message_matched", MPI_T_CB_REQUIRE_NONE, note);
   begin(NULL, NULL);
@@ -198,9 +200,10 @@ static void messages(void) {
   CHECK(matched.level == MPI_T_CB_REQUIRE_NONE); /* the places of MPI_Recv hold nothing */
 
   step = "a receive that waits for its message";
-  OK(MPI_Irecv(data, 100, MPI_CHAR, 0, 9, MPI_COMM_SELF, &sent[0]));
+  OK(MPI_Irecv(large, posted_bytes, MPI_CHAR, 0, 9, MPI_COMM_SELF, &sent[0]));
   OK(MPI_Send(data, 1, MPI_CHAR, 0, 9, MPI_COMM_SELF));
   OK(MPI_Wait(&sent[0], MPI_STATUS_IGNORE));
+  OK(MPI_Iprobe(0, 9, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE)); /* the next place for `matched` */
   taken = find(&matched, "tag", 9);
   late = find(&arrived, "tag", 9);
   CHECK(taken >= 0 && value_of(&matched, taken, "expected") == 1);
@@ -420,8 +423,8 @@ static void variables(void) {
   MPI_T_pvar_session session;
   MPI_T_pvar_handle unexpected, posted, timer;
   MPI_Request requests[7];
-  int count = -1, flag = 0;
-  char data[7][8] = {""};
+  int count = -1;
+  static char data[7][posted_bytes];
   double seconds = -1;
   unsigned long long before_it;
   begin(NULL, NULL);
@@ -436,9 +439,8 @@ static void variables(void) {
   OK(MPI_T_pvar_start(session, MPI_T_PVAR_ALL_HANDLES));
   before_it = most(session, posted);
   for (int i = 0; i < 7; ++i) {
-    OK(MPI_Irecv(data[i], 8, MPI_CHAR, MPI_ANY_SOURCE, i, MPI_COMM_SELF, &requests[i]));
+    OK(MPI_Irecv(data[i], posted_bytes, MPI_CHAR, MPI_ANY_SOURCE, i, MPI_COMM_SELF, &requests[i]));
   }
-  OK(MPI_Iprobe(0, 0, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE)); /* held receives are posted */
   for (int i = 0; i < 7; ++i) OK(MPI_Send(data[0], 8, MPI_CHAR, 0, i, MPI_COMM_SELF));
   OK(MPI_Waitall(7, requests, MPI_STATUSES_IGNORE));
   CHECK(most(session, posted) >= before_it + 7);
