@@ -137,6 +137,9 @@ void Tracee::Detach() const { ptrace(PTRACE_DETACH, pid_, nullptr, nullptr); }
 // A program that executes another one, or itself anew, is another program from then on: it stands,
 // and the symbol is looked up again.
 bool Tracee::RunTo(const std::string& symbol) const {
+  int status = 0;
+  ptrace(PTRACE_SINGLESTEP, pid_, nullptr, nullptr);  // it may stand there already
+  waitpid(pid_, &status, __WALL);
   while (const std::optional<uint64_t> address = Find(symbol)) {
     const auto original = Get<uint8_t>(*address);
     if (!Write(*address, &kBreakpoint, 1) || !RunToTrap()) {
