@@ -51,7 +51,7 @@ bool NumberSequence::Unpack(std::string_view* text, size_t size) {
     patterns_.push_back(*pattern);
     size_ += pattern->size();
   }
-  // What is added after it begins a pattern of its own where the last one does not go on.
+  // A number that is added later goes on with the last pattern, or begins one of its own.
   for (run_ = 0; size != 0 && run_ < patterns_.back().size() &&
                  patterns_.back().At(patterns_.back().size() - 1 - run_) ==
                      patterns_.back().At(patterns_.back().size() - 1);) {

@@ -404,7 +404,7 @@ constexpr Option kTable[] = {
          "home. Empty: none."),
     Choice(Group::kLog, "profile", &Options::profile, "off|report|trace|report,trace",
            "What a rank measures of itself and leaves with its daemon. ferryrun sets it for "
-           "--report and --trace; nobody fetches it else."),
+           "--report and --trace; otherwise no program fetches it."),
     Number(Group::kLog, "profile_bytes", &Options::profile_bytes, "bytes", 0, kTebi,
            "The most memory that the measured ranks of one job may leave with a daemon. Further "
            "ranks are not measured, and the report says so."),

@@ -44,7 +44,7 @@ class Measure {
 
   // Front ends take it for the rank's messages.
   Messaging* messages() { return messages_.has_value() ? &*messages_ : own_messages_; }
-  // What they are to take for its queues.
+  // Front ends take it for the rank's queues.
   StreamQueues* queues() { return queues_.has_value() ? &*queues_ : own_queues_; }
   // Null: only events are wanted.
   Profile* profile() { return profile_.has_value() ? &*profile_ : nullptr; }

@@ -1,4 +1,4 @@
-// What a measured rank writes of itself (ferryrun --report, --trace): one memfd of its own, which
+// The figures that a measured rank writes of itself (ferryrun --report, --trace): a memfd, which
 // its ferryd keeps beyond the rank's end and hands out by JobProfile (proto/control.proto).
 //
 // Written by the rank, whose threads take turns; read from copies, by those who trust none of it
@@ -144,8 +144,8 @@ constexpr uint64_t ProfileBytes(uint32_t peers) {
   return sizeof(ProfileLayout) + (uint64_t{peers} * sizeof(ProfilePeer) + 127) / 128 * 128;
 }
 
-// What ferryd adds behind the memfd, at the offset that is the memfd's size, from the rank's
-// session.
+// Figures of the rank's session, which ferryd adds behind the memfd, at the offset that is the
+// memfd's size.
 struct ProfileAppendix {
   uint64_t counters[kCounterWords];   // shm/counters.h
   CallTotals totals[kMostCallNames];  // by CallName

@@ -12,7 +12,7 @@ constexpr size_t kPieceBytes = 64 << 10;
 
 bool IsPlain(char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; }
 
-// What is no UTF-8 is replaced.
+// Bytes that are no UTF-8 are replaced.
 std::string Quoted(std::string_view text) {
   if (std::all_of(text.begin(), text.end(), IsPlain)) {  // all but what users have named
     return '"' + std::string(text) + '"';

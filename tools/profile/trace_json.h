@@ -1,7 +1,7 @@
 // Writes a timeline piece by piece in the trace-event format, which ui.perfetto.dev and
 // chrome://tracing open: docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU.
 //
-// Whatever is passed, the text is valid JSON once End has been called. Memory: a piece.
+// The text is valid JSON for any names once End has been called. Memory: a piece.
 //
 // Calling thread: any, one at a time. Blocks as `write` does.
 #pragma once
@@ -20,7 +20,7 @@ struct Track {
   uint32_t thread = 0;
 };
 
-// What a slice shows when it is clicked at: the members of a JSON object.
+// The members of a JSON object that a slice shows when it is clicked at.
 class Details {
  public:
   template <std::integral Number>

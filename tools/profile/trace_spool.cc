@@ -117,7 +117,7 @@ Status TraceSpool::Fetch(const AskProfile& ask, const std::string& job_id, uint3
 
 // ---- Reading ------------------------------------------------------------------------------------
 
-// What lies behind the file's end was never touched: zeros.
+// Pages behind the file's end were never touched: zeros.
 bool TraceSpool::ReadAt(uint64_t at, void* bytes, uint64_t size_bytes) const {
   auto* const to = static_cast<std::byte*>(bytes);
   uint64_t done = 0;

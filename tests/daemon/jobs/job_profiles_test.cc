@@ -1,4 +1,4 @@
-// What measured ranks leave with their daemon is checked, bounded, and kept beyond their ends.
+// Figures that measured ranks leave with their daemon are checked, bounded, and kept beyond their ends.
 #include "daemon/jobs/job_profiles.h"
 
 #include <fcntl.h>

@@ -114,7 +114,8 @@ static void parts(long turn) {
 static void* send_late(void* argument) {
   (void)argument;
   for (;;) {
-    for (volatile long i = 0; i < 300000000; ++i) { /* computes */
+    for (long i = 0; i < 300000000; ++i) { /* computes */
+      __asm volatile("");
     }
     OK(MPI_Send(out, 1, MPI_INT, (rank + 1) % size, 5, MPI_COMM_WORLD));
   }
