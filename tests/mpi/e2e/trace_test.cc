@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -79,17 +80,32 @@ struct Picture {
 
 constexpr double kRounding = 1e-3;  // us
 
-const Slice* InnermostAt(const Picture& picture, const json& end, const char* name) {
-  const Slice* found = nullptr;
-  const double at = end["ts"];
+// Slices of a name on a track, by the time at which they begin. They do not overlap.
+using SliceIndex =
+    std::map<std::tuple<int64_t, int64_t, std::string>, std::map<double, const Slice*>>;
+
+SliceIndex IndexOf(const Picture& picture) {
+  SliceIndex index;
   for (const Slice& slice : picture.slices) {
-    if (slice.rank + 1 == end["pid"] && slice.thread == end["tid"] && slice.name == name &&
-        slice.begin <= at + kRounding && at <= slice.end + kRounding &&
-        (found == nullptr || slice.end - slice.begin <= found->end - found->begin)) {
-      found = &slice;
-    }
+    index[{slice.rank, slice.thread, slice.name}][slice.begin] = &slice;
   }
-  return found;
+  return index;
+}
+
+// Returns the slice that the end of an arrow lies in.
+const Slice* SliceAt(const SliceIndex& index, const json& end, const char* name) {
+  const auto slices =
+      index.find({end["pid"].get<int64_t>() - 1, end["tid"].get<int64_t>(), std::string(name)});
+  if (slices == index.end()) {
+    return nullptr;
+  }
+  const double at = end["ts"];
+  const auto next = slices->second.upper_bound(at + kRounding);
+  if (next == slices->second.begin()) {
+    return nullptr;
+  }
+  const Slice* const found = std::prev(next)->second;
+  return at <= found->end + kRounding ? found : nullptr;
 }
 
 void ExpectNested(const Picture& picture) {
@@ -137,14 +153,15 @@ Picture Read(const json& file) {
       end = event;
     }
   }
+  const SliceIndex index = IndexOf(picture);
   for (const auto& [id, both] : ends) {
     const auto& [from, to] = both;
     if (from.is_null() || to.is_null()) {
       ADD_FAILURE() << "an arrow with one end: " << id;
       continue;
     }
-    const Arrow arrow{InnermostAt(picture, from, "send"), InnermostAt(picture, to, "receive"),
-                      from["ts"], to["ts"]};
+    const Arrow arrow{SliceAt(index, from, "send"), SliceAt(index, to, "receive"), from["ts"],
+                      to["ts"]};
     EXPECT_LE(arrow.begin, arrow.end) << id;
     EXPECT_NE(arrow.from, nullptr) << from;
     EXPECT_NE(arrow.to, nullptr) << to;
@@ -233,7 +250,7 @@ TEST(TraceTest, MessagesThroughDaemonsHaveArrows) {
 }
 
 TEST(TraceTest, MessagesByDirectLinksHaveArrows) {
-  const Traced run = Trace({"-n", "2", "--nodes", "2", "--direct_links=on"}, {"many"});
+  const Traced run = Trace({"-n", "2", "--nodes", "2", "--direct_links=always"}, {"many"});
   ASSERT_EQ(run.result.exit_code, 0) << run.result.err;
   size_t by_link = 0;
   for (const Arrow& arrow : run.picture.arrows) {
