@@ -230,11 +230,9 @@ TEST_P(HangTest, IsNamedRightlyWithinTwoLooks) {
 
 std::string NameOf(const testing::TestParamInfo<std::tuple<Hang, int>>& info) {
   const auto& [hang, nodes] = info.param;
-  const std::string program = hang.program;
-  const std::string from = program == kShmem                     ? "shmem_"
-                           : program.find("e2e") != program.npos ? "ferry_"
-                                                                 : "mpi_";
-  return from + hang.mode + "_on_" + std::to_string(nodes);
+  std::string name = std::string(hang.program) + "_" + hang.mode + "_on_" + std::to_string(nodes);
+  std::replace(name.begin(), name.end(), '/', '_');
+  return name;
 }
 
 INSTANTIATE_TEST_SUITE_P(All, HangTest,

@@ -9,6 +9,7 @@
 #include <sstream>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "tests/mpi/e2e/mpi_job.h"
 
@@ -27,20 +28,19 @@ std::string ReadFile(const std::string& path) {
   return text.str();
 }
 
-struct Run {
+struct Reported {
   e2e::CommandResult result;
   json report;
 };
 
-Run Report(const Words& flags, const std::string& program, int ranks = 2) {
+Reported Report(const Words& flags, const std::string& program, int ranks = 2) {
   const e2e::TempDirectory folder;
   const std::string file = folder / "report.json";
   Words all = {"-n", std::to_string(ranks)};
   all.insert(all.end(), flags.begin(), flags.end());
   all.push_back("--report=" + file);
-  Run run{.result = RunJob({"", all}, {"tests/mpi/ranks/slow", program})};
-  run.report = json::parse(ReadFile(file), nullptr, false);
-  return run;
+  e2e::CommandResult result = RunJob({"", all}, {"tests/mpi/ranks/slow", program});
+  return {std::move(result), json::parse(ReadFile(file), nullptr, false)};
 }
 
 // The advice with that cause, or null.
@@ -71,7 +71,7 @@ class PlantedTest : public testing::TestWithParam<Planted> {};
 
 TEST_P(PlantedTest, IsNamed) {
   const Planted& planted = GetParam();
-  const Run run = Report(planted.flags, planted.program, planted.ranks);
+  const Reported run = Report(planted.flags, planted.program, planted.ranks);
   ASSERT_EQ(run.result.exit_code, 0) << run.result.err;
   const json advice = AdviceOf(run.report, planted.cause);
   ASSERT_FALSE(advice.is_null()) << run.report["advice"].dump(1) << run.report["calls"].dump(1);
@@ -108,7 +108,7 @@ INSTANTIATE_TEST_SUITE_P(
 // ---- What a report holds ------------------------------------------------------------------------
 
 TEST(ReportTest, CountsCallsPeersSizesAndPaths) {
-  const Run run = Report({}, "late_sender");
+  const Reported run = Report({}, "late_sender");
   ASSERT_EQ(run.result.exit_code, 0) << run.result.err;
   EXPECT_EQ(run.report["exit_code"], 0);
   EXPECT_EQ(run.report["measured_ranks"], 2);
@@ -137,7 +137,7 @@ TEST(ReportTest, CountsCallsPeersSizesAndPaths) {
 }
 
 TEST(ReportTest, ARankThatIsKilledIsInIt) {
-  const Run run = Report({}, "killed");
+  const Reported run = Report({}, "killed");
   EXPECT_NE(run.result.exit_code, 0);
   ASSERT_EQ(run.report["ranks"].size(), 2U) << run.result.err;
   EXPECT_EQ(run.report["measured_ranks"], 2);
@@ -157,7 +157,7 @@ TEST(ReportTest, RanksThatNeverCallFerryAreNamed) {
 }
 
 TEST(ReportTest, BeyondTheBoundRanksAreNotMeasuredAndTheReportSaysSo) {
-  const Run run = Report({"--profile_bytes=500000"}, "slow_rank");
+  const Reported run = Report({"--profile_bytes=500000"}, "slow_rank");
   ASSERT_EQ(run.result.exit_code, 0) << run.result.err;
   EXPECT_EQ(run.report["measured_ranks"], 1);
   EXPECT_THAT(run.report["ranks"].dump(), HasSubstr("option profile_bytes"));
