@@ -206,7 +206,7 @@ TEST_F(TraceTest, MistakesAreToldAndCostNoTrace) {
   ASSERT_EQ(stat(file.c_str(), &status), 0);
   EXPECT_EQ(status.st_uid, geteuid());
 
-  EXPECT_EQ(Trace(0, {"pause"}).exit_code, 2);
+  EXPECT_EQ(Trace(0, {"pause"}).exit_code, 1);  // there is no job of that name
   EXPECT_EQ(Trace(0, {}).exit_code, 2);
 }
 
