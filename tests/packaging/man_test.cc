@@ -24,6 +24,7 @@ constexpr char kFerryctl[] = "tools/ferryctl/ferryctl";
 constexpr char kFerryrun[] = "tools/ferryrun/ferryrun";
 constexpr char kFerrysim[] = "tools/ferrysim/ferrysim";
 constexpr char kFerrycc[] = "tools/wrappers/ferrycc";
+constexpr char kFerryfc[] = "tools/wrappers/ferryfc";
 
 std::string Page(const std::string& name) { return "docs/man/" + name; }
 
@@ -72,7 +73,7 @@ Words FlagsOf(const std::vector<std::string>& command) {
   EXPECT_EQ(help.exit_code, 0);
   Words flags;
   for (const std::string& names :
-       FindAll(help.out, "^  (--?[a-zA-Z][-a-z_]*(?:,!?--?[a-zA-Z][-a-z]*)*)(?=[ {\n])")) {
+       FindAll(help.out, "^  (--?[a-zA-Z][-a-z_]*(?:,!?--?[a-zA-Z][-a-z]*)*)(?=[\\[ {\n])")) {
     for (const std::string& flag : FindAll(names, "(--?[a-zA-Z][-a-z]*)")) {
       flags.insert(flag);
     }
@@ -139,8 +140,9 @@ TEST(ManTest, FerryccHasItsFlags) {
   const Words flags = FlagsDocumented("ferrycc.1");
   EXPECT_TRUE(flags.contains("-show") && flags.contains("--showme"));
   for (const std::string& flag : flags) {
-    const std::string argument = flag == "-cc" || flag == "-cxx" ? flag + "=c" : flag;
-    const CommandResult result = RunCommand({kFerrycc, "-show", argument});
+    const bool names_compiler = flag == "-cc" || flag == "-cxx" || flag == "-fc";
+    const CommandResult result = RunCommand(
+        {flag == "-fc" ? kFerryfc : kFerrycc, "-show", names_compiler ? flag + "=c" : flag});
     EXPECT_EQ(result.exit_code, 0) << result.err;
     EXPECT_EQ(result.out.find(flag), std::string::npos) << result.out;
   }
