@@ -333,13 +333,20 @@ static void freed_before_the_other_init(int sender_first) {
   check_new_pair(5);
 }
 
-/* A request whose partner was freed fails, in the start or in the wait for it, and says so. */
-static void expect_forsaken(MPI_Request* request, int is_send) {
+/* A request whose partner was freed fails, in the start or in the wait for it, and says so. A send
+ * that `may_be_buffered` may be over before it hears of that: a receive whose data land in memory of
+ * the library clears its next round ahead, and news of its end from another node may come later
+ * than what its program said afterwards. Nothing clears the round after that one. */
+static void expect_forsaken(MPI_Request* request, int is_send, int may_be_buffered) {
   int error = MPI_Start(request);
   if (error == MPI_SUCCESS) {
     if (is_send) OK(MPI_Pready_range(0, partitions - 1, *request));
     if (!is_send) await_arrivals(*request, partitions); /* a failed one waits for nothing */
     error = MPI_Wait(request, MPI_STATUS_IGNORE);
+  }
+  if (error == MPI_SUCCESS && may_be_buffered) {
+    expect_forsaken(request, is_send, 0);
+    return;
   }
   expect_error(error, MPI_ERR_REQUEST, "freed");
 }
@@ -365,7 +372,9 @@ static void forsaken(int is_sender_left, int rounds) {
     if (is_sender_left) init_send(out, next, tag, MPI_COMM_WORLD, &left);
     if (!is_sender_left) init_receive(in, before, tag, MPI_COMM_WORLD, &left);
   }
-  for (int n = 0; n < 2; ++n) expect_forsaken(&left, is_sender_left);
+  for (int n = 0; n < 2; ++n) {
+    expect_forsaken(&left, is_sender_left, is_sender_left && rounds > 0 && n == 0);
+  }
   OK(MPI_Request_free(&left));
   check_new_pair(6);
 }
