@@ -46,27 +46,22 @@ int FreeCopy(int (*free_one)(Handle*), Handle handle) {
   return free_one(&handle);
 }
 
-template <typename Table>
-void CollectLive(const Table& table, std::set<uint64_t>* live) {
-  for (int number = kPredefinedHandles;; ++number) {
-    const auto handle = table.HandleOf(number);
-    if (handle == nullptr) {
-      return;
-    }
-    if (table.Find(handle) != nullptr && reinterpret_cast<void*>(handle) != completed_request) {
+template <typename T, typename Handle>
+void CollectLive(const HandleTable<T, Handle>& table, std::set<uint64_t>* live) {
+  table.ForEach([live](Handle handle, const T*) {
+    if (reinterpret_cast<void*>(handle) != completed_request) {
       live->insert(reinterpret_cast<uint64_t>(handle));
     }
-  }
+  });
 }
 
 // Calls `free_one` with each handle of the table that stands for an object.
-template <typename Table, typename Free>
-void ForEachLive(const Table& table, Free&& free_one) {
+template <typename T, typename Handle, typename Free>
+void ForEachLive(const HandleTable<T, Handle>& table, Free&& free_one) {
   std::set<uint64_t> live;
   CollectLive(table, &live);
   for (const uint64_t word : live) {
-    auto handle = table.HandleOf(static_cast<int>(kPredefinedHandles));
-    handle = reinterpret_cast<decltype(handle)>(word);
+    auto handle = reinterpret_cast<Handle>(word);
     if (table.Find(handle) != nullptr) {
       free_one(&handle);
     }
