@@ -2,8 +2,8 @@
 // them, and the class that says which reductions MPI permits (sections 3.2.2, 6.9.2, 6.9.4, 15.5.2,
 // 20.3).
 //
-// Ferry has no Fortran bindings. The Fortran types are served all the same, with the sizes that
-// gfortran gives them, since C programs may describe data of Fortran programs by them.
+// The Fortran types have the sizes that gfortran gives them. Programs in C may use them, too, to
+// describe data of Fortran programs.
 //
 // Calling thread: any. Blocks: never.
 #pragma once

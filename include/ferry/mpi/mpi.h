@@ -7,7 +7,7 @@
  * Calls return MPI_SUCCESS or an error class, after the error handler of the object has run; then
  * MPI_Error_string adds this thread's last message. The standard says what a call does, which
  * thread may make it and whether it waits; docs/mpi.md says which calls Ferry does not have yet:
- * those return MPI_ERR_UNSUPPORTED_OPERATION. There are no Fortran bindings.
+ * those return MPI_ERR_UNSUPPORTED_OPERATION. Fortran has mpif.h and modules (docs/fortran.md).
  *
  * Compile with ferrycc or ferrycxx, start with ferryrun.
  */

@@ -1,5 +1,5 @@
-/* fortran_handles.h - the older names of the conversions between handles and integers, for C
- * programs that use them without Fortran (MPI 5.0, chapters 19 and 20). See mpi.h.
+/* fortran_handles.h - the older names of the conversions between handles and the integers of
+ * Fortran (MPI 5.0, chapters 19 and 20). See mpi.h.
  */
 #ifndef FERRY_MPI_FORTRAN_HANDLES_H_
 #define FERRY_MPI_FORTRAN_HANDLES_H_

@@ -19,7 +19,7 @@
 typedef intptr_t MPI_Aint;
 typedef int64_t MPI_Offset;
 typedef int64_t MPI_Count;
-typedef int MPI_Fint; /* the integer of MPI_Comm_c2f and its like; Ferry has no Fortran bindings */
+typedef int MPI_Fint; /* the INTEGER of Fortran, to which MPI_Comm_c2f and its like convert */
 
 /* ---- Handles -------------------------------------------------------------------------------- */
 
