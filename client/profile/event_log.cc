@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <mutex>
 #include <utility>
 
 #include "common/clock.h"
-#include "shm/wait_policy.h"
 
 namespace ferry::client {
 namespace {
@@ -37,21 +37,6 @@ TraceEvent EventOf(TraceKind kind, uint64_t begin_ns, uint64_t end_ns) {
   event.thread = ThreadId();
   return event;
 }
-
-class Turn {
- public:
-  explicit Turn(std::atomic<bool>* is_taken) : is_taken_(*is_taken) {
-    while (is_taken_.exchange(true, std::memory_order_acquire)) {
-      shm::CpuPause();
-    }
-  }
-  ~Turn() { is_taken_.store(false, std::memory_order_release); }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
-
- private:
-  std::atomic<bool>& is_taken_;
-};
 
 }  // namespace
 
@@ -125,7 +110,7 @@ EventLog::Stream* EventLog::Find(int32_t peer, uint32_t context, int32_t tag, bo
 
 // 0: it is not counted. Numbers skip 0 when they begin anew, at both ends.
 uint32_t EventLog::CountMessage(int32_t peer, uint32_t context, int32_t tag, bool is_send) {
-  const Turn turn(&is_taken_);
+  const std::lock_guard lock(lock_);
   Stream* const stream = Find(peer, context, tag, is_send);
   if (stream == nullptr || stream->state != kCounted) {
     return 0;
@@ -150,7 +135,7 @@ void EventLog::NoteSent(const Message& message, uint64_t begin_ns) {
 }
 
 void EventLog::NoteSendCancelled(int32_t peer, int32_t tag, uint32_t context) {
-  const Turn turn(&is_taken_);
+  const std::lock_guard lock(lock_);
   if (Stream* const stream = Find(peer, context, tag, true); stream != nullptr) {
     stream->state = kUncounted;
   }

@@ -18,6 +18,7 @@
 
 #include "client/api/calls.h"
 #include "client/api/message.h"
+#include "client/profile/spin_lock.h"
 #include "shm/trace_ring.h"
 
 namespace ferry::client {
@@ -69,7 +70,7 @@ class EventLog final : public CallWatcher {
   shm::TraceRingWriter ring_;
   const std::function<bool(int32_t)> by_link_;
   std::atomic<uint32_t> receives_{0};
-  std::atomic<bool> is_taken_{false};
+  SpinLock lock_;
   // Zeroed pages that are touched at first use.
   const std::unique_ptr<Stream[], void (*)(void*)> streams_;
 };

@@ -6,10 +6,10 @@
 #include <bit>
 #include <cstddef>
 #include <cstring>
+#include <mutex>
 
 #include "common/clock.h"
 #include "shm/call_record.h"
-#include "shm/wait_policy.h"
 
 namespace ferry::client {
 namespace {
@@ -55,24 +55,6 @@ uint64_t BytesOf(const CallDescription& call) {
 
 }  // namespace
 
-// The calling thread's turn, while it exists.
-class Profile::Turn {
- public:
-  explicit Turn(Profile* profile) : is_taken_(profile->is_taken_) {
-    while (is_taken_.exchange(true, std::memory_order_acquire)) {  // pairs with the destructor
-      while (is_taken_.load(std::memory_order_relaxed)) {
-        shm::CpuPause();
-      }
-    }
-  }
-  ~Turn() { is_taken_.store(false, std::memory_order_release); }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
-
- private:
-  std::atomic<bool>& is_taken_;
-};
-
 Profile::Profile(shm::ProfileLayout* layout, uint32_t peers)
     : layout_(*layout), peers_(reinterpret_cast<ProfilePeer*>(layout + 1)), peer_count_(peers) {
   layout_.totals.arrival_stride = 1;
@@ -105,7 +87,7 @@ void Profile::End(CallNote* note, bool inner) {
   const uint64_t time_ns = now_ns - note->entered_ns;
   const uint64_t waited_ns = note->begin_ns == 0 ? 0 : now_ns - note->begin_ns;
   const int cpu = waited_ns != 0 ? sched_getcpu() : -1;
-  const Turn turn(this);
+  const std::lock_guard lock(lock_);
   shm::ProfileTotals& totals = layout_.totals;
   totals.last_ns = std::max(totals.last_ns, now_ns);
   totals.ferry_ns += time_ns;
@@ -214,7 +196,7 @@ ProfilePeer* Profile::PeerAt(int32_t rank) {
 }
 
 void Profile::NoteSent(int32_t peer, uint64_t bytes, uint64_t waited_ns) {
-  const Turn turn(this);
+  const std::lock_guard lock(lock_);
   layout_.totals.last_poll_ns = 0;
   ++layout_.sizes.sent[PowerOf(bytes)];
   if (ProfilePeer* const place = PeerAt(peer); place != nullptr) {
@@ -226,7 +208,7 @@ void Profile::NoteSent(int32_t peer, uint64_t bytes, uint64_t waited_ns) {
 }
 
 void Profile::NoteReceived(int32_t source, uint64_t bytes, uint64_t waited_ns) {
-  const Turn turn(this);
+  const std::lock_guard lock(lock_);
   layout_.totals.last_poll_ns = 0;
   ++layout_.sizes.received[PowerOf(bytes)];
   if (ProfilePeer* const place = PeerAt(source); place != nullptr) {
@@ -238,7 +220,7 @@ void Profile::NoteReceived(int32_t source, uint64_t bytes, uint64_t waited_ns) {
 }
 
 void Profile::NoteLateReceive(int32_t peer, uint64_t waited_ns) {
-  const Turn turn(this);
+  const std::lock_guard lock(lock_);
   if (ProfilePeer* const place = PeerAt(peer); place != nullptr) {
     ++place->late_receives;
     place->late_receive_ns += waited_ns;
@@ -247,7 +229,7 @@ void Profile::NoteLateReceive(int32_t peer, uint64_t waited_ns) {
 
 void Profile::NotePoll() {
   const uint64_t now_ns = MonotonicNs();
-  const Turn turn(this);
+  const std::lock_guard lock(lock_);
   shm::ProfileTotals& totals = layout_.totals;
   ++totals.polls;
   if (totals.last_poll_ns != 0 && now_ns - totals.last_poll_ns < kPollGapNs) {

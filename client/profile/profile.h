@@ -7,10 +7,10 @@
 // Calling thread: any of the rank. Threads take turns at a lock that is held for some 20 ns.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 
 #include "client/api/calls.h"
+#include "client/profile/spin_lock.h"
 #include "shm/layout/profile_layout.h"
 
 namespace ferry::client {
@@ -37,8 +37,6 @@ class Profile final : public CallWatcher {
   void NotePoll();
 
  private:
-  class Turn;
-
   void Add(const shm::CallDescription& call, uint64_t time_ns, uint64_t waited_ns);
   void AddArrival(const CallNote& note, const shm::CallDescription& call, uint64_t now_ns);
   void NameGroup(const shm::CallDescription& call);
@@ -48,7 +46,7 @@ class Profile final : public CallWatcher {
   shm::ProfileLayout& layout_;
   shm::ProfilePeer* const peers_;
   const uint32_t peer_count_;
-  std::atomic<bool> is_taken_{false};
+  SpinLock lock_;
   int last_cpu_ = -1;
 };
 
