@@ -345,6 +345,19 @@ TEST(ReportTest, NamesLateSendersByMessages) {
   EXPECT_THAT(report.advice[0].sentence, HasSubstr("for rank 1 to send, rank 0 most (400 ms)"));
 }
 
+// Whoever is late may have lacked a core.
+TEST(ReportTest, SharedCoresAreNamedBeforeSlowRanks) {
+  JobProfile job = TwoRanks();
+  AddArrivals(&job, 30 * kMs);
+  job.ranks[0].totals.waited_ns = 350 * kMs;
+  job.ranks[1].is_crowded = true;
+  const Report report = MakeReport(job);
+  ASSERT_THAT(report.advice, SizeIs(2));
+  EXPECT_EQ(report.advice[0].cause, "crowded");
+  EXPECT_EQ(report.advice[0].lost_ns, 350 * kMs);
+  EXPECT_EQ(report.advice[1].cause, "slow_rank");
+}
+
 TEST(ReportTest, AJobWithoutMeasuredRanksIsToldAsSuch) {
   JobProfile job = TwoRanks();
   job.ranks = {{}, {.refusal = "the bound"}};

@@ -334,7 +334,8 @@ class Adviser {
     const double seconds = static_cast<double>(report_.life_ns) / 1e9;
     if (is_crowded) {
       Add("crowded", "ranks share cores: there are more ranks on a node than it has CPUs for them",
-          "fewer ranks for each node; else spin_pauses=0 (docs/tuning.md, Waiting)", 0);
+          "fewer ranks for each node; else spin_pauses=0 (docs/tuning.md, Waiting)",
+          report_.waited_ns);  // whoever is late may have lacked a core
     } else if (anywhere != 0 && !job_.is_bound &&
                static_cast<double>(migrations) >= kMigrationsPerSecond * seconds) {
       Add("unbound",
