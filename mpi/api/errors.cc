@@ -3,8 +3,10 @@
 // have, can have handlers made for them; the null file has a handler, too: that of files that
 // cannot be opened.
 #include <algorithm>
+#include <cstddef>
 #include <mutex>
 #include <string>
+#include <unordered_map>
 #include <utility>
 
 #include "mpi/api/call.h"
@@ -20,21 +22,86 @@ namespace {
 
 using Owner = ErrorHandler::Owner;
 
+// The handles of a program's own handlers. What MPI_Comm_get_errhandler and its like give has to be
+// freed as if it were a new handler (MPI 5.0, section 9.3.4); but programs compare it with the
+// handle that they have set. So a handler has one handle, which lasts until it was freed as often
+// as it was given.
+class OwnHandles {
+ public:
+  // A handler that was just made has this handle.
+  void Begin(ErrorHandler* handler, MPI_Errhandler handle) {
+    std::lock_guard lock(mutex_);
+    given_[handler] = {handle, 1};
+  }
+  // Gives the handler's handle once more; one anew if the program has freed the last one. Null: no
+  // memory.
+  MPI_Errhandler Again(Ref<ErrorHandler> handler) {
+    std::lock_guard lock(mutex_);
+    Given& given = given_[handler.get()];
+    if (given.times == 0) {
+      given.handle = error_handlers.Add(handler.get());
+      if (given.handle == nullptr) {
+        given_.erase(handler.get());
+        return nullptr;
+      }
+      (void)handler.Leave();  // is the handle's now
+    }
+    ++given.times;
+    return given.handle;
+  }
+  // Takes the handle back once. Returns the handler, whose handle and reference to it are gone from
+  // the table; null: the program still has the handle, or it is a predefined one.
+  ErrorHandler* End(ErrorHandler* handler) {
+    std::lock_guard lock(mutex_);
+    const auto found = given_.find(handler);
+    if (found == given_.end() || --found->second.times > 0) {
+      return nullptr;
+    }
+    const MPI_Errhandler handle = found->second.handle;
+    given_.erase(found);
+    return error_handlers.Remove(handle);
+  }
+
+ private:
+  struct Given {
+    MPI_Errhandler handle = nullptr;
+    size_t times = 0;
+  };
+  std::mutex mutex_;  // guards what follows
+  std::unordered_map<ErrorHandler*, Given> given_;
+};
+
+// Is never destroyed: programs may free handlers until the process has ended.
+OwnHandles& own_handles = *new OwnHandles();
+
 template <typename Argument>
 int CreateHandler(Call call, bool has_function, Argument argument, MPI_Errhandler* handle) {
   call.Need(handle, "errhandler");
   if (!has_function) {
     call.Refuse(MPI_ERR_ARG, "the function is a null pointer");
   }
-  return call.Then([&] { call.Give(MakeRef<ErrorHandler>(argument), handle); });
+  return call.Then([&] {
+    Ref<ErrorHandler> made = MakeRef<ErrorHandler>(argument);
+    ErrorHandler* const handler = made.get();
+    call.Give(std::move(made), handle);
+    if (call.ok()) {
+      own_handles.Begin(handler, *handle);
+    }
+  });
 }
 
-// Stores a handle for the error handler of an object; for a predefined one MPI's constant.
+// Stores the handle of the error handler of an object; of a predefined one MPI's constant.
 void Hand(Call& call, Ref<ErrorHandler> handler, MPI_Errhandler* handle) {
   switch (handler->kind) {
-    case ErrorHandler::Kind::kUser:
-      call.Give(std::move(handler), handle);
+    case ErrorHandler::Kind::kUser: {
+      const MPI_Errhandler own = own_handles.Again(std::move(handler));
+      if (own == nullptr) {
+        call.Refuse(MPI_ERR_NO_MEM, "no memory for another error handler");
+      } else {
+        *handle = own;
+      }
       return;
+    }
     case ErrorHandler::Kind::kFatal:
       *handle = MPI_ERRORS_ARE_FATAL;
       break;
@@ -143,11 +210,12 @@ FERRY_MPI_CALL(int, MPI_Remove_error_string, (int errorcode)) {
 FERRY_MPI_CALL(int, MPI_Errhandler_free, (MPI_Errhandler * errhandler)) {
   Call call(FERRY_MPI_NAME);
   call.Need(errhandler, "errhandler");
-  if (!call.ok() || call.Find(*errhandler) == nullptr) {
+  ErrorHandler* const handler = call.ok() ? call.Find(*errhandler) : nullptr;
+  if (handler == nullptr) {
     return call.result();
   }
   // Predefined ones stay: a program may free what MPI_Comm_get_errhandler gave it.
-  if (ErrorHandler* const freed = error_handlers.Remove(*errhandler)) {
+  if (ErrorHandler* const freed = own_handles.End(handler)) {
     freed->Release();
   }
   *errhandler = MPI_ERRHANDLER_NULL;

@@ -378,7 +378,12 @@ World::~World() {
   ForEachLive(groups, [](MPI_Group* handle) { MPI_Group_free(handle); });
   ForEachLive(infos, [](MPI_Info* handle) { MPI_Info_free(handle); });
   ForEachLive(ops, [](MPI_Op* handle) { MPI_Op_free(handle); });
-  ForEachLive(error_handlers, [](MPI_Errhandler* handle) { MPI_Errhandler_free(handle); });
+  // Each as often as calls have given it.
+  ForEachLive(error_handlers, [](MPI_Errhandler* handle) {
+    while (error_handlers.Find(*handle) != nullptr) {
+      FreeCopy(MPI_Errhandler_free, *handle);
+    }
+  });
   MPI_Comm_free_keyval(&comm_keyval);
   MPI_Type_free_keyval(&type_keyval);
   MPI_Win_free_keyval(&window_keyval);

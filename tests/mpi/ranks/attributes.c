@@ -328,6 +328,38 @@ static void handle(MPI_Comm* comm, int* code, ...) {
   handled_code = *code;
 }
 
+/* A handler has one handle as long as the program has it: until it was freed as often as a call has
+   given it. */
+static void check_handles_of(MPI_Comm comm) {
+  MPI_Errhandler handler, got, again, copy;
+  int before;
+  step = "handles of error handlers";
+  OK(MPI_Comm_create_errhandler(handle, &handler));
+  OK(MPI_Comm_set_errhandler(comm, handler));
+  OK(MPI_Comm_get_errhandler(comm, &got));
+  OK(MPI_Comm_get_errhandler(comm, &again));
+  CHECK(got == handler && again == handler);
+  CHECK(MPI_Errhandler_toint(got) == MPI_Errhandler_toint(handler));
+  copy = handler;
+  OK(MPI_Errhandler_free(&again));
+  OK(MPI_Errhandler_free(&handler));
+  OK(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
+  OK(MPI_Comm_set_errhandler(comm, got)); /* the last one still is good */
+  OK(MPI_Errhandler_free(&got));
+  CHECK(MPI_Comm_set_errhandler(comm, copy) == MPI_ERR_ERRHANDLER);
+  CHECK(MPI_Errhandler_free(&copy) == MPI_ERR_ERRHANDLER);
+  OK(MPI_Comm_get_errhandler(comm, &got)); /* the communicator kept it: a handle anew */
+  OK(MPI_Comm_get_errhandler(comm, &again));
+  CHECK(got == again);
+  OK(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
+  OK(MPI_Comm_set_errhandler(comm, again)); /* the handles alone kept it */
+  before = handled;
+  OK(MPI_Comm_call_errhandler(comm, MPI_ERR_IO));
+  CHECK(handled == before + 1 && handled_comm == comm);
+  OK(MPI_Errhandler_free(&got));
+  OK(MPI_Errhandler_free(&again));
+}
+
 static void check_handlers(void) {
   step = "error handlers";
   MPI_Comm comm, copy;
@@ -356,6 +388,7 @@ static void check_handlers(void) {
   CHECK(predefined == MPI_ERRHANDLER_NULL);
   CHECK(MPI_Errhandler_free(&predefined) == MPI_ERR_ERRHANDLER);
   CHECK(MPI_Comm_create_errhandler(NULL, &got) == MPI_ERR_ARG);
+  check_handles_of(comm);
   OK(MPI_Comm_set_errhandler(copy, MPI_ERRORS_RETURN));
   CHECK(MPI_Comm_set_errhandler(copy, MPI_ERRHANDLER_NULL) == MPI_ERR_ERRHANDLER);
   OK(MPI_Comm_free(&copy));

@@ -175,6 +175,9 @@ static void error_handlers(void) {
   OK(MPI_Win_create_errhandler(on_error, &handler));
   expect_error(MPI_Comm_set_errhandler(MPI_COMM_SELF, handler), MPI_ERR_ERRHANDLER, "another kind");
   OK(MPI_Win_set_errhandler(window.win, handler));
+  OK(MPI_Win_get_errhandler(window.win, &found));
+  CHECK(found == handler);
+  OK(MPI_Errhandler_free(&found));
   OK(MPI_Errhandler_free(&handler));
   handled = 0;
   CHECK(MPI_Put(&value, 1, MPI_INT, size, 0, 1, MPI_INT, window.win) == MPI_ERR_RANK);

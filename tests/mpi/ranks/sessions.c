@@ -466,6 +466,7 @@ static void handlers(void) {
   OK(MPI_Session_call_errhandler(session, MPI_ERR_OTHER));
   CHECK(heard == 3 && heard_code == MPI_ERR_OTHER);
   OK(MPI_Session_get_errhandler(session, &got));
+  CHECK(got == handler);
   OK(MPI_Session_set_errhandler(session, MPI_ERRORS_RETURN));
   expect_error(MPI_Session_get_num_psets(session, MPI_INFO_NULL, NULL), MPI_ERR_ARG, "is a null");
   CHECK(heard == 3);
