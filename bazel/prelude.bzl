@@ -8,6 +8,7 @@ A cc_library may say `files = ["lane"]` where Bazel's has "lane.cc" in `srcs` an
 """
 
 load(":precompiled_header.bzl", "precompiled_header")
+load(":visibility.bzl", "users_of")
 
 def _sanitized_or_not(sanitized, otherwise):
     return select({
@@ -107,7 +108,12 @@ def _quick(rule, prelude = None, copts = [], **attributes):
         with_prelude(rule, prelude or _prelude_of(native.package_name()), **attributes)
 
 def cc_library(**attributes):
+    users = users_of(native.package_name())
+    if users:
+        attributes.setdefault("visibility", users)
     _quick(native.cc_library, **with_files(attributes))
 
 def cc_binary(**attributes):
+    if users_of(native.package_name()):
+        attributes.setdefault("visibility", ["//visibility:public"])  # of the product: it is installed
     _quick(native.cc_binary, **attributes)

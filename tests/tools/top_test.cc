@@ -1,4 +1,4 @@
-#include "tools/top/top.h"
+#include "tools/display/top.h"
 
 #include <gtest/gtest.h>
 

@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "common/clock.h"
+#include "tools/display/top.h"
 #include "tools/display/view.h"
 #include "tools/ferryctl/choice.h"
 #include "tools/ferryctl/commands.h"
 #include "tools/ferryctl/job_names.h"
 #include "tools/ferryctl/queues.h"
 #include "tools/ferryctl/views.h"
-#include "tools/top/top.h"
 
 namespace ferry::tools {
 namespace {
