@@ -1,6 +1,7 @@
-"""The index of docs/bad_input.md: the files of the tests that the page names. bad_input.py [--write].
+"""The index of docs/bad_input.md: the files of the suites and tests that the page names. bad_input.py [--write].
 
-Without --write it prints what is wrong: an index that is not up to date, or a test that is nowhere.
+Without --write it prints what is wrong: an index that is not up to date, or a test that is nowhere. A file whose only suite has
+its name (FerryctlTest in ferryctl_test.cc) is listed without the suite.
 """
 import collections
 import re
@@ -9,7 +10,7 @@ import sys
 
 PAGE = "docs/bad_input.md"
 HEAD = "## Where the tests are"
-NAMED = re.compile(r"`([A-Za-z]\w*Test)\.(\w+)(?:\.\.\.)?`")
+NAMED = re.compile(r"`([A-Z]\w*Test)(?:\.(\w+)(?:\.\.\.)?)?`")
 DEFINED = re.compile(r"\bTEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\s*\)")
 
 
@@ -35,13 +36,15 @@ def index(page):
     for suite, test in NAMED.findall(page):
         paths = {path for name, path in known[suite].items() if name.startswith(test)}
         if not paths:
-            lost.add(suite + "." + test)
+            lost.add(suite + ("." + test if test else ""))
         for path in paths:
             files[path].add(suite)
     folders = collections.defaultdict(list)
     for path, suites in files.items():
         folder, name = path.rsplit("/", 1)
-        folders[folder].append("%s: %s" % (name.removesuffix("_test.cc"), ", ".join(sorted(suites))))
+        name = name.removesuffix("_test.cc")
+        own = "".join(word.capitalize() for word in name.split("_")) + "Test"
+        folders[folder].append(name if suites == {own} else "%s: %s" % (name, ", ".join(sorted(suites))))
     return ["| `%s/` | %s |" % (folder, "; ".join(sorted(lines))) for folder, lines in sorted(folders.items())], lost
 
 
@@ -49,7 +52,7 @@ def main(arguments):
     old = text_of(PAGE)
     page = old.split("\n" + HEAD)[0].rstrip("\n") + "\n"
     lines, lost = index(page)
-    new = page + "\n".join(["", HEAD, "| folder | file (`_test.cc`): suites |", "|---|---|"] + lines) + "\n"
+    new = page + "\n".join(["", HEAD, "| folder | file (`_test.cc`): suites, unless the only one has its name |", "|---|---|"] + lines) + "\n"
     for name in sorted(lost):
         print("%s names %s, which is nowhere" % (PAGE, name))
     if "--write" in arguments:

@@ -89,13 +89,11 @@ std::string OptionsMarkdown() {
                 [&out](const Option& option, bool first_of_group) {
                   if (first_of_group) {
                     out += std::string("\n### ") + GroupTitle(option.group) +
-                           "\n\n| Option | Environment | Default | Allowed | Meaning |\n"
-                           "|---|---|---|---|---|\n";
+                           "\n\n| Option | Default | Allowed | Meaning |\n|---|---|---|---|\n";
                   }
                   const std::string value = option.secret ? "\"\"" : DefaultValue(option);
-                  out += std::string("| `") + option.name + "` | `" + EnvironmentVariable(option) +
-                         "` | `" + value + "` | " + AllowedValues(option) + " | " + option.help +
-                         " |\n";
+                  out += std::string("| `") + option.name + "` | `" + value + "` | " +
+                         AllowedValues(option) + " | " + option.help + " |\n";
                 });
   return out;
 }
