@@ -345,7 +345,7 @@ TEST(ReportTest, NamesLateSendersByMessages) {
   EXPECT_THAT(report.advice[0].sentence, HasSubstr("for rank 1 to send, rank 0 most (400 ms)"));
 }
 
-// Whoever is late may have lacked a core.
+// A rank that is late may have lacked a core.
 TEST(ReportTest, SharedCoresAreNamedBeforeSlowRanks) {
   JobProfile job = TwoRanks();
   AddArrivals(&job, 30 * kMs);

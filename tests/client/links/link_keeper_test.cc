@@ -1,4 +1,4 @@
-// What a rank does when its daemon orders direct links: it opens the library, connects, and lets
+// The link keeper opens the library when its daemon orders direct links, connects, and lets
 // messages take the link, and go back.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
