@@ -95,25 +95,26 @@ void TraceRingWriter::Add(const TraceEvent& event, bool shared) {
     number = added_.load(std::memory_order_relaxed) + 1;
     added_.store(number, std::memory_order_relaxed);
   }
-  TraceSlot made;
-  made.head =
-      number << kNumberShift | static_cast<uint64_t>(event.kind) << kKindShift | event.flags;
-  made.begin_ns = event.begin_ns;
-  made.end_ns = event.end_ns;
-  made.thread = event.thread;
-  made.order = IsOfCall(event.kind) ? static_cast<uint32_t>(event.name) : event.order;
-  made.group = event.group;
-  made.peer = event.peer;
-  made.tag = event.tag;
-  made.number = event.number;
-  made.bytes = event.bytes;
-  uint64_t words[kWords];
-  std::memcpy(words, &made, kCheckWord * kWord);
-  words[kCheckWord] = TraceCheck(words);
+  const auto both = [](auto low, auto high) {
+    return uint64_t{static_cast<uint32_t>(low)} | uint64_t{static_cast<uint32_t>(high)} << 32;
+  };
+  const uint32_t order = IsOfCall(event.kind) ? static_cast<uint32_t>(event.name) : event.order;
+  const uint64_t words[kCheckWord] = {number << kNumberShift |
+                                          uint64_t{static_cast<uint8_t>(event.kind)} << kKindShift |
+                                          event.flags,
+                                      event.begin_ns,
+                                      event.end_ns,
+                                      both(event.thread, order),
+                                      both(event.group, event.peer),
+                                      both(event.tag, event.number),
+                                      event.bytes};
   auto* const to = reinterpret_cast<uint64_t*>(&slots_[(number - 1) & mask_]);
-  for (size_t i = 0; i < kWords; ++i) {
+  uint64_t check = kSeed;
+  for (size_t i = 0; i < kCheckWord; ++i) {
+    check += words[i] * kFactors[i];
     StoreRelaxed(to[i], words[i]);
   }
+  StoreRelaxed(to[kCheckWord], check);
 }
 
 // ---- The reader ---------------------------------------------------------------------------------

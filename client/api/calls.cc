@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 
+#include "client/api/quick_clock.h"
 #include "common/clock.h"
 #include "shm/call_record.h"
 
@@ -79,7 +80,7 @@ void Calls::NoteWaitOf(CallNote* note) {
 
 // Both pair with SetWatcher: the watcher has been made.
 void Calls::TellBegin(CallNote* note, bool inner) {
-  note->entered_ns = MonotonicNs();
+  note->entered_ns = QuickMonotonicNs();
   for (CallWatcher* one = watcher_.load(std::memory_order_acquire); one != nullptr;
        one = one->next) {
     one->Begin(note, inner);

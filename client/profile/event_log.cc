@@ -7,6 +7,7 @@
 #include <mutex>
 #include <utility>
 
+#include "client/api/quick_clock.h"
 #include "common/clock.h"
 
 namespace ferry::client {
@@ -45,7 +46,7 @@ EventLog::EventLog(std::span<std::byte> part, std::function<bool(int32_t)> by_li
       by_link_(std::move(by_link)),
       streams_(static_cast<Stream*>(std::calloc(kStreams, sizeof(Stream))), &std::free) {}
 
-uint64_t EventLog::Now() { return MonotonicNs(); }
+uint64_t EventLog::Now() { return QuickMonotonicNs(); }
 
 // ---- Calls --------------------------------------------------------------------------------------
 
@@ -67,7 +68,7 @@ void EventLog::End(CallNote* note, bool) {
   if (description.name == shm::CallName::kNone || note->entered_ns == 0) {
     return;
   }
-  TraceEvent event = EventOf(TraceKind::kCall, note->entered_ns, MonotonicNs());
+  TraceEvent event = EventOf(TraceKind::kCall, note->entered_ns, QuickMonotonicNs());
   event.name = description.name;
   const auto has = [&](shm::CallFlag flag) { return (description.flags & flag) != 0; };
   const bool has_number = note->has_number || has(shm::kCallHasNumber);
@@ -122,7 +123,7 @@ uint32_t EventLog::CountMessage(int32_t peer, uint32_t context, int32_t tag, boo
 }
 
 void EventLog::NoteSent(const Message& message, uint64_t begin_ns) {
-  TraceEvent event = EventOf(TraceKind::kSend, begin_ns, MonotonicNs());
+  TraceEvent event = EventOf(TraceKind::kSend, begin_ns, QuickMonotonicNs());
   event.flags = static_cast<uint8_t>(
       shm::kTraceHasTag | shm::kTraceHasBytes | shm::kTraceHasGroup |
       FlagIf(by_link_ != nullptr && by_link_(message.peer), shm::kTraceByLink));
@@ -142,7 +143,7 @@ void EventLog::NoteSendCancelled(int32_t peer, int32_t tag, uint32_t context) {
 }
 
 void EventLog::NotePosted(const Message& pattern, uint32_t order, uint64_t begin_ns) {
-  TraceEvent event = EventOf(TraceKind::kPost, begin_ns, MonotonicNs());
+  TraceEvent event = EventOf(TraceKind::kPost, begin_ns, QuickMonotonicNs());
   event.flags = static_cast<uint8_t>(FlagIf(pattern.tag != kAny, shm::kTraceHasTag) |
                                      shm::kTraceHasBytes | shm::kTraceHasGroup);
   event.group = pattern.context;
@@ -160,7 +161,7 @@ void EventLog::NoteReceived(const Completion& completion, uint32_t context, uint
   if (!is_whole && completion.error != ErrorCode::kTruncated) {
     return;
   }
-  TraceEvent event = EventOf(TraceKind::kReceive, begin_ns, MonotonicNs());
+  TraceEvent event = EventOf(TraceKind::kReceive, begin_ns, QuickMonotonicNs());
   event.flags = static_cast<uint8_t>(shm::kTraceHasTag | shm::kTraceHasBytes | shm::kTraceHasGroup |
                                      FlagIf(!is_whole, shm::kTraceFailed));
   event.group = context;
@@ -175,7 +176,7 @@ void EventLog::NoteReceived(const Completion& completion, uint32_t context, uint
 // ---- Queues -------------------------------------------------------------------------------------
 
 void EventLog::NoteQueued(uint64_t queue, uint32_t position, uint64_t begin_ns) {
-  TraceEvent event = EventOf(TraceKind::kQueued, begin_ns, MonotonicNs());
+  TraceEvent event = EventOf(TraceKind::kQueued, begin_ns, QuickMonotonicNs());
   event.flags = shm::kTraceHasNumber;
   event.group = static_cast<uint32_t>(queue);
   event.number = position;
@@ -183,7 +184,7 @@ void EventLog::NoteQueued(uint64_t queue, uint32_t position, uint64_t begin_ns) 
 }
 
 void EventLog::NoteQueueWait(uint64_t queue, uint64_t begin_ns) {
-  TraceEvent event = EventOf(TraceKind::kQueueWait, begin_ns, MonotonicNs());
+  TraceEvent event = EventOf(TraceKind::kQueueWait, begin_ns, QuickMonotonicNs());
   event.group = static_cast<uint32_t>(queue);
   ring_.Add(event, true);
 }

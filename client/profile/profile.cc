@@ -8,6 +8,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "client/api/quick_clock.h"
 #include "common/clock.h"
 #include "shm/call_record.h"
 
@@ -83,9 +84,11 @@ void Profile::End(CallNote* note, bool inner) {
   if (has_said && (call.flags & shm::kCallHasGroup) == 0 && call.peer == shm::kCallNoRank) {
     call = waiting.call;
   }
-  const uint64_t now_ns = MonotonicNs();
+  const bool has_waited = note->begin_ns != 0;
+  const uint64_t now_ns =
+      std::max(has_waited ? MonotonicNs() : QuickMonotonicNs(), note->entered_ns);
   const uint64_t time_ns = now_ns - note->entered_ns;
-  const uint64_t waited_ns = note->begin_ns == 0 ? 0 : now_ns - note->begin_ns;
+  const uint64_t waited_ns = has_waited ? now_ns - note->begin_ns : 0;
   const int cpu = waited_ns != 0 ? sched_getcpu() : -1;
   const std::lock_guard lock(lock_);
   shm::ProfileTotals& totals = layout_.totals;
@@ -228,7 +231,7 @@ void Profile::NoteLateReceive(int32_t peer, uint64_t waited_ns) {
 }
 
 void Profile::NotePoll() {
-  const uint64_t now_ns = MonotonicNs();
+  const uint64_t now_ns = QuickMonotonicNs();
   const std::lock_guard lock(lock_);
   shm::ProfileTotals& totals = layout_.totals;
   ++totals.polls;
