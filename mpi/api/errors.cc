@@ -22,10 +22,10 @@ namespace {
 
 using Owner = ErrorHandler::Owner;
 
-// The handles of a program's own handlers. A handle that MPI_Comm_get_errhandler or its like gives has
-// to be freed as if it were of a new handler (MPI 5.0, section 9.3.4); but programs compare it with
-// the handle that they have set. So a handler has one handle, which lasts until it was freed as often
-// as it was given.
+// The handles of a program's own handlers. A handle that MPI_Comm_get_errhandler or its like gives
+// has to be freed as if it were of a new handler (MPI 5.0, section 9.3.4); but programs compare it
+// with the handle that they have set. So a handler has one handle, which lasts until it was freed
+// as often as it was given.
 class OwnHandles {
  public:
   // A handler that was just made has this handle.
