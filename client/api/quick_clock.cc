@@ -29,7 +29,7 @@ struct Reading {
   uint64_t ns = 0;
 };
 
-// What a thread knows. All zeros: nothing.
+// The state of a thread. All zeros: it has none.
 struct Ticks {
   Reading from;  // since then the length of a tick is measured
   Reading base;
