@@ -40,6 +40,8 @@ class MeetingStream {
   void Put(std::string_view words);
   bool has_output() const { return !output_.empty() || !waiting_.empty(); }
 
+  // Sends as much as there is room for, and takes nothing in.
+  void Flush() { (void)Send().ok(); }
   // Sends and takes in as much as there is, without waiting. kWouldBlock: no packet has come whole.
   // kPermissionDenied: the other side does not know the secret, or refuses this one. kCorrupt: it
   // speaks something else. kSystem: it has closed the connection.

@@ -313,7 +313,8 @@ TEST_F(HostsTest, ANetworkThatAHostLacksIsNamed) {
 }
 
 // The launchers are scripts with the names of a user's: ssh gives its words to a shell, srun does
-// not.
+// not, and starts agents on all hosts, which find out by which of this host's addresses they reach
+// it.
 TEST_F(HostsTest, ReachesHostsBySshAndSrun) {
   const std::string folder = testing::TempDir() + "launchers";
   fs::create_directory(folder);
@@ -323,11 +324,15 @@ TEST_F(HostsTest, ReachesHostsBySshAndSrun) {
                   hosts_->launcher() + " $host /bin/sh -c \"exec $*\"\n");
   WriteScript(folder + "/srun",
               "for word; do case $word in\n"
-              "  --nodelist=*) host=${word#*=} ;;\n"
+              "  --nodelist=*) list=${word#*=} ;;\n"
               "  --*) ;;\n"
               "  *) break ;;\n"
-              "esac; shift; done\nexec " +
-                  hosts_->launcher() + " $host \"$@\"\n");
+              "esac; shift; done\n"
+              "stem=${list%%\\[*}; range=${list#*\\[}; range=${range%\\]}\n"
+              "for number in $(seq ${range%-*} ${range#*-}); do\n"
+              "  " +
+                  hosts_->launcher() +
+                  " $stem$number env SLURMD_NODENAME=$stem$number \"$@\" &\ndone\nwait\n");
   for (const char* launcher : {"ssh", "srun"}) {
     EXPECT_THAT(
         SortedLines(RunWell({"/usr/bin/env", "PATH=" + folder + ":/usr/bin:/bin", kFerryrun,

@@ -192,7 +192,7 @@ int FreePort() {
   return ntohs(address.sin_port);
 }
 
-// munged, slurmctld and slurmd; no cgroups, no systemd. Of two nodes, which are both this machine,
+// munged, slurmctld and slurmd; no cgroups, no systemd. Of four nodes, which are all this machine,
 // if it has no scripts of Ferry, of one otherwise.
 class Cluster {
  public:
@@ -206,9 +206,9 @@ class Cluster {
     fs::permissions(ferry.Path("munge/key"), fs::perms(0600));
     WriteFile(ferry.Path("cluster.conf"), Configuration());
     const std::string munge = ferry.Path("munge/");
-    const std::string slurmd = has_scripts
-                                   ? Find("slurmd") + " -D"
-                                   : Find("slurmd") + " -D -N n1 & " + Find("slurmd") + " -D -N n2";
+    const std::string slurmd =
+        has_scripts ? Find("slurmd") + " -D"
+                    : "for node in n1 n2 n3 n4; do " + Find("slurmd") + " -D -N $node & done";
     // One shell owns all: they end with it.
     daemons_ = std::make_unique<Command>(
         Words{"/bin/sh", "-c",
@@ -221,7 +221,7 @@ class Cluster {
   // Returns true once the node serves; if it does not, `why` has the daemons' words.
   bool WaitUntilIdle(std::string* why) const {
     const bool idle = Eventually([this] {
-      return Ask({"sinfo", "-h", "-o", "%T %D"}).out == (has_scripts_ ? "idle 1\n" : "idle 2\n");
+      return Ask({"sinfo", "-h", "-o", "%T %D"}).out == (has_scripts_ ? "idle 1\n" : "idle 4\n");
     });
     *why = ReadFile(ferry_.Path("slurmctld.log")) + ReadFile(ferry_.Path("slurmd.log"));
     return idle;
@@ -272,7 +272,7 @@ class Cluster {
            "\nSlurmdLogFile=" + ferry_.Path("slurmd.log") +
            "\nProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\nSwitchType=switch/none\n"
            "MpiDefault=none\nJobAcctGatherType=jobacct_gather/none\nReturnToService=2\n" +
-           (has_scripts_ ? NodeWithScripts() : TwoNodes());
+           (has_scripts_ ? NodeWithScripts() : FourNodes());
   }
   std::string NodeWithScripts() const {
     return "PrologFlags=Alloc\nProlog=" + ferry_.Path("prolog") +
@@ -280,13 +280,13 @@ class Cluster {
            "\nNodeName=" + host_ + " NodeAddr=127.0.0.1 CPUs=1\nPartitionName=test Nodes=" + host_ +
            " Default=YES\n";
   }
-  std::string TwoNodes() const {
+  std::string FourNodes() const {
     std::string text = "SlurmdParameters=config_overrides\n";
-    for (const std::string name : {"n1", "n2"}) {
+    for (const std::string name : {"n1", "n2", "n3", "n4"}) {
       text += "NodeName=" + name + " NodeHostname=" + host_ +
               " NodeAddr=127.0.0.1 Port=" + std::to_string(FreePort()) + " CPUs=2\n";
     }
-    return text + "PartitionName=test Nodes=n[1-2] Default=YES\n";
+    return text + "PartitionName=test Nodes=n[1-4] Default=YES\n";
   }
 
   const Installation& ferry_;
@@ -334,7 +334,7 @@ class ClusterTest : public testing::Test {
 };
 
 using SlurmTest = ClusterTest</*kHasScripts=*/true>;
-using TwoNodesOfSlurmTest = ClusterTest</*kHasScripts=*/false>;
+using NodesOfSlurmTest = ClusterTest</*kHasScripts=*/false>;
 
 TEST_F(SlurmTest, AJobRunsOverItsOwnDaemonAndLeavesNothing) {
   const std::string job = cluster_->Submit(
@@ -436,10 +436,10 @@ TEST_F(SlurmTest, WithoutADaemonTheNodeIsDrained) {
   cluster_->Ask({"scontrol", "update", "nodename=" + cluster_->host(), "state=resume"});
 }
 
-// ---- A job of two nodes ----
+// ---- Jobs of several nodes ----
 
 // By srun, which is there. The nodes are one machine, whose loopback is their network.
-TEST_F(TwoNodesOfSlurmTest, FerryrunTakesHostsAndRanksFromTheJob) {
+TEST_F(NodesOfSlurmTest, FerryrunTakesHostsAndRanksFromTheJob) {
   const std::string ferryrun = ferry_->Path("ferryrun") + " --network lo ";
   const std::string job = cluster_->Submit(
       ferryrun + "-v " + ferry_->Path("hello") + "\n" + ferryrun +
@@ -462,7 +462,7 @@ TEST_F(TwoNodesOfSlurmTest, FerryrunTakesHostsAndRanksFromTheJob) {
 }
 
 // Ranks, and ferryruns that are tasks, are several: each has its own host only.
-TEST_F(TwoNodesOfSlurmTest, AFerryrunThatIsATaskStaysOnItsHost) {
+TEST_F(NodesOfSlurmTest, AFerryrunThatIsATaskStaysOnItsHost) {
   const std::string job = cluster_->Submit(
       "srun -N 2 -n 2 " + ferry_->Path("ferryrun") +
           " -v --no-label -n 2 sh -c 'echo $FERRY_RANK of $FERRY_SIZE on $FERRY_NODE'\n",
@@ -471,6 +471,87 @@ TEST_F(TwoNodesOfSlurmTest, AFerryrunThatIsATaskStaysOnItsHost) {
   EXPECT_THAT(cluster_->Output(job),
               AllOf(testing::Not(HasSubstr("allocation")), testing::Not(HasSubstr("on node 1")),
                     HasSubstr("0 of 2 on 0\n"), HasSubstr("1 of 2 on 0\n")));
+}
+
+// One step for all of them, or one for each, whose agents do not call.
+TEST_F(NodesOfSlurmTest, OneStepStartsTheAgentsOfAllNodes) {
+  const std::string ferryrun = ferry_->Path("ferryrun") + " --network lo ";
+  const std::string job =
+      cluster_->Submit(ferryrun + ferry_->Path("hello") + "\n" + ferryrun +
+                           "-l sh -c 'echo on $SLURMD_NODENAME in step $SLURM_STEP_ID'\n" +
+                           ferryrun + "--launch-radix 0 -l sh -c 'echo then in $SLURM_STEP_ID'\n",
+                       {"-N", "4", "-n", "4"});
+  ASSERT_TRUE(cluster_->WaitForState(job, "COMPLETED")) << cluster_->Output(job);
+  const std::string output = cluster_->Output(job);
+  EXPECT_THAT(output,
+              AllOf(HasSubstr("rank 0 of 4: rank 3 says hello"),
+                    HasSubstr("rank 2 of 4: rank 1 says hello"), HasSubstr("[1] on n2 in step 1\n"),
+                    HasSubstr("[2] on n3 in step 1\n"), HasSubstr("[3] on n4 in step 1\n")));
+  for (const char* step : {"2", "3", "4"}) {
+    EXPECT_THAT(output, HasSubstr("] then in " + std::string(step) + "\n"));
+  }
+  EXPECT_THAT(output, testing::Not(HasSubstr("error")));
+}
+
+// Lines of a job's script: they say how many processes are left at last that sleep for so long.
+std::string CountSleepers(const std::string& seconds) {
+  return "for i in $(seq 300); do pgrep -f '^sleep " + seconds +
+         "' > /dev/null || break; sleep 0.1; done\n"
+         "echo \"sleepers: $(pgrep -fc '^sleep " +
+         seconds + "')\"\n";
+}
+
+TEST_F(NodesOfSlurmTest, AKilledSrunLeavesNoRanks) {
+  const std::string job =
+      cluster_->Submit(ferry_->Path("ferryrun") +
+                           " --network lo -l sh -c 'echo ready; exec sleep 1234' > killed 2>&1 &\n"
+                           "until test $(grep -c ready killed) = 4; do sleep 0.1; done\n"
+                           "pkill -KILL -x -P $! srun\n"
+                           "wait $!; echo \"ferryrun: $?\"\ncat killed\n" +
+                           CountSleepers("1234"),
+                       {"-N", "4", "-n", "4"});
+  ASSERT_TRUE(cluster_->WaitForState(job, "COMPLETED")) << cluster_->Output(job);
+  EXPECT_THAT(cluster_->Output(job),
+              AllOf(HasSubstr("hosts n2, n3, n4 are lost: srun was killed by SIGKILL; their 3 "
+                              "ranks count as failed"),
+                    HasSubstr("ferryrun: 1\n"), HasSubstr("sleepers: 0\n")));
+}
+
+// Its task sleeps in place of the agent. Slurm kills it once srun is told to end.
+TEST_F(NodesOfSlurmTest, AnAgentThatNeverCallsIsNamedAndKilled) {
+  const std::string job = cluster_->Submit(
+      "mkdir bin\n"
+      "cat > bin/srun <<'END'\n#!/bin/bash\n"
+      "exec " +
+          Find("srun") +
+          " \"${@:1:$#-2}\" $PWD/bin/task \"${@: -2}\"\nEND\n"
+          "cat > bin/task <<'END'\n#!/bin/bash\n"
+          "test $SLURMD_NODENAME = n3 || exec \"$@\"\n"
+          "echo FERRYRUN-CALLS n3; exec sleep 1235\nEND\n"
+          "chmod +x bin/srun bin/task\nSECONDS=0\n"
+          "PATH=$PWD/bin:$PATH " +
+          ferry_->Path("ferryrun") +
+          " --network lo true\n"
+          "echo \"ferryrun: $?, in time: $((SECONDS < 20))\"\n" +
+          CountSleepers("1235"),
+      {"-N", "4", "-n", "4"});
+  ASSERT_TRUE(cluster_->WaitForState(job, "COMPLETED")) << cluster_->Output(job);
+  EXPECT_THAT(cluster_->Output(job),
+              AllOf(HasSubstr("cannot reach host n3: its agent has not reached this ferryrun, at "),
+                    HasSubstr("ferryrun: 1, in time: 1\n"), HasSubstr("sleepers: 0\n")));
+}
+
+TEST_F(NodesOfSlurmTest, WhatSrunRefusesIsQuoted) {
+  const std::string job =
+      cluster_->Submit(ferry_->Path("ferryrun") +
+                           " --network lo --launcher srun -hosts n2,n3,nosuch -n 3 true\n"
+                           "echo \"ferryrun: $?\"\n",
+                       {"-N", "4", "-n", "4"});
+  ASSERT_TRUE(cluster_->WaitForState(job, "COMPLETED")) << cluster_->Output(job);
+  EXPECT_THAT(cluster_->Output(job),
+              AllOf(HasSubstr("cannot reach host n2: srun exited with code 1; srun wrote:\n  "),
+                    HasSubstr("srun: error: Unable to create step for job "),
+                    HasSubstr("ferryrun: 1\n")));
 }
 
 }  // namespace

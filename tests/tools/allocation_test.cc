@@ -109,6 +109,32 @@ TEST(NodeListTest, RefusesMuchAtOnce) {
               HasSubstr("it names more than 100000"));
 }
 
+TEST(NodeListTest, ShortListsAreReadBack) {
+  struct Case {
+    std::vector<std::string> names;
+    const char* list;
+  };
+  for (const Case& one : {
+           Case{{"login"}, "login"},
+           Case{{"n1"}, "n1"},
+           Case{{"n1", "n2", "n3", "n7"}, "n[1-3,7]"},
+           Case{{"n08", "n09", "n10"}, "n[08-10]"},
+           Case{{"n8", "n9", "n10", "n11"}, "n[8-9,10-11]"},
+           Case{{"n2", "n1", "m1", "m2", "a", "b"}, "n[2,1],m[1-2],a,b"},
+           Case{{"a", "n1", "a2", "a3"}, "a,n1,a[2-3]"},
+           Case{{"1", "2"}, "[1-2]"},
+           Case{{"r1n0-ib", "r1n1-ib"}, "r1n0-ib,r1n1-ib"},
+           Case{{"n1234567890123456789", "n1234567890123456790"},
+                "n1234567890123456789,n1234567890123456790"},
+           Case{{"n00", "n0", "n1"}, "n[00,0-1]"},
+           Case{{"10.0.0.9", "10.0.0.10"}, "10.0.0.[9,10]"},
+       }) {
+    EXPECT_EQ(ShortNodeList(one.names), one.list);
+    EXPECT_EQ(Names(one.list), one.names);
+  }
+  EXPECT_EQ(ShortNodeList(Names("nid[000001-010000]")), "nid[000001-010000]");
+}
+
 TEST(CountsTest, ReadsRepeatedNumbers) {
   EXPECT_THAT(*ExpandCounts("2(x3),1", 4), ElementsAre(2, 2, 2, 1));
   EXPECT_THAT(*ExpandCounts("5", 1), ElementsAre(5));

@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "common/own_program.h"
+#include "tools/ferryrun/agent_call.h"
 #include "tools/ferryrun/agent_protocol.h"
+#include "tools/ferryrun/called_hosts.h"
 #include "tools/ferryrun/relay_link.h"
 
 namespace ferry::tools {
@@ -13,6 +15,24 @@ namespace {
 bool MayBeTree(const AgentPlan& plan) {
   return plan.radix > 0 && plan.hosts.size() > plan.radix &&
          (!plan.options.rsh.empty() || plan.options.launcher == "ssh");
+}
+
+bool MayBeStep(const AgentPlan& plan) {
+  return plan.radix > 0 && plan.hosts.size() > 1 && plan.options.rsh.empty() &&
+         plan.options.launcher == "srun";
+}
+
+StatusOr<std::vector<std::unique_ptr<RemoteHost>>> StartStep(const AgentPlan& plan) {
+  StatusOr<std::vector<std::unique_ptr<HostStream>>> streams =
+      StartCallers({.hosts = plan.hosts,
+                    .command = StepCommand(plan.hosts, OwnProgram(), {kCallFlag}),
+                    .network = plan.network});
+  FERRY_RETURN_IF_ERROR(streams.status());
+  std::vector<std::unique_ptr<RemoteHost>> started;
+  for (size_t i = 0; i < plan.hosts.size(); ++i) {
+    started.push_back(std::make_unique<RemoteHost>(plan.hosts[i], std::move((*streams)[i])));
+  }
+  return started;
 }
 
 RelayTree TreeOf(const AgentPlan& plan, const HostGroup& group) {
@@ -40,6 +60,9 @@ std::vector<HostGroup> SplitHosts(size_t first, size_t count, uint64_t radix) {
 }
 
 StatusOr<std::vector<std::unique_ptr<RemoteHost>>> StartAgents(const AgentPlan& plan) {
+  if (MayBeStep(plan)) {
+    return StartStep(plan);
+  }
   const uint64_t most = MayBeTree(plan) ? plan.radix : plan.hosts.size();
   std::vector<std::unique_ptr<RemoteHost>> started;
   for (const HostGroup& group : SplitHosts(0, plan.hosts.size(), most)) {

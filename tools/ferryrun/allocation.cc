@@ -238,14 +238,6 @@ bool IsOneOfSeveral(const char* const* environment, bool has_terminal) {
          config::FindVariable(environment, config::EnvironmentVariable(*job)).has_value();
 }
 
-std::string FirstLabel(const std::string& name) { return name.substr(0, name.find('.')); }
-
-// Whether two names are one host's: a name without a domain fits any domain.
-bool AreSameHost(const std::string& a, const std::string& b) {
-  const bool has_domains = a.find('.') != a.npos && b.find('.') != b.npos;
-  return a == b || (!has_domains && FirstLabel(a) == FirstLabel(b));
-}
-
 const Host* FindHost(const std::vector<Host>& hosts, const std::string& name) {
   const auto found = std::find_if(hosts.begin(), hosts.end(), [&name](const Host& host) {
     return AreSameHost(host.name, name);

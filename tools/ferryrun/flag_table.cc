@@ -66,7 +66,7 @@ constexpr FlagRow kTable[] = {
     {Flag::kLaunchRadix, "--launch-radix", "N",
      "to how many hosts one host logs in: ferryrun to all of a job of so many, else to some of "
      "them, "
-     "and these to others (64; 0: ferryrun logs in to all)"},
+     "and these to others (64; 0: ferryrun logs in to all, and starts an srun for each)"},
     {Flag::kTreeRadix, "--tree-radix", "N",
      "to how many others each daemon of a job of more than N + 1 nodes passes on news; the others "
      "meet when their ranks do (16; 0: all daemons meet at the start)"},

@@ -1,5 +1,6 @@
-// The two ways in which ferryrun reaches an agent: a launcher of its own (launcher_process.h), or a
-// channel to a relay that has started one (relay_link.h).
+// The three ways in which ferryrun reaches an agent: a launcher of its own (launcher_process.h), a
+// channel to a relay that has started one (relay_link.h), or a connection that the agent has made
+// (called_hosts.h).
 //
 // Main thread; nothing blocks but HowEnded.
 #pragma once
@@ -29,7 +30,8 @@ class HostStream {
   // As Write, for bytes that other agents get, too: a connection that several streams share carries
   // them once.
   virtual void WriteShared(const std::shared_ptr<const std::string>& bytes) { Write(*bytes); }
-  // Return the events to poll for: bytes of the agent, and room for bytes to it. fd -1: none.
+  // Return the events to poll for: bytes of the agent, and room for bytes to it, or, while there
+  // are none, what else Advance has to see. fd -1: none.
   virtual pollfd WordsInterest() const = 0;
   virtual pollfd RoomInterest() const = 0;
   // Sends and receives as much as possible without waiting. Streams that share a connection receive
@@ -41,7 +43,7 @@ class HostStream {
   virtual bool ended() const = 0;
   // The standard error of the launcher that leads to the agent: text for people. Reading it does
   // not block. May be taken once, and is invalid then.
-  UniqueFd TakeErrors() { return std::move(errors_); }
+  virtual UniqueFd TakeErrors() { return std::move(errors_); }
   int errors_fd() const { return errors_.get(); }
   // Says how the launcher ended, once the stream has: "ssh exited with code 255". Waits a moment
   // for a process that has only closed its streams so far.

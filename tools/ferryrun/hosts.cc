@@ -177,6 +177,12 @@ bool IsHostName(std::string_view name) {
   });
 }
 
+bool AreSameHost(const std::string& a, const std::string& b) {
+  const auto first_label = [](const std::string& name) { return name.substr(0, name.find('.')); };
+  const bool has_domains = a.find('.') != a.npos && b.find('.') != b.npos;
+  return a == b || (!has_domains && first_label(a) == first_label(b));
+}
+
 std::vector<std::string_view> WordsOf(std::string_view line) {
   constexpr std::string_view kSpace = " \t\r";
   std::vector<std::string_view> words;

@@ -39,6 +39,9 @@ void AddHosts(const std::vector<Host>& more, std::vector<Host>* hosts);
 // is never an option of the launcher.
 bool IsHostName(std::string_view name);
 
+// Returns true if two names are one host's: a name without a domain fits any domain.
+bool AreSameHost(const std::string& a, const std::string& b);
+
 // Returns the words of a line, between spaces.
 std::vector<std::string_view> WordsOf(std::string_view line);
 

@@ -222,7 +222,8 @@ Status Launch::ReachHosts() {
   AgentPlan plan{.hosts = {},
                  .options = options_,
                  .radix = arguments_.launch_radix,
-                 .grace_ms = arguments_.grace_ms};
+                 .grace_ms = arguments_.grace_ms,
+                 .network = arguments_.network};
   if (!launcher_.empty()) {
     plan.options.launcher = launcher_;
   }

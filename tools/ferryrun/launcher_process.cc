@@ -21,13 +21,16 @@ constexpr int kEndPatienceMs = 2000;
 constexpr int kLookMs = 50;  // between looks at what cannot be polled for
 
 // Variables that srun takes as options, and that the job's batch script may have: they would keep
-// an agent, which is one task and needs all of its node, to the cores of one rank.
+// an agent, which is one task and needs all of its node, to the cores of one rank, start it
+// elsewhere, or change what it says.
 bool IsOptionOfSrun(std::string_view entry) {
   constexpr std::string_view kNames[] = {
-      "SLURM_CPUS_PER_TASK", "SRUN_CPUS_PER_TASK",    "SLURM_NTASKS_PER_NODE",
-      "SLURM_EXACT",         "SLURM_EXCLUSIVE",       "SLURM_CPU_BIND",
-      "SLURM_MEM_BIND",      "SLURM_NTASKS_PER_CORE", "SLURM_NTASKS_PER_SOCKET",
-      "SLURM_DISTRIBUTION",  "SLURM_THREADS_PER_CORE"};
+      "SLURM_CPUS_PER_TASK", "SRUN_CPUS_PER_TASK",     "SLURM_NTASKS_PER_NODE",
+      "SLURM_EXACT",         "SLURM_EXCLUSIVE",        "SLURM_CPU_BIND",
+      "SLURM_MEM_BIND",      "SLURM_NTASKS_PER_CORE",  "SLURM_NTASKS_PER_SOCKET",
+      "SLURM_DISTRIBUTION",  "SLURM_THREADS_PER_CORE", "SLURM_HOSTFILE",
+      "SLURM_LABELIO",       "SLURM_STDOUTMODE",       "SLURM_STDERRMODE",
+      "SLURM_UNBUFFEREDIO"};
   const std::string_view name = entry.substr(0, entry.find('='));
   return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
@@ -53,16 +56,18 @@ std::string Trimmed(std::string text) {
 }
 
 StatusOr<std::unique_ptr<LauncherProcess>> LauncherProcess::Start(
-    const std::vector<std::string>& command) {
-  return StartWith(command, SIGKILL, /*has_own_errors=*/true);
+    const std::vector<std::string>& command, const std::vector<std::string>& variables) {
+  return StartWith(command, variables, SIGKILL, /*has_own_errors=*/true);
 }
 
 StatusOr<std::unique_ptr<LauncherProcess>> LauncherProcess::StartAgent() {
-  return StartWith({OwnProgram(), kAgentFlag}, /*parent_death_signal=*/0, /*has_own_errors=*/false);
+  return StartWith({OwnProgram(), kAgentFlag}, {}, /*parent_death_signal=*/0,
+                   /*has_own_errors=*/false);
 }
 
 StatusOr<std::unique_ptr<LauncherProcess>> LauncherProcess::StartWith(
-    const std::vector<std::string>& command, int parent_death_signal, bool has_own_errors) {
+    const std::vector<std::string>& command, std::vector<std::string> variables,
+    int parent_death_signal, bool has_own_errors) {
   const char* const* environment = config::ProcessEnvironment();
   const StatusOr<std::string> path =
       FindProgram(command[0], config::FindVariable(environment, "PATH").value_or(""));
@@ -73,7 +78,6 @@ StatusOr<std::unique_ptr<LauncherProcess>> LauncherProcess::StartWith(
   FERRY_RETURN_IF_ERROR(out.status());
   StatusOr<Pipe> err = has_own_errors ? MakePipe() : Pipe{};
   FERRY_RETURN_IF_ERROR(err.status());
-  std::vector<std::string> variables;
   for (; *environment != nullptr; ++environment) {
     if (!IsOptionOfSrun(*environment)) {
       variables.emplace_back(*environment);

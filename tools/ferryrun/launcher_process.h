@@ -21,9 +21,10 @@ namespace ferry::tools {
 
 class LauncherProcess final : public HostStream {
  public:
-  // Starts `command`, its name first, which PATH leads to. It is killed when this process dies,
-  // however it dies.
-  static StatusOr<std::unique_ptr<LauncherProcess>> Start(const std::vector<std::string>& command);
+  // Starts `command`, its name first, which PATH leads to, with `variables` ("NAME=value") besides
+  // this process's. It is killed when this process dies, however it dies.
+  static StatusOr<std::unique_ptr<LauncherProcess>> Start(
+      const std::vector<std::string>& command, const std::vector<std::string>& variables = {});
   // Starts an agent on this host itself. It shares this process's standard error, and when this
   // process dies, it sees that its input ends, and ends what it has started.
   static StatusOr<std::unique_ptr<LauncherProcess>> StartAgent();
@@ -61,7 +62,8 @@ class LauncherProcess final : public HostStream {
  private:
   explicit LauncherProcess(std::string name) : name_(std::move(name)) {}
   static StatusOr<std::unique_ptr<LauncherProcess>> StartWith(
-      const std::vector<std::string>& command, int parent_death_signal, bool has_own_errors);
+      const std::vector<std::string>& command, std::vector<std::string> variables,
+      int parent_death_signal, bool has_own_errors);
 
   const std::string name_;
   pid_t pid_ = -1;

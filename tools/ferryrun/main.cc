@@ -6,6 +6,7 @@
 #include "common/open_files.h"
 #include "common/topology/discover.h"
 #include "config/environment.h"
+#include "tools/ferryrun/agent_call.h"
 #include "tools/ferryrun/agent_protocol.h"
 #include "tools/ferryrun/arguments.h"
 #include "tools/ferryrun/daemons.h"
@@ -23,6 +24,9 @@ int main(int argc, char** argv) {
   (void)ferry::config::EnsureEnvironment(kLibraries);
   if (argc == 2 && std::string_view(argv[1]) == ferry::tools::kAgentFlag) {
     return ferry::tools::RunAgent();
+  }
+  if (argc == 2 && std::string_view(argv[1]) == ferry::tools::kCallFlag) {
+    return ferry::tools::RunCaller();
   }
   if (argc == 2 && std::string_view(argv[1]) == ferry::tools::kRelayFlag) {
     return ferry::tools::RunRelay();

@@ -169,7 +169,54 @@ StatusOr<std::pair<uint64_t, uint64_t>> ReadCount(std::string_view word) {
              : Refuse(Quote(word) + " counts nothing");
 }
 
+// A name that may be one of a range: "n08" is "n" and 8, of two digits.
+struct Numbered {
+  std::string_view stem;
+  std::string_view digits;  // empty: it has no number
+  uint64_t number = 0;
+};
+
+Numbered SplitNumber(std::string_view name) {
+  const size_t last = name.find_last_not_of("0123456789");
+  const size_t begin = last == name.npos ? 0 : last + 1;
+  const auto number =
+      name.size() - begin <= kMostDigits ? NumberIn<uint64_t>(name.substr(begin)) : std::nullopt;
+  return number ? Numbered{name.substr(0, begin), name.substr(begin), *number}
+                : Numbered{name, {}, 0};
+}
+
 }  // namespace
+
+std::string ShortNodeList(const std::vector<std::string>& names) {
+  std::string list;
+  for (size_t i = 0; i < names.size();) {
+    const Numbered first = SplitNumber(names[i]);
+    std::string ranges;
+    size_t end = i;
+    while (end < names.size()) {
+      const Numbered begin = SplitNumber(names[end]);
+      if (begin.digits.empty() || begin.stem != first.stem) {
+        break;
+      }
+      size_t count = 1;
+      for (; end + count < names.size(); ++count) {
+        const Numbered next = SplitNumber(names[end + count]);
+        if (next.stem != first.stem || next.digits.size() != begin.digits.size() ||
+            next.number != begin.number + count) {
+          break;
+        }
+      }
+      ranges += (ranges.empty() ? "" : ",") + std::string(begin.digits);
+      ranges += count > 1 ? "-" + std::string(SplitNumber(names[end + count - 1]).digits) : "";
+      end += count;
+    }
+    const bool is_alone = end <= i + 1;
+    list += list.empty() ? "" : ",";
+    list += is_alone ? names[i] : std::string(first.stem) + "[" + ranges + "]";
+    i = is_alone ? i + 1 : end;
+  }
+  return list;
+}
 
 std::string Quote(std::string_view text) {
   return "'" + std::string(text.substr(0, kQuotedBytes)) +

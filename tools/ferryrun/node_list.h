@@ -31,6 +31,11 @@ StatusOr<std::vector<uint64_t>> ExpandCounts(std::string_view text, size_t count
 // Returns the numbers of a list such as "0-3,5", in its order.
 StatusOr<std::vector<uint64_t>> ExpandIds(std::string_view text);
 
+// Returns a list of these names, as short as their order lets it be: those that follow each other
+// and differ only in the number at their end are one word, "n[1-3,7]". ExpandNodeList gives them
+// back.
+std::string ShortNodeList(const std::vector<std::string>& names);
+
 // Returns the text in quotes, and no more of it than a message should hold.
 std::string Quote(std::string_view text);
 

@@ -8,6 +8,7 @@
 
 #include "common/clock.h"
 #include "tools/ferryrun/launcher_process.h"
+#include "tools/ferryrun/node_list.h"
 
 namespace ferry::tools {
 namespace {
@@ -143,6 +144,28 @@ StatusOr<std::vector<std::string>> LauncherCommand(const config::Options& option
   for (const std::string& argument : arguments) {
     command.push_back(by_srun ? argument : Quoted(argument));
   }
+  return command;
+}
+
+std::vector<std::string> StepCommand(const std::vector<std::string>& hosts,
+                                     const std::string& program,
+                                     const std::vector<std::string>& arguments) {
+  const std::string count = std::to_string(hosts.size());
+  std::vector<std::string> command = {"srun",
+                                      "--nodes=" + count,
+                                      "--ntasks=" + count,
+                                      "--ntasks-per-node=1",
+                                      "--nodelist=" + ShortNodeList(hosts),
+                                      "--overlap",
+                                      "--input=none",
+                                      "--kill-on-bad-exit=0",
+                                      "--no-kill",
+                                      "--wait=0",
+                                      "--mpi=none",
+                                      "--export=ALL",
+                                      "--cpu-bind=none",
+                                      program};
+  command.insert(command.end(), arguments.begin(), arguments.end());
   return command;
 }
 

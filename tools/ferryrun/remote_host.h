@@ -88,4 +88,10 @@ StatusOr<std::vector<std::string>> LauncherCommand(const config::Options& option
                                                    const std::string& program,
                                                    const std::vector<std::string>& arguments);
 
+// Pure, any thread: returns the command that runs `program` with `arguments` once on each of these
+// hosts, as one step of the Slurm job around this process, which goes on when a task has failed.
+std::vector<std::string> StepCommand(const std::vector<std::string>& hosts,
+                                     const std::string& program,
+                                     const std::vector<std::string>& arguments);
+
 }  // namespace ferry::tools
