@@ -16,6 +16,8 @@
 #include <string>
 
 #define FERRY_SHOWN __attribute__((visibility("default")))
+// Converters are part of each procedure that calls them, so that they call C's function directly.
+#define FERRY_INLINE inline __attribute__((always_inline))
 
 // A second name of a function. Compilers write the names of Fortran's procedures in four ways; and
 // many of the names in capital letters are macros of mpi.h, so no declaration could have them.
@@ -59,6 +61,11 @@ inline void* Buffer(void* buffer) {
     return MPI_IN_PLACE;
   }
   return buffer == ferry_mpi_buffer_automatic_ ? MPI_BUFFER_AUTOMATIC : buffer;
+}
+
+// A buffer that MPI gives back.
+inline void* Detached(void* buffer) {
+  return buffer == MPI_BUFFER_AUTOMATIC ? const_cast<int*>(ferry_mpi_buffer_automatic_) : buffer;
 }
 
 inline MPI_Status* Status(int* status) {
@@ -126,8 +133,8 @@ inline constexpr int kFew = 64;
 template <typename T>
 class Elements {
  public:
-  explicit Elements(int count)
-      : count_(std::max(count, 0)),
+  explicit Elements(MPI_Count count)
+      : count_(std::max(count, MPI_Count{0})),
         many_(count_ > kFew ? new T[static_cast<size_t>(count_)] : few_) {}
   ~Elements() {
     if (many_ != few_) {
@@ -137,24 +144,24 @@ class Elements {
   Elements(const Elements&) = delete;
   Elements& operator=(const Elements&) = delete;
   T* get() { return many_; }
-  int count() const { return count_; }
+  MPI_Count count() const { return count_; }
 
  private:
   T few_[kFew];
-  int count_;
+  MPI_Count count_;
   T* many_;
 };
 
 template <typename Handle>
 class Handles : public Elements<Handle> {
  public:
-  Handles(const int* numbers, int count) : Elements<Handle>(count) {
-    for (int i = 0; i < this->count(); ++i) {
+  Handles(const int* numbers, MPI_Count count) : Elements<Handle>(count) {
+    for (MPI_Count i = 0; i < this->count(); ++i) {
       this->get()[i] = HandleOf<Handle>(numbers[i]);
     }
   }
   void Store(int* numbers) {
-    for (int i = 0; i < this->count(); ++i) {
+    for (MPI_Count i = 0; i < this->count(); ++i) {
       numbers[i] = NumberOf(this->get()[i]);
     }
   }
@@ -169,8 +176,8 @@ inline int Logical(int is_true) { return is_true != 0 ? 1 : 0; }
 
 class Logicals : public Elements<int> {
  public:
-  Logicals(const int* logicals, int count) : Elements<int>(count) {
-    for (int i = 0; i < this->count(); ++i) {
+  Logicals(const int* logicals, MPI_Count count) : Elements<int>(count) {
+    for (MPI_Count i = 0; i < this->count(); ++i) {
       get()[i] = IsTrue(logicals[i]);
     }
   }

@@ -11,25 +11,25 @@ namespace {
 
 bool IsNull(int comm) { return HandleOf<MPI_Comm>(comm) == MPI_COMM_NULL; }
 
-int Peers(int number) {
-  const MPI_Comm comm = HandleOf<MPI_Comm>(number);
-  int count = 0;
-  int is_inter = 0;
-  if (IsNull(number) || PMPI_Comm_test_inter(comm, &is_inter) != MPI_SUCCESS) {
-    return 0;  // the call itself reports it
-  }
-  (is_inter != 0 ? PMPI_Comm_remote_size : PMPI_Comm_size)(comm, &count);
-  return count;
-}
-
-struct Neighbours {
+struct Counts {
   int in = 0;
   int out = 0;
 };
 
-Neighbours NeighboursOf(int number) {
+Counts PeersOf(int number) {
   const MPI_Comm comm = HandleOf<MPI_Comm>(number);
-  Neighbours found;
+  int count = 0;
+  int is_inter = 0;
+  if (IsNull(number) || PMPI_Comm_test_inter(comm, &is_inter) != MPI_SUCCESS) {
+    return {};  // the call itself reports it
+  }
+  (is_inter != 0 ? PMPI_Comm_remote_size : PMPI_Comm_size)(comm, &count);
+  return {count, count};
+}
+
+Counts NeighboursOf(int number) {
+  const MPI_Comm comm = HandleOf<MPI_Comm>(number);
+  Counts found;
   int topology = MPI_UNDEFINED;
   if (IsNull(number) || PMPI_Topo_test(comm, &topology) != MPI_SUCCESS) {
     return found;
@@ -101,73 +101,54 @@ int* ErrorCodes(int* codes) {
 
 // ---- MPI_Alltoallw and its kin ------------------------------------------------------------------
 
-#define FERRY_TYPES(out, in)                                 \
-  Handles<MPI_Datatype> sent(sendtypes, Sent(sendbuf, out)); \
-  Handles<MPI_Datatype> received(recvtypes, in)
-#define FERRY_ARGUMENTS                                                                   \
-  Buffer(sendbuf), sendcounts, sdispls, sent.get(), Buffer(recvbuf), recvcounts, rdispls, \
-      received.get(), HandleOf<MPI_Comm>(*comm)
+namespace {
 
-void Alltoallw(decltype(&MPI_Alltoallw) call, void* sendbuf, int* sendcounts, int* sdispls,
-               int* sendtypes, void* recvbuf, int* recvcounts, int* rdispls, int* recvtypes,
-               int* comm, int* ierror) {
-  const int peers = Peers(*comm);
-  FERRY_TYPES(peers, peers);
-  Give(ierror, call(FERRY_ARGUMENTS));
+template <typename Call, typename Count, typename Displacement, typename... More>
+int WithTypes(Call* call, const Counts& counts, void* sendbuf, const Count* sendcounts,
+              const Displacement* sdispls, const int* sendtypes, void* recvbuf,
+              const Count* recvcounts, const Displacement* rdispls, const int* recvtypes,
+              const int* comm, More... more) {
+  Handles<MPI_Datatype> sent(sendtypes, Sent(sendbuf, counts.out));
+  Handles<MPI_Datatype> received(recvtypes, counts.in);
+  return call(Buffer(sendbuf), sendcounts, sdispls, sent.get(), Buffer(recvbuf), recvcounts,
+              rdispls, received.get(), HandleOf<MPI_Comm>(*comm), more...);
 }
 
-void Ialltoallw(decltype(&MPI_Ialltoallw) call, void* sendbuf, int* sendcounts, int* sdispls,
-                int* sendtypes, void* recvbuf, int* recvcounts, int* rdispls, int* recvtypes,
-                int* comm, int* request, int* ierror) {
-  const int peers = Peers(*comm);
-  FERRY_TYPES(peers, peers);
-  MPI_Request made = MPI_REQUEST_NULL;
-  const int code = call(FERRY_ARGUMENTS, &made);
-  *request = NumberOf(made);
-  Give(ierror, code);
-}
+}  // namespace
 
-void Alltoallw_init(decltype(&MPI_Alltoallw_init) call, void* sendbuf, int* sendcounts,
-                    int* sdispls, int* sendtypes, void* recvbuf, int* recvcounts, int* rdispls,
-                    int* recvtypes, int* comm, int* info, int* request, int* ierror) {
-  const int peers = Peers(*comm);
-  FERRY_TYPES(peers, peers);
-  MPI_Request made = MPI_REQUEST_NULL;
-  const int code = call(FERRY_ARGUMENTS, HandleOf<MPI_Info>(*info), &made);
-  *request = NumberOf(made);
-  Give(ierror, code);
-}
+#define FERRY_PARAMETERS(Count, Displacement)                                             \
+  void *sendbuf, Count *sendcounts, Displacement *sdispls, int *sendtypes, void *recvbuf, \
+      Count *recvcounts, Displacement *rdispls, int *recvtypes, int *comm
+#define FERRY_ARGUMENTS \
+  sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm
 
-void Neighbor_alltoallw(decltype(&MPI_Neighbor_alltoallw) call, void* sendbuf, int* sendcounts,
-                        MPI_Aint* sdispls, int* sendtypes, void* recvbuf, int* recvcounts,
-                        MPI_Aint* rdispls, int* recvtypes, int* comm, int* ierror) {
-  const Neighbours neighbours = NeighboursOf(*comm);
-  FERRY_TYPES(neighbours.out, neighbours.in);
-  Give(ierror, call(FERRY_ARGUMENTS));
-}
+#define FERRY_WITH_TYPES(Blocking, Nonblocking, Persistent, CountsOf, Count, Displacement)   \
+  void Blocking(decltype(&MPI_##Blocking) call, FERRY_PARAMETERS(Count, Displacement),       \
+                int* ierror) {                                                               \
+    Give(ierror, WithTypes(call, CountsOf(*comm), FERRY_ARGUMENTS));                         \
+  }                                                                                          \
+  void Nonblocking(decltype(&MPI_##Nonblocking) call, FERRY_PARAMETERS(Count, Displacement), \
+                   int* request, int* ierror) {                                              \
+    MPI_Request made = MPI_REQUEST_NULL;                                                     \
+    const int code = WithTypes(call, CountsOf(*comm), FERRY_ARGUMENTS, &made);               \
+    *request = NumberOf(made);                                                               \
+    Give(ierror, code);                                                                      \
+  }                                                                                          \
+  void Persistent(decltype(&MPI_##Persistent) call, FERRY_PARAMETERS(Count, Displacement),   \
+                  int* info, int* request, int* ierror) {                                    \
+    MPI_Request made = MPI_REQUEST_NULL;                                                     \
+    const int code =                                                                         \
+        WithTypes(call, CountsOf(*comm), FERRY_ARGUMENTS, HandleOf<MPI_Info>(*info), &made); \
+    *request = NumberOf(made);                                                               \
+    Give(ierror, code);                                                                      \
+  }
 
-void Ineighbor_alltoallw(decltype(&MPI_Ineighbor_alltoallw) call, void* sendbuf, int* sendcounts,
-                         MPI_Aint* sdispls, int* sendtypes, void* recvbuf, int* recvcounts,
-                         MPI_Aint* rdispls, int* recvtypes, int* comm, int* request, int* ierror) {
-  const Neighbours neighbours = NeighboursOf(*comm);
-  FERRY_TYPES(neighbours.out, neighbours.in);
-  MPI_Request made = MPI_REQUEST_NULL;
-  const int code = call(FERRY_ARGUMENTS, &made);
-  *request = NumberOf(made);
-  Give(ierror, code);
-}
-
-void Neighbor_alltoallw_init(decltype(&MPI_Neighbor_alltoallw_init) call, void* sendbuf,
-                             int* sendcounts, MPI_Aint* sdispls, int* sendtypes, void* recvbuf,
-                             int* recvcounts, MPI_Aint* rdispls, int* recvtypes, int* comm,
-                             int* info, int* request, int* ierror) {
-  const Neighbours neighbours = NeighboursOf(*comm);
-  FERRY_TYPES(neighbours.out, neighbours.in);
-  MPI_Request made = MPI_REQUEST_NULL;
-  const int code = call(FERRY_ARGUMENTS, HandleOf<MPI_Info>(*info), &made);
-  *request = NumberOf(made);
-  Give(ierror, code);
-}
+FERRY_WITH_TYPES(Alltoallw, Ialltoallw, Alltoallw_init, PeersOf, int, int)
+FERRY_WITH_TYPES(Alltoallw_c, Ialltoallw_c, Alltoallw_init_c, PeersOf, MPI_Count, MPI_Aint)
+FERRY_WITH_TYPES(Neighbor_alltoallw, Ineighbor_alltoallw, Neighbor_alltoallw_init, NeighboursOf,
+                 int, MPI_Aint)
+FERRY_WITH_TYPES(Neighbor_alltoallw_c, Ineighbor_alltoallw_c, Neighbor_alltoallw_init_c,
+                 NeighboursOf, MPI_Count, MPI_Aint)
 
 // ---- Arrays whose length an object knows --------------------------------------------------------
 
@@ -199,7 +180,23 @@ void Cart_sub(decltype(&MPI_Cart_sub) call, int* comm, int* remain_dims, int* ne
   Give(ierror, code);
 }
 
+namespace {
+
 // As many datatypes as there are; the rest of the program's array stays as it is.
+void StoreTypes(MPI_Datatype type, Elements<MPI_Datatype>* types, int* array_of_datatypes) {
+  MPI_Count integers = 0;
+  MPI_Count addresses = 0;
+  MPI_Count large_counts = 0;
+  MPI_Count datatypes = 0;
+  int combiner = 0;
+  PMPI_Type_get_envelope_c(type, &integers, &addresses, &large_counts, &datatypes, &combiner);
+  for (MPI_Count i = 0; i < std::min(datatypes, types->count()); ++i) {
+    array_of_datatypes[i] = NumberOf(types->get()[i]);
+  }
+}
+
+}  // namespace
+
 void Type_get_contents(decltype(&MPI_Type_get_contents) call, int* datatype, int* max_integers,
                        int* max_addresses, int* max_datatypes, int* array_of_integers,
                        MPI_Aint* array_of_addresses, int* array_of_datatypes, int* ierror) {
@@ -207,15 +204,23 @@ void Type_get_contents(decltype(&MPI_Type_get_contents) call, int* datatype, int
   Elements<MPI_Datatype> types(*max_datatypes);
   const int code = call(type, *max_integers, *max_addresses, *max_datatypes, array_of_integers,
                         array_of_addresses, types.get());
-  int integers = 0;
-  int addresses = 0;
-  int datatypes = 0;
-  int combiner = 0;
   if (code == MPI_SUCCESS) {
-    PMPI_Type_get_envelope(type, &integers, &addresses, &datatypes, &combiner);
+    StoreTypes(type, &types, array_of_datatypes);
   }
-  for (int i = 0; i < std::min(datatypes, types.count()); ++i) {
-    array_of_datatypes[i] = NumberOf(types.get()[i]);
+  Give(ierror, code);
+}
+
+void Type_get_contents_c(decltype(&MPI_Type_get_contents_c) call, int* datatype,
+                         MPI_Count* max_integers, MPI_Count* max_addresses,
+                         MPI_Count* max_large_counts, MPI_Count* max_datatypes,
+                         int* array_of_integers, MPI_Aint* array_of_addresses,
+                         MPI_Count* array_of_large_counts, int* array_of_datatypes, int* ierror) {
+  const MPI_Datatype type = HandleOf<MPI_Datatype>(*datatype);
+  Elements<MPI_Datatype> types(*max_datatypes);
+  const int code = call(type, *max_integers, *max_addresses, *max_large_counts, *max_datatypes,
+                        array_of_integers, array_of_addresses, array_of_large_counts, types.get());
+  if (code == MPI_SUCCESS) {
+    StoreTypes(type, &types, array_of_datatypes);
   }
   Give(ierror, code);
 }

@@ -52,13 +52,15 @@ class Callers {
   static inline std::array<std::atomic<Function*>, kMostProcedures> procedures{};
 };
 
+// Count: MPI_Count in those of large counts.
+template <typename Count>
 struct Operation {
-  using CFunction = MPI_User_function;
+  using CFunction = void(void*, void*, Count*, MPI_Datatype*);
   template <size_t i>
-  static void Caller(void* in, void* inout, int* length, MPI_Datatype* datatype) {
+  static void Caller(void* in, void* inout, Count* length, MPI_Datatype* datatype) {
     int type = NumberOf(*datatype);
     auto* const procedure =
-        reinterpret_cast<void (*)(void*, void*, int*, int*)>(Callers<Operation>::Procedure(i));
+        reinterpret_cast<void (*)(void*, void*, Count*, int*)>(Callers<Operation>::Procedure(i));
     procedure(in, inout, length, &type);
   }
 };
@@ -79,6 +81,16 @@ struct ErrorHandler {
 int FailForMemory() {
   PMPI_Comm_call_errhandler(MPI_COMM_SELF, MPI_ERR_NO_MEM);
   return MPI_ERR_NO_MEM;
+}
+
+template <typename Count>
+void CreateOperation(int (*call)(void (*)(void*, void*, Count*, MPI_Datatype*), int, MPI_Op*),
+                     Function* procedure, const int* commute, int* op, int* ierror) {
+  MPI_Op made = MPI_OP_NULL;
+  auto* const function = Callers<Operation<Count>>::For(procedure);
+  const int code = function == nullptr ? FailForMemory() : call(function, IsTrue(*commute), &made);
+  *op = NumberOf(made);
+  Give(ierror, code);
 }
 
 template <typename Handle>
@@ -125,26 +137,29 @@ int Cancel(void* extra_state, int complete) {
 
 // ---- Data representations: they last as long as the process -------------------------------------
 
+// Count: MPI_Count in those of large counts.
+template <typename Count>
 struct Datarep {
-  using Conversion = void(void*, int*, int*, void*, MPI_Offset*, MPI_Aint*, int*);
+  using Conversion = void(void*, int*, Count*, void*, MPI_Offset*, MPI_Aint*, int*);
   Conversion* read;
   Conversion* write;
   void (*extent)(int*, MPI_Aint*, MPI_Aint*, int*);
   MPI_Aint extra_state;
 };
 
-template <Datarep::Conversion* Datarep::*which>
-int Convert(void* userbuf, MPI_Datatype datatype, int count, void* filebuf, MPI_Offset position,
+template <typename Count, typename Datarep<Count>::Conversion* Datarep<Count>::*which>
+int Convert(void* userbuf, MPI_Datatype datatype, Count count, void* filebuf, MPI_Offset position,
             void* extra_state) {
-  auto& datarep = *static_cast<Datarep*>(extra_state);
+  auto& datarep = *static_cast<Datarep<Count>*>(extra_state);
   int type = NumberOf(datatype);
   int code = MPI_SUCCESS;
   (datarep.*which)(userbuf, &type, &count, filebuf, &position, &datarep.extra_state, &code);
   return code;
 }
 
+template <typename Count>
 int Extent(MPI_Datatype datatype, MPI_Aint* extent, void* extra_state) {
-  auto& datarep = *static_cast<Datarep*>(extra_state);
+  auto& datarep = *static_cast<Datarep<Count>*>(extra_state);
   int type = NumberOf(datatype);
   int code = MPI_SUCCESS;
   datarep.extent(&type, extent, &datarep.extra_state, &code);
@@ -152,18 +167,39 @@ int Extent(MPI_Datatype datatype, MPI_Aint* extent, void* extra_state) {
 }
 
 bool IsNull(Function* conversion) {
-  return conversion == reinterpret_cast<Function*>(mpi_conversion_fn_null_);
+  return conversion == reinterpret_cast<Function*>(mpi_conversion_fn_null_) ||
+         conversion == reinterpret_cast<Function*>(mpi_conversion_fn_null_c_);
+}
+
+template <typename Count, typename Call>
+void Register(Call* call, const char* datarep, size_t datarep_length, Function* read,
+              Function* write, Function* extent, const MPI_Aint* extra_state, int* ierror) {
+  using Made = Datarep<Count>;
+  const String name(datarep, datarep_length);
+  auto* const state =
+      new Made{reinterpret_cast<typename Made::Conversion*>(read),
+               reinterpret_cast<typename Made::Conversion*>(write),
+               reinterpret_cast<void (*)(int*, MPI_Aint*, MPI_Aint*, int*)>(extent), *extra_state};
+  // MPI_CONVERSION_FN_NULL is a null pointer in C.
+  const int code =
+      call(name.get(), IsNull(read) ? nullptr : Convert<Count, &Made::read>,
+           IsNull(write) ? nullptr : Convert<Count, &Made::write>, Extent<Count>, state);
+  if (code != MPI_SUCCESS) {
+    delete state;
+  }
+  Give(ierror, code);
 }
 
 }  // namespace
 
 void Op_create(decltype(&MPI_Op_create) call, Function* user_fn, int* commute, int* op,
                int* ierror) {
-  MPI_Op made = MPI_OP_NULL;
-  auto* const function = Callers<Operation>::For(user_fn);
-  const int code = function == nullptr ? FailForMemory() : call(function, IsTrue(*commute), &made);
-  *op = NumberOf(made);
-  Give(ierror, code);
+  CreateOperation<int>(call, user_fn, commute, op, ierror);
+}
+
+void Op_create_c(decltype(&MPI_Op_create_c) call, Function* user_fn, int* commute, int* op,
+                 int* ierror) {
+  CreateOperation<MPI_Count>(call, user_fn, commute, op, ierror);
 }
 
 #define FERRY_CREATE_HANDLER(Kind)                                                  \
@@ -196,20 +232,16 @@ void Register_datarep(decltype(&MPI_Register_datarep) call, char* datarep,
                       Function* read_conversion_fn, Function* write_conversion_fn,
                       Function* dtype_file_extent_fn, MPI_Aint* extra_state, int* ierror,
                       size_t datarep_length) {
-  const String name(datarep, datarep_length);
-  auto* const state = new Datarep{
-      reinterpret_cast<Datarep::Conversion*>(read_conversion_fn),
-      reinterpret_cast<Datarep::Conversion*>(write_conversion_fn),
-      reinterpret_cast<void (*)(int*, MPI_Aint*, MPI_Aint*, int*)>(dtype_file_extent_fn),
-      *extra_state};
-  const int code = call(
-      name.get(), IsNull(read_conversion_fn) ? MPI_CONVERSION_FN_NULL : Convert<&Datarep::read>,
-      IsNull(write_conversion_fn) ? MPI_CONVERSION_FN_NULL : Convert<&Datarep::write>, Extent,
-      state);
-  if (code != MPI_SUCCESS) {
-    delete state;
-  }
-  Give(ierror, code);
+  Register<int>(call, datarep, datarep_length, read_conversion_fn, write_conversion_fn,
+                dtype_file_extent_fn, extra_state, ierror);
+}
+
+void Register_datarep_c(decltype(&MPI_Register_datarep_c) call, char* datarep,
+                        Function* read_conversion_fn, Function* write_conversion_fn,
+                        Function* dtype_file_extent_fn, MPI_Aint* extra_state, int* ierror,
+                        size_t datarep_length) {
+  Register<MPI_Count>(call, datarep, datarep_length, read_conversion_fn, write_conversion_fn,
+                      dtype_file_extent_fn, extra_state, ierror);
 }
 
 }  // namespace ferry::fortran

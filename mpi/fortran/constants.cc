@@ -51,6 +51,11 @@ void mpi_conversion_fn_null_(void*, int*, int*, void*, MPI_Aint*, MPI_Aint*, int
 }
 FERRY_NAMES("mpi_conversion_fn_null", "MPI_CONVERSION_FN_NULL", "mpi_conversion_fn_null_");
 
+void mpi_conversion_fn_null_c_(void*, int*, MPI_Count*, void*, MPI_Offset*, MPI_Aint*,
+                               int* ierror) {
+  *ierror = MPI_SUCCESS;
+}
+
 // ---- What the modules declare beside the procedures of the standard -----------------------------
 
 FERRY_SHOWN int ferry_mpi_equal_(const int* a, const int* b) {

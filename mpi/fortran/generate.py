@@ -11,13 +11,16 @@ import sys
 
 import declarations
 import definitions
+import f08
 
 
 def _sources(headers):
     constants_h = (headers / "constants.h").read_text(encoding="ascii")
     handles_h = (headers / "handles.h").read_text(encoding="ascii")
     return {"mpif.h": declarations.mpif_h(constants_h, handles_h),
-            "mpi.f90": declarations.module_mpi()}
+            "mpi.f90": declarations.module_mpi(),
+            "mpi_f08.f90": f08.module(constants_h, handles_h, True),
+            "mpi_f08_addresses.f90": f08.module(constants_h, handles_h, False)}
 
 
 def main(arguments):

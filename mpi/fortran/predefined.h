@@ -25,6 +25,8 @@ FERRY_DECLARE_DELETE(mpi_win_null_delete_fn_, MPI_Aint);
 FERRY_DECLARE_DELETE(mpi_null_delete_fn_, int);
 FERRY_SHOWN void mpi_conversion_fn_null_(void*, int*, int*, void*, MPI_Aint*, MPI_Aint*,
                                          int* ierror);
+FERRY_SHOWN void mpi_conversion_fn_null_c_(void*, int*, MPI_Count*, void*, MPI_Offset*, MPI_Aint*,
+                                           int* ierror);
 
 #undef FERRY_DECLARE_COPY
 #undef FERRY_DECLARE_DELETE

@@ -25,6 +25,7 @@ in mpi_f08; `modules`, not in mpif.h.
 """
 
 import dataclasses
+import functools
 import pathlib
 import re
 
@@ -38,6 +39,9 @@ CALLBACKS = ["Comm_errhandler_function", "Session_errhandler_function", "Win_err
              "Win_delete_attr_function", "Copy_function", "Delete_function", "User_function",
              "Grequest_query_function", "Grequest_free_function", "Grequest_cancel_function",
              "Datarep_extent_function", "Datarep_conversion_function"]
+# These have a prototype of their own in the procedure of large counts.
+LARGE_CALLBACKS = {"User_function": "User_function_c",
+                   "Datarep_conversion_function": "Datarep_conversion_function_c"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +60,7 @@ class Argument:
 
     @property
     def is_callback(self):
-        return self.kind in CALLBACKS
+        return self.kind in CALLBACKS or self.kind in LARGE_CALLBACKS.values()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,7 +78,16 @@ class Procedure:
     @property
     def small(self):
         """Its arguments without large counts."""
-        return [argument for argument in self.arguments if argument.kind]
+        return self.form(False)
+
+    def form(self, large):
+        """Its arguments, with or without large counts: `kind` is then that of the form."""
+        return [dataclasses.replace(one, kind=one.large_kind if large else one.kind)
+                for one in self.arguments if large or one.kind]
+
+    @property
+    def has_buffer(self):
+        return any(argument.kind == "buffer" for argument in self.arguments)
 
 
 _ARGUMENT = re.compile(r"(\w+)(?:\[([^\]]+)\])? (?:(out|inout) )?([\w/-]+)(?::(\w+))?((?: \w+)*)$")
@@ -90,7 +103,8 @@ def _argument(text):
     for one in (kind, large_kind):
         if one not in ["", "-"] + HANDLES + PLAIN_KINDS + CALLBACKS:
             raise ValueError(f"no kind of argument: {text}")
-    return Argument(name, None if kind == "-" else kind, large_kind or kind, length or "", most or "",
+    return Argument(name, None if kind == "-" else kind,
+                    large_kind or LARGE_CALLBACKS.get(kind, kind), length or "", most or "",
                     direction or "in", tuple(flags.split()))
 
 
@@ -109,6 +123,7 @@ def groups():
     return sorted(path.stem for path in (pathlib.Path(__file__).parent / "calls").glob("*.txt"))
 
 
+@functools.cache
 def procedures():
     found = []
     for group in groups():

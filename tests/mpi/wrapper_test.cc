@@ -168,19 +168,22 @@ cmake_minimum_required(VERSION 3.13)
 project(ferry_test Fortran)
 set(MPI_DETERMINE_Fortran_CAPABILITIES TRUE)
 find_package(MPI REQUIRED COMPONENTS Fortran)
-message(STATUS "MPI ${MPI_Fortran_VERSION} mpif.h: ${MPI_Fortran_HAVE_F77_HEADER}, mpi: ${MPI_Fortran_HAVE_F90_MODULE}")
-add_executable(ring )" + here +
-                              R"(/tests/mpi/fortran/ring.f)
+message(STATUS "MPI ${MPI_Fortran_VERSION} mpif.h: ${MPI_Fortran_HAVE_F77_HEADER}, mpi: ${MPI_Fortran_HAVE_F90_MODULE}, mpi_f08: ${MPI_Fortran_HAVE_F08_MODULE} ${MPI_Fortran_F08_MODULE_SUBARRAYS}")
+set(FOLDER )" + here + R"(/tests/mpi/fortran)
+add_executable(ring ${FOLDER}/ring.f)
 target_link_libraries(ring MPI::MPI_Fortran)
+add_executable(typed ${FOLDER}/checks.f90 ${FOLDER}/typed.f90)
+target_link_libraries(typed MPI::MPI_Fortran)
 )");
   const CommandResult configured =
       RunCommand({"/usr/bin/cmake", "-S", folder_, "-B", Path("build"),
                   "-DMPI_Fortran_COMPILER=" + here + "/tools/wrappers/ferryfc",
                   "-DMPIEXEC_EXECUTABLE=" + here + "/tools/ferryrun/ferryrun"});
   EXPECT_EQ(configured.exit_code, 0) << configured.out << configured.err;
-  EXPECT_THAT(configured.out, HasSubstr("MPI 5.0 mpif.h: TRUE, mpi: TRUE"));
+  EXPECT_THAT(configured.out, HasSubstr("MPI 5.0 mpif.h: TRUE, mpi: TRUE, mpi_f08: TRUE TRUE"));
   Succeed({"/usr/bin/cmake", "--build", Path("build")});
   ExpectAllOk(2, Path("build/ring"));
+  ExpectAllOk(2, Path("build/typed"));
 }
 
 }  // namespace

@@ -127,6 +127,15 @@ TEST(FerryccTest, TellsCompilersOfFortranOfItsModulesAndLibraries) {
   EXPECT_THAT(Output({kFerrycc, "-showme:link"}), Not(HasSubstr("mpifort")));
 }
 
+// The last line says it; before it stands what the compiler has printed.
+std::string FolderOfModules(const std::string& said) {
+  const std::string begin = "ferryfc: ";
+  const size_t at = said.rfind(begin + "/");
+  const size_t end = said.find(" has the modules of ", at);
+  EXPECT_NE(end, std::string::npos) << said;
+  return at == std::string::npos ? "" : said.substr(at + begin.size(), end - at - begin.size());
+}
+
 // A compiler that reads no modules of gfortran's is told how it gets its own, and gets them in the
 // user's cache.
 TEST(FerryccTest, MakesModulesForAnotherCompiler) {
@@ -135,18 +144,46 @@ TEST(FerryccTest, MakesModulesForAnotherCompiler) {
   const std::string compiler = folder / "otherfc";
   std::filesystem::create_symlink(std::filesystem::absolute(kFerrycc), wrapper);
   std::ofstream(compiler) << "#!/bin/sh\ncase $1 in --version) echo other 1.2; exit;; esac\n"
-                             "for word; do case $word in */mpi.f90) >mpi.mod; esac; done\n"
+                             "for word; do case $word in */mpi.f90) >mpi.mod;; "
+                             "*/mpi_f08*.f90) basename $word >mpi_f08.mod; esac; done\n"
                              ">mpi.o\necho $*\n";
   std::filesystem::permissions(compiler, std::filesystem::perms::owner_all);
   const Words variables = {"/usr/bin/env", "XDG_CACHE_HOME=" + (folder / "cache"),
                            "FERRY_FC=" + compiler};
   const CommandResult without = RunWrapper(Joined(variables, {wrapper, "-c", "a.f90"}));
   EXPECT_THAT(without.err, HasSubstr("call ferryfc --make-modules once"));
-  EXPECT_THAT(Output(Joined(variables, {wrapper, "--make-modules"})),
-              HasSubstr("/otherfc-1.2 has the modules of "));
+  const std::string modules =
+      FolderOfModules(Output(Joined(variables, {wrapper, "--make-modules"})));
+  EXPECT_THAT(modules, EndsWith("/otherfc-1.2"));
   const CommandResult with = RunWrapper(Joined(variables, {wrapper, "-c", "a.f90"}));
   EXPECT_EQ(with.err, "");
   EXPECT_THAT(with.out, HasSubstr(" -I" + (folder / "cache/ferry/fortran/")));
+  // Its descriptions of arrays are not gfortran's.
+  std::string source;
+  std::getline(std::ifstream(modules + "/mpi_f08.mod"), source);
+  EXPECT_EQ(source, "mpi_f08_addresses.f90") << modules;
+  EXPECT_FALSE(std::filesystem::exists(modules + "/mpi.o"));
+}
+
+// The modules of gfortran have another format since its release 15; its descriptions do not.
+TEST(FerryccTest, MakesModulesForANewerGfortran) {
+  const TempDirectory folder;
+  const std::string wrapper = folder / "ferryfc";
+  const std::string compiler = folder / "gfortran-15";
+  std::filesystem::create_symlink(std::filesystem::absolute(kFerrycc), wrapper);
+  std::ofstream(compiler) << "#!/bin/sh\ncase $1 in --version) echo GNU Fortran '(GCC)' 15.1.0; "
+                             "exit;; esac\n"
+                             "for word; do case $word in */mpi.f90) >mpi.mod;; "
+                             "*/mpi_f08*.f90) basename $word >mpi_f08.mod; esac; done\n"
+                             ">mpi.o\n";
+  std::filesystem::permissions(compiler, std::filesystem::perms::owner_all);
+  const std::string modules =
+      FolderOfModules(Output({"/usr/bin/env", "XDG_CACHE_HOME=" + (folder / "cache"),
+                              "FERRY_FC=" + compiler, wrapper, "--make-modules"}));
+  EXPECT_THAT(modules, EndsWith("/gfortran-15-15.1.0"));
+  std::string source;
+  std::getline(std::ifstream(modules + "/mpi_f08.mod"), source);
+  EXPECT_EQ(source, "mpi_f08.f90");
 }
 
 }  // namespace

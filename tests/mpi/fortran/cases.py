@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""cases.py collectives|refused|names FOLDER: writes a Fortran program that calls procedures of
-one kind.
+"""cases.py collectives|typed_collectives|refused|names|typed_calls FOLDER: writes a Fortran program
+that calls procedures of one kind.
 
-collectives: each in its blocking, nonblocking and persistent form. refused: files, which Ferry
-does not have. names: no program, but the names that the library has to show. FOLDER is
-mpi/fortran, with the table.
+collectives: each in its blocking, nonblocking and persistent form; typed_collectives: the same over
+mpi_f08. refused: files, which Ferry does not have. names: no program, but the names that the library
+has to show. typed_calls: a call of each procedure of mpi_f08, with and without large counts, which
+has to compile and to be linked; nothing is called when it runs. FOLDER is mpi/fortran, with the
+table.
 """
 
 import sys
@@ -68,15 +70,31 @@ def _call(name, arguments):
     return line if len(line) < 100 else line[:cut] + " &\n   " + line[cut:]
 
 
-def collectives():
-    text = HEAD.format(name="collectives") + """
+# The declarations of what has other types in mpi_f08.
+_UNTYPED = """\
+  integer :: comm, ring, own_op, request, types(most), unread(most)
+  external :: larger_then_sum
+"""
+_TYPED = """\
+  type(MPI_Comm) :: comm, ring
+  type(MPI_Op) :: own_op
+  type(MPI_Request) :: request
+  type(MPI_Datatype) :: types(most), unread(most)
+"""
+
+
+def collectives(is_typed):
+    head = HEAD.format(name="collectives")
+    if is_typed:
+        head = head.replace("USE_LINE", "use mpi_f08").replace("  INCLUDE_LINE\n", "")
+    text = head + """
   integer, parameter :: most = 8
-  integer :: ierr, rank, n, i, comm, ring, own_op, request, left, right
+  integer :: ierr, rank, n, i, left, right
   integer, asynchronous :: s(2 * most), r(2 * most)
   integer, allocatable :: every(:)
-  integer :: ones(most), twice(most), bytes(most), types(most), unread(most)
+  integer :: ones(most), twice(most), bytes(most)
   integer(MPI_ADDRESS_KIND) :: places(most)
-  external :: larger_then_sum
+""" + (_TYPED if is_typed else _UNTYPED) + """\
   call MPI_Init(ierr)
   comm = MPI_COMM_WORLD
   call MPI_Comm_rank(comm, rank, ierr)
@@ -87,7 +105,7 @@ def collectives():
   bytes = [(4 * i, i = 0, most - 1)]
   places = bytes
   types = MPI_INTEGER
-  unread = -77
+  unread""" + ("%MPI_VAL" if is_typed else "") + """ = -77
   call MPI_Cart_create(comm, 1, [n], [.true.], .false., ring, ierr)
   call MPI_Cart_shift(ring, 0, 1, left, right, ierr)
   call MPI_Op_create(larger_then_sum, .true., own_op, ierr)
@@ -141,9 +159,13 @@ subroutine logicals
   call MPI_Op_commutative(own_op, mine, ierr)
   call check(mine, 'MPI_Op_commutative')
 end subroutine
+""" + (_OPERATION_TYPED if is_typed else _OPERATION)
+
+
+# An operation of the program's: the first element is a maximum, all others are sums.
+_OPERATION = """\
 end program
 
-! An operation of the program's: the first element is a maximum, all others are sums.
 subroutine larger_then_sum(in, inout, length, datatype)
   USE_LINE
   implicit none
@@ -154,6 +176,21 @@ subroutine larger_then_sum(in, inout, length, datatype)
   inout(1) = max(in(1), inout(1))
   inout(2:) = in(2:) + inout(2:)
 end subroutine
+"""
+_OPERATION_TYPED = """\
+subroutine larger_then_sum(invec, inoutvec, length, datatype)
+  use, intrinsic :: iso_c_binding
+  type(c_ptr), value :: invec, inoutvec
+  integer :: length
+  type(MPI_Datatype) :: datatype
+  integer, pointer :: in(:), inout(:)
+  if (datatype /= MPI_INTEGER) return
+  call c_f_pointer(invec, in, [length])
+  call c_f_pointer(inoutvec, inout, [length])
+  inout(1) = max(in(1), inout(1))
+  inout(2:) = in(2:) + inout(2:)
+end subroutine
+end program
 """
 
 
@@ -210,13 +247,68 @@ end subroutine
 """
 
 
+# ---- A call of each procedure of mpi_f08 --------------------------------------------------------
+
+# Variables that may be handed over for arguments of a kind.
+_VARIABLES = {"int": "integer :: an_int", "index": "integer :: an_index",
+              "weights": "integer :: a_weights", "logical": "logical :: a_logical",
+              "string": "character(8) :: a_string", "strings": "character(8) :: a_strings(2)",
+              "strings2": "character(8) :: a_strings2(2, 2)",
+              "aint": "integer(MPI_ADDRESS_KIND) :: an_aint",
+              "count": "integer(MPI_COUNT_KIND) :: a_count",
+              "offset": "integer(MPI_OFFSET_KIND) :: an_offset", "address": "type(c_ptr) :: an_address",
+              "detached": "type(c_ptr) :: a_detached", "status": "type(MPI_Status) :: a_status",
+              "buffer": "integer, asynchronous :: a_buffer(8)"}
+
+
+def typed_calls(f08, table):
+    """Optional arguments are there in calls of MPI_x, and absent in those of PMPI_x."""
+    text = "! Made by tests/mpi/fortran/cases.py.\nprogram typed_calls\n"
+    text += "  use, intrinsic :: iso_c_binding\n  use mpi_f08\n  implicit none\n  integer :: ierr\n"
+    arrays = "integer :: some_int(8), some_index(8), some_weights(8)\n  logical :: some_logical(8)\n"
+    arrays += "  integer(MPI_ADDRESS_KIND) :: some_aint(8)\n  type(MPI_Status) :: some_status(8)\n"
+    arrays += "  integer(MPI_COUNT_KIND) :: some_count(8)\n  integer :: ranges(3, 8)\n"
+    text += "".join(f"  {one}\n" for one in _VARIABLES.values()) + f"  {arrays}"
+    for kind in table.HANDLES:
+        text += f"  type(MPI_{kind}) :: a_{kind}, some_{kind}(8)\n"
+    for name, _ in f08.PROTOTYPES:
+        text += f"  procedure(MPI_{name}), pointer :: a_{name} => null()\n"
+    text += "  if (command_argument_count() == 0) then\n    print '(a)', 'rank 0: ok'\n    stop\n"
+    text += "  end if\n"
+    short = {one.split(" :: ")[1].split("(")[0]: kind for kind, one in _VARIABLES.items()}
+    scalars = {kind: name for name, kind in short.items()}
+    for procedure in f08.procedures():
+        for large in (False, True) if f08.has_large(procedure) else (False,):
+            given = []
+            for one in procedure.form(large):
+                if one.length == "3,n":
+                    given.append("ranges")
+                elif one.length and one.kind not in ("strings", "strings2"):
+                    given.append(f"some_{one.kind}")
+                else:
+                    given.append(scalars.get(one.kind, f"a_{one.kind}"))
+            name = procedure.name + ("_c" if large and procedure.name in f08.BY_NAME else "")
+            for prefix in ("MPI_", "PMPI_"):
+                last = ["ierr"] if prefix == "MPI_" and procedure.has_ierror else []
+                call = f"{prefix}{name}({', '.join(given + last)})"
+                result = {"": "call ", "double": "print *, ", "aint": "an_aint = "}[procedure.result]
+                cut = call.rfind(", ", 0, 90) + 1
+                text += f"  {result}" + (call if len(call) < 90 else
+                                         call[:cut] + " &\n   " + call[cut:]) + "\n"
+    return text + "end program\n"
+
+
 def main(arguments):
-    if arguments[0] == "collectives":
-        print(collectives(), end="")
+    if arguments[0] in ("collectives", "typed_collectives"):
+        print(collectives(arguments[0] == "typed_collectives"), end="")
         return
     sys.path.insert(0, arguments[1])
     import definitions  # pylint: disable=import-outside-toplevel
+    import f08  # pylint: disable=import-outside-toplevel
     import table  # pylint: disable=import-outside-toplevel
+    if arguments[0] == "typed_calls":
+        print(typed_calls(f08, table), end="")
+        return
     if arguments[0] == "names":
         print("\n".join(definitions.names()))
         return
