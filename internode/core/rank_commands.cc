@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "engine/descriptor_check.h"
 #include "engine/engine_options.h"
@@ -75,7 +76,7 @@ Descriptor RtsOf(const Descriptor& put) {
 
 RankCommands::Outcome RankCommands::Drain(ServedRank& rank, uint32_t budget, uint64_t now_ns) {
   Outcome outcome;
-  rank.held = false;
+  const bool was_held = std::exchange(rank.held, false);
   rank.asks_too_much = false;
   while (outcome.handled < budget) {
     const Descriptor* next = rank.commands.Peek();
@@ -117,8 +118,9 @@ RankCommands::Outcome RankCommands::Drain(ServedRank& rank, uint32_t budget, uin
       break;
     }
   }
-  // The wait for memory has a deadline of its own.
-  if (!rank.held || outcome.handled != 0 || rank.claim.waiting()) {
+  // The wait for memory has a deadline of its own. A first attempt may follow a long sleep, in
+  // which nothing was held.
+  if (!rank.held || !was_held || outcome.handled != 0 || rank.claim.waiting()) {
     rank.held_since_ns = now_ns;
   }
   if (rank.held) {

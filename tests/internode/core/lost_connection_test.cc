@@ -51,6 +51,24 @@ TEST_F(LostConnectionTest, ALossIsJudged) {
   Carry();
 }
 
+// The thread of a core sleeps while ranks say nothing, for as long as they like.
+TEST_F(LostConnectionTest, AMessageHasItsOwnTimeAfterALongSleep) {
+  constexpr uint64_t kHourNs = 3'600'000'000'000;
+  Carry();
+  ends_[0]->Lose(/*lossless=*/false);
+  Settle();
+  now_ns_ += kHourNs;
+  const std::byte word{9};
+  EXPECT_EQ(rank(0).Send(1, kTag, &word, 1), 0U);
+  Settle();
+  EXPECT_TRUE(violations_.empty()) << violations_.front();
+  now_ns_ += kHourNs;  // in which it waits, for a node of which nothing is heard
+  Settle();
+  ASSERT_EQ(violations_.size(), 1U);
+  EXPECT_EQ(violations_.front(),
+            "its next message has waited too long for a node that is not connected");
+}
+
 TEST_F(LostConnectionTest, AConnectionThatIsClosedInGoodOrderIsNone) {
   Carry();
   ends_[0]->Lose(/*lossless=*/true);
