@@ -18,11 +18,12 @@ constexpr char kUnmade[] = "XXXXXX";  // as mkdtemp wants it
 
 constexpr std::string_view kPrefix = "FERRY_";
 
-// Names of places, for users' scripts and modules; what the compiler wrappers read; and what ranks
-// read that meet without a launcher's server (client/bootstrap/meeting_place.h).
+// Names of places, for users' scripts and modules; what the compiler wrappers and ferryrun --abi
+// read; and what ranks read that meet without a launcher's server
+// (client/bootstrap/meeting_place.h).
 constexpr std::string_view kReserved[] = {
-    "FERRY_ROOT",         "FERRY_HOME",           "FERRY_DIR", "FERRY_CC", "FERRY_CXX",
-    "FERRY_MEETING_PORT", "FERRY_JOB_SECRET_FILE"};
+    "FERRY_ROOT", "FERRY_HOME", "FERRY_DIR",          "FERRY_CC",
+    "FERRY_CXX",  "FERRY_ABI",  "FERRY_MEETING_PORT", "FERRY_JOB_SECRET_FILE"};
 
 // The beginnings of variables that GPU drivers, and the code that loads them, obey.
 constexpr std::string_view kDriverVariables[] = {

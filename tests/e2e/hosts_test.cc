@@ -141,10 +141,11 @@ TEST_F(HostsTest, RanksOfOtherLibrariesMeet) {
     for (const std::string& hosts : {hosts_->both(), hosts_->with_this()}) {
       const TempDirectory files;
       // Open MPI's segments in /dev/shm have the name of the machine, which these hosts share.
-      const CommandResult result = RunCleanly(
-          Job(hosts, {"-n", "4", "--map-by", "node", "--no-label", "-x", "TMPDIR=" + files.path(),
-                      "-x", "OMPI_MCA_btl=self,tcp", "tests/tools/foreign_mpi", family, "sum"}),
-          {"HOME=/tmp"});
+      const CommandResult result =
+          RunCleanly(Job(hosts, {"-n", "4", "--abi=native", "--map-by", "node", "--no-label", "-x",
+                                 "TMPDIR=" + files.path(), "-x", "OMPI_MCA_btl=self,tcp",
+                                 "tests/tools/foreign_mpi", family, "sum"}),
+                     {"HOME=/tmp"});
       EXPECT_EQ(result.exit_code, 0) << result.err;
       EXPECT_THAT(SortedLines(result.out), ElementsAre("rank 0 of 4: sum 6", "rank 1 of 4: sum 6",
                                                        "rank 2 of 4: sum 6", "rank 3 of 4: sum 6"));

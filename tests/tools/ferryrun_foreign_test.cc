@@ -24,7 +24,8 @@ constexpr char kProgram[] = "tests/tools/foreign_mpi";
 constexpr char kHydra[] = "/usr/bin/mpiexec.hydra";
 
 Words Job(const Words& flags_and_program) {
-  return Joined({"tools/ferryrun/ferryrun", "--private", "--ferryd", kFakeFerryd, "--no-label"},
+  return Joined({"tools/ferryrun/ferryrun", "--private", "--ferryd", kFakeFerryd, "--no-label",
+                 "--abi=native"},
                 flags_and_program);
 }
 

@@ -13,6 +13,7 @@
 #include "common/version.h"
 #include "config/environment.h"
 #include "config/options.h"
+#include "tools/ferryrun/binary_interface.h"
 #include "tools/ferryrun/flag_table.h"
 #include "tools/ferryrun/placement_rules.h"
 #include "tools/profile/trace_file.h"
@@ -297,6 +298,8 @@ class Parser {
       case Flag::kMalloc:
         SetOption("malloc", "ferry");
         return {};
+      case Flag::kAbi:
+        return SetInterface(name, values[0]);
       default:
         return ApplyToRanks(flag, name, values);
     }
@@ -427,6 +430,13 @@ class Parser {
                    flag.c_str(), name.c_str());
     }
     return {};
+  }
+
+  Status SetInterface(const std::string& flag, const std::string& value) {
+    if (("|" + std::string(kInterfaces) + "|").find("|" + value + "|") == std::string::npos) {
+      return Refuse(flag + "=" + value + ": it is one of " + std::string(kInterfaces));
+    }
+    return AddVariable(flag, "FERRY_ABI=" + value, &arguments_.variables);
   }
 
   Status AddVariables(const std::string& flag, std::string_view names) {

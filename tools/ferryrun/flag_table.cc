@@ -77,6 +77,9 @@ constexpr FlagRow kTable[] = {
      "kinds of memory that the programs will use, as MPI names them"},
     {Flag::kMalloc, "--malloc", "",
      "give ranks a malloc whose memory those of the node read without the kernel (--malloc=ferry)"},
+    {Flag::kAbi, "--abi", "NAME",
+     "on which library programs of MPICH's binary interface (libmpi.so.12) run: auto and mpich on "
+     "Ferry, the latter also where their file does not say what they are, native on their own"},
     {Flag::kAllocation, "--allocation,-rmk", "SYSTEM",
      "whose hosts and slots to take where no hosts are named: auto (those of the job around it, "
      "the "

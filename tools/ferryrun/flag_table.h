@@ -55,6 +55,7 @@ enum class Flag {
   kErrorHandler,
   kMemoryKinds,
   kMalloc,
+  kAbi,
   kVerbose,
   kReportBindings,
   // Of other launchers:

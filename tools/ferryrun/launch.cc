@@ -488,6 +488,7 @@ int Launch::RunRanks() {
        .job_id = job.id(),
        .run_directories = RunDirectoriesHere(),
        .programs = commands.ProgramsHere(),
+       .unserved = commands.UnservedHere(),
        .label = arguments_.label,
        .files = files_ ? &*files_ : nullptr,
        .keep_going = arguments_.keep_going,

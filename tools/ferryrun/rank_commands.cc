@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "config/environment.h"
+#include "tools/ferryrun/binary_interface.h"
 #include "tools/ferryrun/process.h"
 #include "tools/ferryrun/rank_servers.h"
 
@@ -108,6 +109,17 @@ AgentRank RankCommands::There(uint32_t rank) const {
 }
 
 std::vector<std::string> RankCommands::ProgramsHere() const {
+  return Programs([](const std::string&, const RankCommand&) { return true; });
+}
+
+std::vector<std::string> RankCommands::UnservedHere() const {
+  return Programs([](const std::string& path, const RankCommand& command) {
+    return !IsServed(path, command.environment);
+  });
+}
+
+std::vector<std::string> RankCommands::Programs(
+    const std::function<bool(const std::string&, const RankCommand&)>& is_wanted) const {
   std::vector<std::string> programs;
   for (uint32_t rank = 0; rank < job_.size(); ++rank) {
     const bool first_of_part =
@@ -116,7 +128,7 @@ std::vector<std::string> RankCommands::ProgramsHere() const {
       const RankCommand command = Here(rank);
       const StatusOr<std::string> path =
           FindProgram(command.program[0], ValueOf("PATH", command.environment), command.directory);
-      programs.push_back(path.ok() ? *path : "");
+      programs.push_back(path.ok() && is_wanted(*path, command) ? *path : "");
     }
   }
   return programs;

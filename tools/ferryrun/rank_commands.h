@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,9 @@ class RankCommands {
   // Returns the path of the program of each part of the command line, as this host finds it; empty
   // for those that are not there, which fail later, and say why.
   std::vector<std::string> ProgramsHere() const;
+  // As ProgramsHere, but empty for those that have Ferry's library in place of another that their
+  // file names.
+  std::vector<std::string> UnservedHere() const;
 
  private:
   // The variables that the ranks of a part have in common, beside the environment.
@@ -43,6 +47,9 @@ class RankCommands {
 
   const Part& PartOf(uint32_t rank) const { return arguments_.parts[layout_.part_of_rank[rank]]; }
   Common CommonOf(uint32_t part, uint64_t ranks, const config::Options& options) const;
+  // Of each part, if it is wanted.
+  std::vector<std::string> Programs(
+      const std::function<bool(const std::string& path, const RankCommand&)>& is_wanted) const;
   // The variables that a rank alone has.
   std::vector<std::string> OwnOf(uint32_t rank) const;
 

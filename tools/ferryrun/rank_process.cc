@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "common/topology/discover.h"
+#include "tools/ferryrun/binary_interface.h"
 #include "tools/ferryrun/process.h"
 #include "tools/ferryrun/rank_servers.h"
 
@@ -68,6 +69,7 @@ StatusOr<RankProcess> StartRank(const RankCommand& command, Slots* slots, RankSe
   if (ValueOf("FERRY_MALLOC", environment) == "ferry") {
     FERRY_RETURN_IF_ERROR(PreloadMalloc(&environment));
   }
+  FERRY_RETURN_IF_ERROR(ChooseInterface(*path, &environment));
   const StatusOr<UniqueFd> pmi = servers->Open(command.rank, &environment);
   FERRY_RETURN_IF_ERROR(pmi.status());
   SetVariables({"FERRY_ABORT_FD=" + std::to_string(slots->fd_of_ranks())}, &environment);

@@ -22,7 +22,7 @@ namespace ferry::tools {
 
 class RankSlots {
  public:
-  // `programs`: what ranks here run, as paths. `here` must outlive this object; null: no rank is
+  // `programs`: what ranks here run, as paths, if it may be without Ferry. `here` must outlive this object; null: no rank is
   // here.
   RankSlots(const std::vector<std::string>& programs, Slots* here)
       : here_(here), libraries_(programs) {}

@@ -33,7 +33,7 @@ Supervisor::Supervisor(const SupervisorSettings& settings, SignalSource* signals
       slots_(slots),
       daemons_(daemons),
       output_(settings.ranks, settings.label, settings.files),
-      ranks_(settings.programs, slots),
+      ranks_(settings.unserved, slots),
       table_(settings.ranks) {}
 
 Supervisor::~Supervisor() {

@@ -41,6 +41,7 @@ struct SupervisorSettings {
   std::string job_id = {};
   std::vector<std::string> run_directories = {};  // of the job's daemons here
   std::vector<std::string> programs = {};         // what ranks here run: paths
+  std::vector<std::string> unserved = {};         // of these, those that may run without Ferry
   bool label = false;                             // "[2] " before each line
   RankFiles* files = nullptr;                     // for the ranks' output; null: it comes here
   bool keep_going = false;                        // let the other ranks run on when one fails

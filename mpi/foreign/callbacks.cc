@@ -1,0 +1,326 @@
+// Functions of the program that MPI calls: operations, error handlers, attributes, generalised
+// requests. They take the handles and codes of their interface.
+#include <array>
+#include <atomic>
+#include <iterator>
+#include <mutex>
+#include <new>
+#include <utility>
+
+#include "mpi/foreign/convert.h"
+#include "mpi/foreign/library.h"
+
+// What MPI_COMM_DUP_FN and its like are in their interface: copies the value as it is. MPI never
+// calls it, but a program may.
+extern "C" FERRY_SHOWN int MPIR_Dup_fn(int, int, void*, void* in, void* out, int* flag) {
+  *static_cast<void**>(out) = in;
+  *flag = 1;
+  return MPI_SUCCESS;
+}
+
+namespace ferry::foreign {
+namespace {
+
+// ---- Callbacks that MPI hands nothing of ours ---------------------------------------------------
+//
+// Operations and error handlers have no extra state: nothing but the address of the function that
+// MPI calls says which function of the program is meant. So there are such functions beforehand,
+// each for one function of the program, which keeps it for good: an operation may be freed while
+// MPI still calls it.
+
+constexpr size_t kMostFunctions = 256;  // of a program, and of one kind
+
+// Gives each function the one that calls it: `Caller<i>` calls functions[i].
+template <typename Kind>
+class Callers {
+ public:
+  using Function = typename Kind::Theirs;
+
+  // Null: the program has passed kMostFunctions others.
+  static typename Kind::Ours* For(Function* function) {
+    static std::mutex mutex;
+    const std::lock_guard lock(mutex);
+    for (size_t i = 0; i < kMostFunctions; ++i) {
+      Function* const known = functions[i].load(std::memory_order_relaxed);
+      if (known == nullptr) {
+        functions[i].store(function, std::memory_order_release);  // Pairs with Get.
+      }
+      if (known == nullptr || known == function) {
+        return kCallers[i];
+      }
+    }
+    return nullptr;
+  }
+  static Function* Get(size_t i) { return functions[i].load(std::memory_order_acquire); }
+
+ private:
+  template <size_t... i>
+  static constexpr std::array<typename Kind::Ours*, kMostFunctions> Table(
+      std::index_sequence<i...>) {
+    return {Kind::template Caller<i>...};
+  }
+  static constexpr std::array<typename Kind::Ours*, kMostFunctions> kCallers =
+      Table(std::make_index_sequence<kMostFunctions>());
+  static inline std::array<std::atomic<Function*>, kMostFunctions> functions{};
+};
+
+template <typename Count>
+struct Operation {
+  using Ours = void(void*, void*, Count*, MPI_Datatype*);
+  using Theirs = void(void*, void*, Count*, int*);
+  template <size_t i>
+  static void Caller(void* in, void* inout, Count* length, MPI_Datatype* datatype) {
+    int type = foreign::Theirs(*datatype);
+    Callers<Operation>::Get(i)(in, inout, length, &type);
+  }
+};
+
+template <typename Handle>
+struct Handler {
+  using Ours = void(Handle*, int*, ...);
+  using Theirs = void(int*, int*, ...);
+  template <size_t i>
+  static void Caller(Handle* object, int* code, ...) {
+    int handle = foreign::Theirs(*object);
+    int their_code = TheirCode(*code);
+    Callers<Handler>::Get(i)(&handle, &their_code);
+  }
+};
+
+template <>
+struct Handler<MPI_File> {
+  using Ours = void(MPI_File*, int*, ...);
+  using Theirs = void(File*, int*, ...);
+  template <size_t i>
+  static void Caller(MPI_File* object, int* code, ...) {
+    File file = TheirFile(*object);
+    int their_code = TheirCode(*code);
+    Callers<Handler>::Get(i)(&file, &their_code);
+  }
+};
+
+// Calls create(function of ours) for a function of the program.
+template <typename Kind, typename Create>
+int CreateFor(const char* call, typename Kind::Theirs* function, Create create) {
+  typename Kind::Ours* ours = nullptr;
+  if (function != nullptr) {
+    ours = Callers<Kind>::For(function);
+    if (ours == nullptr) {
+      return Refuse(call, MPI_ERR_NO_MEM, "more than 256 functions of the program");
+    }
+  }
+  return TheirCode(create(ours));
+}
+
+template <typename Count, typename Create>
+int CreateOp(const char* call, typename Operation<Count>::Theirs* function, int commute, int* op,
+             Create create) {
+  return CreateFor<Operation<Count>>(call, function, [&](auto* ours) {
+    HandleOut<MPI_Op> made(op);
+    const int code = create(ours, commute, made.get());
+    made.Give();
+    return code;
+  });
+}
+
+template <typename Handle, typename Create>
+int CreateHandler(const char* call, typename Handler<Handle>::Theirs* function, int* errhandler,
+                  Create create) {
+  return CreateFor<Handler<Handle>>(call, function, [&](auto* ours) {
+    HandleOut<MPI_Errhandler> made(errhandler);
+    const int code = create(ours, made.get());
+    made.Give();
+    return code;
+  });
+}
+
+// ---- Attributes ---------------------------------------------------------------------------------
+
+using Copy = int(int, int, void*, void*, void*, int*);
+using Delete = int(int, int, void*, void*);
+
+// The extra state that our callbacks are handed. Lives as long as the process: a keyval that was
+// freed still serves the attributes that have it.
+struct Keyval {
+  Copy* copy;
+  Delete* remove;
+  void* extra_state;
+};
+
+template <typename Handle>
+int CopyAttribute(Handle object, int number, void* extra_state, void* in, void* out, int* flag) {
+  const auto& keyval = *static_cast<const Keyval*>(extra_state);
+  return OurCode(
+      keyval.copy(Theirs(object), Theirs(kKeyvals, number), keyval.extra_state, in, out, flag));
+}
+
+template <typename Handle>
+int DeleteAttribute(Handle object, int number, void* value, void* extra_state) {
+  const auto& keyval = *static_cast<const Keyval*>(extra_state);
+  return OurCode(
+      keyval.remove(Theirs(object), Theirs(kKeyvals, number), value, keyval.extra_state));
+}
+
+template <typename Handle, typename OurCopy, typename OurDelete>
+int CreateKeyval(int (*create)(OurCopy*, OurDelete*, int*, void*), const char* call, Copy* copy,
+                 Delete* remove, int* number, void* extra_state) {
+  auto* const keyval = new (std::nothrow) Keyval{copy, remove, extra_state};
+  if (keyval == nullptr) {
+    return Refuse(call, MPI_ERR_NO_MEM, "no memory for a keyval");
+  }
+  OurCopy* our_copy = copy == nullptr ? nullptr : CopyAttribute<Handle>;
+  if (copy == MPIR_Dup_fn) {
+    our_copy = reinterpret_cast<OurCopy*>(MPI_COMM_DUP_FN);  // those of other kinds are the same
+  }
+  const int code =
+      create(our_copy, remove == nullptr ? nullptr : DeleteAttribute<Handle>, number, keyval);
+  if (code != MPI_SUCCESS) {
+    delete keyval;
+  }
+  return TheirCode(code);
+}
+
+// Values that are constants. A program gets the address of an integer, which stays.
+template <const auto& kPairs>
+void* PlaceOf(void* value) {
+  static int places[std::size(kPairs)];
+  const int ours = *static_cast<const int*>(value);
+  for (size_t i = 0; i < std::size(kPairs); ++i) {
+    if (kPairs[i].ours == ours) {
+      places[i] = kPairs[i].theirs;
+      return &places[i];
+    }
+  }
+  return value;
+}
+
+constexpr Pair kNoRanks[] = {{MPI_PROC_NULL, kTheirProcNull}, {MPI_ANY_SOURCE, kTheirAnySource}};
+
+void* TheirValue(int keyval, void* value) {
+  static int last_used_code = 0;
+  switch (keyval) {
+    case MPI_HOST:
+    case MPI_IO:
+      return PlaceOf<kNoRanks>(value);
+    case MPI_WIN_CREATE_FLAVOR:
+      return PlaceOf<kFlavors>(value);
+    case MPI_WIN_MODEL:
+      return PlaceOf<kModels>(value);
+    case MPI_LASTUSEDCODE:
+      last_used_code = TheirCode(*static_cast<const int*>(value));
+      return &last_used_code;
+    default:
+      return value;
+  }
+}
+
+template <typename Handle>
+int GetAttribute(int (*get)(Handle, int, void*, int*), int object, int keyval, void* value,
+                 int* flag) {
+  const int ours = Ours(kKeyvals, keyval);
+  const int code = get(Ours<Handle>(object), ours, value, flag);
+  if (code == MPI_SUCCESS && *flag != 0) {
+    auto* const place = static_cast<void**>(value);
+    *place = TheirValue(ours, *place);
+  }
+  return TheirCode(code);
+}
+
+// ---- Generalised requests -----------------------------------------------------------------------
+
+struct Grequest {
+  int (*query)(void*, Status*);
+  int (*free)(void*);
+  int (*cancel)(void*, int);
+  void* extra_state;
+};
+
+int Query(void* extra_state, MPI_Status* status) {
+  const auto& request = *static_cast<const Grequest*>(extra_state);
+  Status theirs{};
+  GiveStatus(*status, &theirs);
+  const int code =
+      request.query == nullptr ? MPI_SUCCESS : request.query(request.extra_state, &theirs);
+  *status = OurStatus(theirs);
+  return OurCode(code);
+}
+
+int Free(void* extra_state) {
+  const auto* const request = static_cast<const Grequest*>(extra_state);
+  const int code = request->free == nullptr ? MPI_SUCCESS : request->free(request->extra_state);
+  delete request;
+  return OurCode(code);
+}
+
+int Cancel(void* extra_state, int complete) {
+  const auto& request = *static_cast<const Grequest*>(extra_state);
+  return request.cancel == nullptr ? MPI_SUCCESS
+                                   : OurCode(request.cancel(request.extra_state, complete));
+}
+
+}  // namespace
+
+FERRY_FOREIGN(int, Op_create, (void (*function)(void*, void*, int*, int*), int commute, int* op)) {
+  return CreateOp<int>("MPI_Op_create", function, commute, op, abi.Op_create);
+}
+
+FERRY_FOREIGN(int, Op_create_c,
+              (void (*function)(void*, void*, MPI_Count*, int*), int commute, int* op)) {
+  return CreateOp<MPI_Count>("MPI_Op_create_c", function, commute, op, abi.Op_create_c);
+}
+
+#define FERRY_CREATE_HANDLER(Kind)                                                            \
+  FERRY_FOREIGN(int, Kind##_create_errhandler,                                                \
+                (Handler<MPI_##Kind>::Theirs * function, int* errhandler)) {                  \
+    return CreateHandler<MPI_##Kind>("MPI_" #Kind "_create_errhandler", function, errhandler, \
+                                     abi.Kind##_create_errhandler);                           \
+  }
+
+FERRY_CREATE_HANDLER(Comm)
+FERRY_CREATE_HANDLER(File)
+FERRY_CREATE_HANDLER(Session)
+FERRY_CREATE_HANDLER(Win)
+
+// NOLINTBEGIN(bugprone-macro-parentheses): a type.
+#define FERRY_KEYVALS(create, get, Handle)                                                      \
+  FERRY_FOREIGN(int, create, (Copy * copy, Delete * remove, int* keyval, void* extra_state)) {  \
+    return CreateKeyval<Handle>(abi.create, "MPI_" #create, copy, remove, keyval, extra_state); \
+  }                                                                                             \
+  FERRY_FOREIGN(int, get, (int object, int keyval, void* value, int* flag)) {                   \
+    return GetAttribute<Handle>(abi.get, object, keyval, value, flag);                          \
+  }
+// NOLINTEND(bugprone-macro-parentheses)
+
+FERRY_KEYVALS(Comm_create_keyval, Comm_get_attr, MPI_Comm)
+FERRY_KEYVALS(Type_create_keyval, Type_get_attr, MPI_Datatype)
+FERRY_KEYVALS(Win_create_keyval, Win_get_attr, MPI_Win)
+FERRY_KEYVALS(Keyval_create, Attr_get, MPI_Comm)
+
+FERRY_FOREIGN(int, Grequest_start,
+              (int (*query)(void*, Status*), int (*free)(void*), int (*cancel)(void*, int),
+               void* extra_state, int* request)) {
+  auto* const state = new (std::nothrow) Grequest{query, free, cancel, extra_state};
+  if (state == nullptr) {
+    return Refuse("MPI_Grequest_start", MPI_ERR_NO_MEM, "no memory for a request");
+  }
+  HandleOut<MPI_Request> made(request);
+  const int code = abi.Grequest_start(Query, Free, Cancel, state, made.get());
+  if (code != MPI_SUCCESS) {
+    delete state;
+  }
+  made.Give();
+  return TheirCode(code);
+}
+
+// Ferry refuses it before it looks at the functions.
+FERRY_FOREIGN(int, Register_datarep, (const char* datarep, void*, void*, void*, void*)) {
+  return TheirCode(abi.Register_datarep(datarep, MPI_CONVERSION_FN_NULL, MPI_CONVERSION_FN_NULL,
+                                        nullptr, nullptr));
+}
+
+FERRY_FOREIGN(int, Register_datarep_c, (const char* datarep, void*, void*, void*, void*)) {
+  return TheirCode(abi.Register_datarep_c(datarep, MPI_CONVERSION_FN_NULL_C,
+                                          MPI_CONVERSION_FN_NULL_C, nullptr, nullptr));
+}
+
+}  // namespace ferry::foreign

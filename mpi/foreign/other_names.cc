@@ -1,0 +1,243 @@
+// What libmpi.so.12 shows beside the functions that the standard has today: those that it has no
+// more, MPICH's own, and data.
+#include <algorithm>
+#include <cstring>
+
+#include "mpi/foreign/convert.h"
+#include "mpi/foreign/library.h"
+
+// ---- Data ---------------------------------------------------------------------------------------
+//
+// The loader copies these into programs that name them, before any code runs: they have their
+// values from the start.
+
+#undef MPI_UNWEIGHTED
+#undef MPI_WEIGHTS_EMPTY
+#undef MPI_T_PVAR_ALL_HANDLES
+
+namespace {
+
+struct F08Status {
+  int words[5];
+};
+
+}  // namespace
+
+extern "C" {
+// The numbers of the standard's interface, so that nothing needs to be translated.
+extern FERRY_SHOWN int* const MPI_UNWEIGHTED;
+extern FERRY_SHOWN int* const MPI_WEIGHTS_EMPTY;
+extern FERRY_SHOWN MPI_T_pvar_handle const MPI_T_PVAR_ALL_HANDLES;
+int* const MPI_UNWEIGHTED = reinterpret_cast<int*>(uintptr_t{10});
+int* const MPI_WEIGHTS_EMPTY = reinterpret_cast<int*>(uintptr_t{11});
+MPI_T_pvar_handle const MPI_T_PVAR_ALL_HANDLES = reinterpret_cast<MPI_T_pvar_handle>(uintptr_t{1});
+
+FERRY_SHOWN int MPIR_C_MPI_UNWEIGHTED = 0;
+FERRY_SHOWN int MPIR_C_MPI_WEIGHTS_EMPTY = 0;
+// A library for Fortran sets the first two.
+FERRY_SHOWN int* MPI_F_STATUS_IGNORE = nullptr;
+FERRY_SHOWN int* MPI_F_STATUSES_IGNORE = nullptr;
+FERRY_SHOWN F08Status MPIR_F08_MPI_STATUS_IGNORE_OBJ = {};
+FERRY_SHOWN F08Status MPIR_F08_MPI_STATUSES_IGNORE_OBJ[1] = {};
+FERRY_SHOWN int MPIR_F08_MPI_IN_PLACE = 0;
+FERRY_SHOWN int MPIR_F08_MPI_BOTTOM = 0;
+FERRY_SHOWN F08Status* MPI_F08_STATUS_IGNORE = &MPIR_F08_MPI_STATUS_IGNORE_OBJ;
+FERRY_SHOWN F08Status* MPI_F08_STATUSES_IGNORE = MPIR_F08_MPI_STATUSES_IGNORE_OBJ;
+}
+
+namespace ferry::foreign {
+
+// ---- Functions that MPI 3.0 has removed
+// ----------------------------------------------------------
+
+FERRY_FOREIGN(int, Address, (const void* location, MPI_Aint* address)) {
+  return TheirCode(abi.Get_address(location, address));
+}
+
+FERRY_FOREIGN(int, Type_hvector,
+              (int count, int blocklength, MPI_Aint stride, int oldtype, int* newtype)) {
+  HandleOut<MPI_Datatype> made(newtype);
+  const int code =
+      abi.Type_create_hvector(count, blocklength, stride, Ours<MPI_Datatype>(oldtype), made.get());
+  made.Give();
+  return TheirCode(code);
+}
+
+FERRY_FOREIGN(int, Type_hindexed,
+              (int count, int lengths[], MPI_Aint displacements[], int oldtype, int* newtype)) {
+  HandleOut<MPI_Datatype> made(newtype);
+  const int code = abi.Type_create_hindexed(count, lengths, displacements,
+                                            Ours<MPI_Datatype>(oldtype), made.get());
+  made.Give();
+  return TheirCode(code);
+}
+
+extern "C" int foreign_Type_create_struct(int, const int[], const MPI_Aint[], const int[],
+                                          int*) asm("PMPI_Type_create_struct");
+
+FERRY_FOREIGN(int, Type_struct,
+              (int count, const int lengths[], const MPI_Aint displacements[], const int types[],
+               int* newtype)) {
+  return foreign_Type_create_struct(count, lengths, displacements, types, newtype);
+}
+
+namespace {
+
+int Extent(int datatype, MPI_Aint* lb, MPI_Aint* extent) {
+  MPI_Aint unused_lb = 0;
+  MPI_Aint unused_extent = 0;
+  return TheirCode(abi.Type_get_extent(Ours<MPI_Datatype>(datatype),
+                                       lb == nullptr ? &unused_lb : lb,
+                                       extent == nullptr ? &unused_extent : extent));
+}
+
+}  // namespace
+
+FERRY_FOREIGN(int, Type_extent, (int datatype, MPI_Aint* extent)) {
+  return Extent(datatype, nullptr, extent);
+}
+
+FERRY_FOREIGN(int, Type_lb, (int datatype, MPI_Aint* displacement)) {
+  return Extent(datatype, displacement, nullptr);
+}
+
+FERRY_FOREIGN(int, Type_ub, (int datatype, MPI_Aint* displacement)) {
+  MPI_Aint lb = 0;
+  MPI_Aint extent = 0;
+  const int code = Extent(datatype, &lb, &extent);
+  if (code == MPI_SUCCESS) {
+    *displacement = lb + extent;
+  }
+  return code;
+}
+
+extern "C" int foreign_Comm_create_errhandler(void (*)(int*, int*, ...),
+                                              int*) asm("PMPI_Comm_create_errhandler");
+
+FERRY_FOREIGN(int, Errhandler_create, (void (*function)(int*, int*, ...), int* errhandler)) {
+  return foreign_Comm_create_errhandler(function, errhandler);
+}
+
+FERRY_FOREIGN(int, Errhandler_get, (int comm, int* errhandler)) {
+  HandleOut<MPI_Errhandler> found(errhandler);
+  const int code = abi.Comm_get_errhandler(Ours<MPI_Comm>(comm), found.get());
+  found.Give();
+  return TheirCode(code);
+}
+
+FERRY_FOREIGN(int, Errhandler_set, (int comm, int errhandler)) {
+  return TheirCode(abi.Comm_set_errhandler(Ours<MPI_Comm>(comm), Ours<MPI_Errhandler>(errhandler)));
+}
+
+// ---- Between C and Fortran: one layout, one set of numbers
+// ----------------------------------------
+
+FERRY_FOREIGN(int, File_c2f, (File)) { return 0; }
+FERRY_FOREIGN(File, File_f2c, (int)) { return nullptr; }
+
+namespace {
+
+int CopyStatus(const char* call, const void* from, void* to) {
+  if (from == nullptr || to == nullptr || !IsStatus(static_cast<const Status*>(from)) ||
+      from == MPI_F_STATUS_IGNORE || from == MPI_F_STATUSES_IGNORE) {
+    return Refuse(call, MPI_ERR_ARG, "MPI_STATUS_IGNORE or a null pointer is no status");
+  }
+  std::memcpy(to, from, sizeof(Status));
+  return MPI_SUCCESS;
+}
+
+}  // namespace
+
+FERRY_FOREIGN(int, Status_c2f, (const Status* c_status, int* f_status)) {
+  return CopyStatus("MPI_Status_c2f", c_status, f_status);
+}
+
+FERRY_FOREIGN(int, Status_f2c, (const int* f_status, Status* c_status)) {
+  return CopyStatus("MPI_Status_f2c", f_status, c_status);
+}
+
+}  // namespace ferry::foreign
+
+// ---- MPICH's own --------------------------------------------------------------------------------
+
+#undef FERRY_FOREIGN
+#define FERRY_FOREIGN(result, name, parameters)                                  \
+  extern "C" FERRY_SHOWN result foreign_x_##name parameters asm("PMPIX_" #name); \
+  asm(".weak MPIX_" #name "\n.set MPIX_" #name ", PMPIX_" #name);                \
+  extern "C" result foreign_x_##name parameters
+
+namespace ferry::foreign {
+
+FERRY_FOREIGN(int, Delete_error_class, (int errorclass)) {
+  return TheirCode(abi.Remove_error_class(OurCode(errorclass)));
+}
+
+FERRY_FOREIGN(int, Delete_error_code, (int errorcode)) {
+  return TheirCode(abi.Remove_error_code(OurCode(errorcode)));
+}
+
+FERRY_FOREIGN(int, Delete_error_string, (int errorcode)) {
+  return TheirCode(abi.Remove_error_string(OurCode(errorcode)));
+}
+
+namespace {
+
+// Whether MPI serves memory of this kind, as it says of MPI_COMM_SELF.
+bool HasKind(const char* kind) {
+  int running = 0;
+  int finalized = 0;
+  MPI_Info info = MPI_INFO_NULL;
+  if (abi.Initialized(&running) != MPI_SUCCESS || running == 0 ||
+      abi.Finalized(&finalized) != MPI_SUCCESS || finalized != 0 ||
+      abi.Comm_get_info(MPI_COMM_SELF, &info) != MPI_SUCCESS) {
+    return false;
+  }
+  char kinds[MPI_MAX_INFO_VAL] = "";
+  int length = sizeof(kinds);
+  int is_there = 0;
+  abi.Info_get_string(info, "mpi_memory_alloc_kinds", &length, kinds, &is_there);
+  abi.Info_free(&info);
+  for (const char* one = kinds; is_there != 0 && one != nullptr;) {
+    const size_t size = std::strcspn(one, ":,");
+    if (size == std::strlen(kind) && std::strncmp(one, kind, size) == 0) {
+      return true;
+    }
+    one = std::strchr(one, ',');
+    one = one == nullptr ? nullptr : one + 1;
+  }
+  return false;
+}
+
+}  // namespace
+
+// Of the GPUs that the job's GPU backend serves.
+FERRY_FOREIGN(int, GPU_query_support, (int gpu_type, int* is_supported)) {
+  constexpr const char* kKinds[] = {"cuda", "level_zero", "rocm"};
+  if (is_supported == nullptr || gpu_type < 0 || gpu_type > 2) {
+    return Refuse("MPIX_GPU_query_support", MPI_ERR_ARG,
+                  "no type of GPU, or no place for the answer");
+  }
+  *is_supported = HasKind(kKinds[gpu_type]) ? 1 : 0;
+  return MPI_SUCCESS;
+}
+
+FERRY_FOREIGN(int, Query_cuda_support, (void)) { return HasKind("cuda") ? 1 : 0; }
+FERRY_FOREIGN(int, Query_ze_support, (void)) { return HasKind("level_zero") ? 1 : 0; }
+FERRY_FOREIGN(int, Query_hip_support, (void)) { return HasKind("rocm") ? 1 : 0; }
+
+// Ferry has neither a job that outlives its ranks, nor generalised requests that MPI polls.
+#define FERRY_MISSING(name)                                                                       \
+  FERRY_FOREIGN(int, name, (void)) {                                                              \
+    return Refuse("MPIX_" #name, MPI_ERR_UNSUPPORTED_OPERATION, "Ferry does not have this call"); \
+  }
+
+FERRY_MISSING(Comm_agree)
+FERRY_MISSING(Comm_failure_ack)
+FERRY_MISSING(Comm_failure_get_acked)
+FERRY_MISSING(Comm_revoke)
+FERRY_MISSING(Comm_shrink)
+FERRY_MISSING(Grequest_class_allocate)
+FERRY_MISSING(Grequest_class_create)
+FERRY_MISSING(Grequest_start)
+
+}  // namespace ferry::foreign
