@@ -453,8 +453,7 @@ FERRY_FOREIGN(int, Type_get_contents_c,
   });
 }
 
-// ---- Handles as integers: they are
-// ---------------------------------------------------------------
+// ---- Handles as integers: they are --------------------------------------------------------------
 
 #define FERRY_NUMBERS(Kind)                                         \
   FERRY_FOREIGN(int, Kind##_toint, (int handle)) { return handle; } \

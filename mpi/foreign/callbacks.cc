@@ -10,7 +10,7 @@
 #include "mpi/foreign/convert.h"
 #include "mpi/foreign/library.h"
 
-// What MPI_COMM_DUP_FN and its like are in their interface: copies the value as it is. MPI never
+// MPI_COMM_DUP_FN and its like are this in their interface: it copies the value as it is. MPI never
 // calls it, but a program may.
 extern "C" FERRY_SHOWN int MPIR_Dup_fn(int, int, void*, void* in, void* out, int* flag) {
   *static_cast<void**>(out) = in;

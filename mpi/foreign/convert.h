@@ -83,7 +83,7 @@ __attribute__((noinline)) inline int TheirFailure(int ours) {
   if (ours >= MPI_ERR_LASTCODE) {
     return ours - MPI_ERR_LASTCODE + kTheirErrLastcode;
   }
-  if (ours == MPI_ERR_ERRHANDLER || ours == MPI_ERR_ABI || ours == MPI_T_ERR_NOT_ACCESSIBLE) {
+  if (ours == MPI_ERR_ABI || ours == MPI_T_ERR_NOT_ACCESSIBLE) {
     return Theirs(kErrors, MPI_ERR_OTHER);  // classes that they do not have
   }
   return Theirs(kErrors, ours);
@@ -183,7 +183,7 @@ class HandleInOut {
   Handle ours_;
 };
 
-// What a call does not write stays as it was.
+// A handle that a call does not write stays as it was.
 template <typename Handle>
 class HandleOut {
  public:
@@ -256,7 +256,7 @@ struct Status {
 inline constexpr int kOurBytes = 0;
 inline constexpr int kOurCancelled = 2;
 
-// What a call has not written.
+// Stands in a status that a call has not written.
 inline constexpr int kUnwritten = INT_MIN;
 
 inline void MarkUnwritten(MPI_Status* ours) {
@@ -360,8 +360,7 @@ class StatusInOut {
   MPI_Status ours_;
 };
 
-// ---- How long arrays are whose length stands in a communicator (by_hand.cc)
-// ----------------------
+// ---- Arrays whose length stands in a communicator (by_hand.cc) ----------------------------------
 
 int Peers(int comm);
 struct Neighbours {

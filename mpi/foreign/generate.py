@@ -18,6 +18,9 @@ _HERE = pathlib.Path(__file__).parent
 HANDLES = {"Comm": 1, "Group": 2, "Datatype": 3, "Errhandler": 5, "Op": 6, "Info": 7, "Win": 8,
            "Request": 11, "Session": 14, "Message": 15}
 
+# Datatypes that have another name there.
+_OTHER_NAMES = {"MPI_REAL2": "MPIX_C_FLOAT16"}
+
 # Functions in by_hand.cc, callbacks.cc, attributes.cc and tools.cc.
 BY_HAND = set("""
     Init Init_thread Session_init Get_version Get_library_version Abi_get_version
@@ -130,7 +133,7 @@ def functions(headers):
 
 def _numbers():
     lines = (_HERE / "mpich.txt").read_text(encoding="ascii").splitlines()
-    return dict(line.split() for line in lines if not line.startswith("#"))
+    return dict(line.split()[:2] for line in lines if not line.startswith("#"))
 
 
 # ---- numbers.h -----------------------------------------------------------------------------------
@@ -146,8 +149,9 @@ def numbers_h(headers):
     for kind, bits in HANDLES.items():
         text += f"inline constexpr HandlePair k{kind}Pairs[] = {{\n"
         for name, of, value in handles:
-            if of == kind and name in numbers and name != "MPI_INTEGER16":
-                text += f"    {{0x{value}, {numbers[name]}}},  // {name}\n"
+            number = numbers.get(_OTHER_NAMES.get(name, name))
+            if of == kind and number and name != "MPI_INTEGER16":  # which is null there
+                text += f"    {{0x{value}, {number}}},  // {name}\n"
         text += f"}};\nFERRY_FOREIGN_HANDLE(MPI_{kind}, {bits}, k{kind}Pairs, "
         text += f"{'Type' if kind == 'Datatype' else kind})\n\n"
     for group, pattern in _CONSTANTS.items():

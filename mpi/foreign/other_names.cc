@@ -1,5 +1,5 @@
-// What libmpi.so.12 shows beside the functions that the standard has today: those that it has no
-// more, MPICH's own, and data.
+// Names that libmpi.so.12 shows beside the functions that the standard has today: functions that it
+// has no more, MPICH's own, and data.
 #include <algorithm>
 #include <cstring>
 
@@ -47,8 +47,7 @@ FERRY_SHOWN F08Status* MPI_F08_STATUSES_IGNORE = MPIR_F08_MPI_STATUSES_IGNORE_OB
 
 namespace ferry::foreign {
 
-// ---- Functions that MPI 3.0 has removed
-// ----------------------------------------------------------
+// ---- Functions that MPI 3.0 has removed ---------------------------------------------------------
 
 FERRY_FOREIGN(int, Address, (const void* location, MPI_Aint* address)) {
   return TheirCode(abi.Get_address(location, address));
@@ -129,8 +128,7 @@ FERRY_FOREIGN(int, Errhandler_set, (int comm, int errhandler)) {
   return TheirCode(abi.Comm_set_errhandler(Ours<MPI_Comm>(comm), Ours<MPI_Errhandler>(errhandler)));
 }
 
-// ---- Between C and Fortran: one layout, one set of numbers
-// ----------------------------------------
+// ---- Between C and Fortran: one layout, one set of numbers --------------------------------------
 
 FERRY_FOREIGN(int, File_c2f, (File)) { return 0; }
 FERRY_FOREIGN(File, File_f2c, (int)) { return nullptr; }
@@ -182,7 +180,7 @@ FERRY_FOREIGN(int, Delete_error_string, (int errorcode)) {
 
 namespace {
 
-// Whether MPI serves memory of this kind, as it says of MPI_COMM_SELF.
+// Returns true if MPI serves memory of this kind, as it says of MPI_COMM_SELF.
 bool HasKind(const char* kind) {
   int running = 0;
   int finalized = 0;

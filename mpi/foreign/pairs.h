@@ -132,7 +132,7 @@ struct HandleKind;
   };
 // NOLINTEND(bugprone-macro-parentheses)
 
-// What is no handle there is none of ours, and comes back as what it was.
+// A number that is no handle there becomes none of ours, and comes back as it was.
 inline constexpr uintptr_t kNoHandle = uintptr_t{0xfeed} << 48;
 
 template <typename Handle>

@@ -44,7 +44,7 @@ void* OurObject(int bind, void* theirs) {
   }
 }
 
-// The same, as a pointer to our handle.
+// That handle, as a pointer to it.
 class BoundObject {
  public:
   BoundObject(int bind, void* theirs) : ours_(OurObject(bind, theirs)) {}
@@ -81,7 +81,7 @@ using EventFunction = void(MPI_T_event_instance, MPI_T_event_registration, int, 
 using FreeFunction = void(MPI_T_event_registration, int, void*);
 using DroppedFunction = void(MPI_Count, MPI_T_event_registration, int, int, void*);
 
-// What ours is handed as the user's data: the function of the program, and its data. Those of
+// Ours gets this as the user's data: the function of the program, and its data. Those of
 // events live as long as the process, since a callback may run while another takes its place.
 template <typename Function>
 struct Callback {

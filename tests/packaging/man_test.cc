@@ -166,8 +166,9 @@ TEST(ManTest, TheConfigurationHasItsOptions) {
 }
 
 TEST(ManTest, VariablesAreOptions) {
-  // The prefix alone, where it is explained, and names that will never be options.
-  Words variables = {"FERRY_", "FERRY_DIR", "FERRY_HOME", "FERRY_ROOT"};
+  // The prefix alone, where it is explained, what ferryrun reads, and names that will never be
+  // options.
+  Words variables = {"FERRY_", "FERRY_ABI", "FERRY_DIR", "FERRY_HOME", "FERRY_ROOT"};
   for (const config::Option& option : config::OptionTable()) {
     variables.insert(config::EnvironmentVariable(option));
   }

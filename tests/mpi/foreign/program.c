@@ -366,7 +366,8 @@ static void datatypes(void) {
                {MPI_AINT, 8, "MPI_AINT"},
                {MPI_UINT64_T, 8, "MPI_UINT64_T"},
                {MPI_INTEGER8, 8, "MPI_INTEGER8"},
-               {MPI_CXX_BOOL, 1, "MPI_CXX_BOOL"}};
+               {MPI_CXX_BOOL, 1, "MPI_CXX_BOOL"},
+               {MPIX_C_FLOAT16, 2, "MPI_REAL2"}};
   for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); ++i) {
     char name[MPI_MAX_OBJECT_NAME];
     int length = 0;
