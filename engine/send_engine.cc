@@ -10,6 +10,7 @@
 #include "engine/request_end.h"
 #include "engine/transfer.h"
 #include "shm/atomic.h"
+#include "shm/histograms.h"
 #include "shm/word_copy.h"
 
 namespace ferry::engine {
@@ -72,6 +73,7 @@ bool SendEngine::PushLocal(uint32_t destination, const Descriptor& descriptor, E
   }
   statistics_.Add(shm::Statistic::kMessagesSent);
   statistics_.Add(shm::Statistic::kBytesSent, descriptor.size_bytes);
+  shm::CountSize(shm::HistogramsOf(*view_.layout), descriptor.size_bytes);
   return true;
 }
 
@@ -95,6 +97,7 @@ bool SendEngine::PushRemote(uint32_t destination, const Descriptor& descriptor,
   }
   statistics_.Add(shm::Statistic::kMessagesSent);
   statistics_.Add(shm::Statistic::kBytesSent, descriptor.size_bytes);
+  shm::CountSize(shm::HistogramsOf(*view_.layout), descriptor.size_bytes);
   return true;
 }
 
@@ -125,6 +128,7 @@ bool SendEngine::TrySendLocal(const SendArguments& send, const void* data, uint3
   }
   statistics_.Add(shm::Statistic::kMessagesSent);
   statistics_.Add(shm::Statistic::kBytesSent, send.size_bytes);
+  shm::CountSize(shm::HistogramsOf(*view_.layout), send.size_bytes);
   return true;
 }
 

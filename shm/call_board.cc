@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "shm/atomic.h"
+#include "shm/histograms.h"
 
 namespace ferry::shm {
 namespace {
@@ -156,6 +157,9 @@ void CallBoard::AddWait(CallName name, uint64_t waited_ns) {
   CallTotals& totals = layout_.totals[static_cast<uint16_t>(name)];
   Add(totals.waits, 1);
   Add(totals.waited_ns, waited_ns);
+  if (HistogramLayout* const histograms = HistogramsBehind(layout_); histograms != nullptr) {
+    CountWait(*histograms, name, waited_ns);
+  }
 }
 
 }  // namespace ferry::shm

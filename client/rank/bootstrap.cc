@@ -18,6 +18,7 @@
 #include "common/process_memory.h"
 #include "shm/atomic.h"
 #include "shm/fault.h"
+#include "shm/histograms.h"
 
 namespace ferry::client {
 namespace {
@@ -288,6 +289,7 @@ void Client::MakeParts(ZeroedArray<PeerProcess> processes) {
   addresses_ = &memory_->regions().addresses();
   wake_ = &progress_->wake();
   threads_allowed_ = &progress_->threads();
+  shm::OfferHistograms(*view_.layout);
   calls_.emplace(&view_.layout->calls, threads_allowed_, &CallOfThisThread);
   FrontEnd::calls = &*calls_;
   death_epoch_ = &progress_->wake().layout()->death_epoch;

@@ -32,6 +32,7 @@ void AddRank(const Session& session, JobSample* job) {
     return;
   }
   job->tally.Add(shm::Statistics(session.layout()->counters));
+  job->histograms.Add(shm::HistogramsOf(*session.layout()));
   const QueueView queues = ReadQueues(session);
   load.unfinished_requests += CountUnfinished(session);
   load.posted_receives += queues.posted;
@@ -162,6 +163,9 @@ void FillMetrics(const JobRegistry& registry, MetricsSample* sample) {
   sample->ranks_attached = totals.ranks_attached;
   sample->ranks_died = totals.ranks_died;
   sample->tally = totals.ended;
+  sample->histograms = totals.ended_histograms;
+  const uint64_t now_ns = MonotonicNs();
+  sample->rank_seconds = static_cast<double>(totals.rank_time.At(now_ns)) / 1e9;
   for (const auto& [id, job] : registry.jobs()) {
     JobSample& entry = sample->jobs.emplace_back();
     entry.id = id;
@@ -177,6 +181,9 @@ void FillMetrics(const JobRegistry& registry, MetricsSample* sample) {
     }
     sample->tally.Add(entry.tally);
     entry.tally.Add(job->ended);
+    sample->histograms.Add(entry.histograms);
+    entry.histograms.Add(job->history.histograms);
+    entry.rank_seconds = static_cast<double>(job->history.rank_time.At(now_ns)) / 1e9;
   }
 }
 

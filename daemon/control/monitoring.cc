@@ -2,11 +2,19 @@
 
 #include <utility>
 
+#include "common/clock.h"
 #include "common/log_event.h"
 #include "daemon/admin/admin_report.h"
+#include "daemon/jobs/job_programs.h"
 #include "daemon/records/record_folder.h"
 
 namespace ferry::daemon {
+
+Monitoring::~Monitoring() {
+  for (auto& [launch, ended] : untold_) {
+    Tell(std::move(ended));
+  }
+}
 
 Status Monitoring::Start() {
   const config::Options& options = context_.options;
@@ -20,6 +28,10 @@ Status Monitoring::Start() {
     });
   }
   context_.registry.set_on_job_end([this](const JobRecord& job) { OnJobEnd(job); });
+  context_.registry.set_on_exits(
+      [this](const std::string& launch, const std::optional<RankExits>& exits) {
+        OnExits(launch, exits);
+      });
   if (options.metrics_address.empty()) {
     return {};
   }
@@ -65,7 +77,22 @@ MetricsSample Monitoring::Sample() const {
 
 void Monitoring::OnJobEnd(const JobRecord& job) {
   EndedJob ended = Account(job, {context_.options.node_name, CpuTimeUs(), RealtimeNs(),
-                                 context_.data_plane.Traffic(job.spec.id)});
+                                 context_.data_plane.Traffic(job.spec.id), MonotonicNs()});
+  if (context_.registry.programs().ExitsCome(job)) {
+    untold_.insert_or_assign(job.series->spec.id, std::move(ended));
+  } else {
+    Tell(std::move(ended));
+  }
+}
+
+void Monitoring::OnExits(const std::string& launch, const std::optional<RankExits>& exits) {
+  if (auto found = untold_.extract(launch); !found.empty()) {
+    NoteExits(exits, &found.mapped());
+    Tell(std::move(found.mapped()));
+  }
+}
+
+void Monitoring::Tell(EndedJob ended) {
   LogEvent(spdlog::level::info,
            {.event = "job_end",
             .job = ended.id,

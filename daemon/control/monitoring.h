@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <ctime>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,6 +34,11 @@ struct MonitoringContext {
 class Monitoring {
  public:
   explicit Monitoring(const MonitoringContext& context) : context_(context) {}
+  // Tells of the jobs whose launchers have not said how their processes ended. The control thread
+  // has ended.
+  ~Monitoring();
+  Monitoring(const Monitoring&) = delete;
+  Monitoring& operator=(const Monitoring&) = delete;
 
   // Errors: as MetricsServer::Start and RecordFolder::Open.
   Status Start();
@@ -46,11 +52,14 @@ class Monitoring {
  private:
   MetricsSample Sample() const;
   void OnJobEnd(const JobRecord& job);
+  void OnExits(const std::string& launch, const std::optional<RankExits>& exits);
+  void Tell(EndedJob ended);
 
   const MonitoringContext context_;
   const double start_time_seconds_ = static_cast<double>(time(nullptr));
   std::atomic<bool> loop_runs_ = false;
   std::optional<RecordWriter> records_;
+  std::map<std::string, EndedJob> untold_;  // by launch: exit codes are to come
   std::unique_ptr<MetricsServer> server_;
 };
 

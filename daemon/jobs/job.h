@@ -34,9 +34,10 @@ struct JobSpec {
   std::string id;
   std::string secret;
   uid_t owner = 0;
-  uint64_t launcher = 0;                    // ends with it (launchers.h); 0: with none
-  bool programs_follow = false;             // its ranks may run one after the other (JobSeries)
-  uint32_t node = 0;                        // our index
+  uint64_t launcher = 0;         // ends with it (launchers.h); 0: with none
+  bool programs_follow = false;  // its ranks may run one after the other (JobSeries)
+  bool tells_exits = false;  // its launcher will tell how their processes have ended (RankExits)
+  uint32_t node = 0;         // our index
   std::vector<uint32_t> node_of_rank;       // by rank
   std::vector<std::string> node_addresses;  // by node: host:port of its Peer service
   uint32_t tree_radix = 0;                  // 0: the nodes are no tree

@@ -2,10 +2,12 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "common/log_event.h"
 #include "daemon/jobs/job.h"
+#include "shm/call_record.h"
 
 namespace ferry::daemon {
 
@@ -41,6 +43,20 @@ void NoteDeath(JobRecord& job, uint32_t rank) {
       limiter, spdlog::level::warn,
       {.event = "rank_end", .job = job.spec.id, .uid = job.spec.owner, .rank = rank},
       end.message().starts_with(name) ? end.message() : name + " has ended: " + end.message());
+}
+
+void NoteHistograms(JobRecord& job, const Session& session, shm::Histograms* all) {
+  shm::Histograms ended;
+  ended.Add(shm::HistogramsOf(*session.layout()));
+  const uint64_t now_ns = MonotonicNs();
+  for (const shm::CallView& call :
+       shm::ReadCalls(session.layout()->calls, session.job_size).calls) {
+    if (call.begin_ns != 0 && call.begin_ns < now_ns) {  // as the rank says
+      ended.AddWait(call.name, now_ns - std::max(call.begin_ns, job.created_ns));
+    }
+  }
+  job.history.histograms.Add(ended);
+  all->Add(ended);
 }
 
 }  // namespace ferry::daemon

@@ -56,6 +56,15 @@ void JobPrograms::Close(JobSeries& series, const Status& why) {
   series_.erase(series.spec.id);
 }
 
+bool JobPrograms::ExitsCome(const JobRecord& job) const {
+  if (!job.spec.tells_exits || job.series == nullptr) {
+    return false;
+  }
+  const auto launch = series_.find(job.series->spec.id);
+  return launch != series_.end() && launch->second == job.series &&
+         job.series->newest == job.program;
+}
+
 StatusOr<JobRecord*> JobPrograms::BeginProgram(JobSeries& series, uint32_t program) {
   if (!series.failure.ok()) {
     return Status(series.failure.code(), "job " + series.spec.id + " takes no further program: " +

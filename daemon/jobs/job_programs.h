@@ -38,6 +38,9 @@ class JobPrograms {
   // Forgets the series: no further program follows, because of `why`. Its jobs go on.
   void Close(JobSeries& series, const Status& why);
 
+  // True of a job that ends if its launcher is still to tell how the processes of its ranks ended.
+  bool ExitsCome(const JobRecord& job) const;
+
   // The job that a rank of this node, which asks to attach, is to be a member of.
   // kAlreadyExists: it is attached, or its process has ended; the failure of the series; errors of
   // Jobs::BeginJob.

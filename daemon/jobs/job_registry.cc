@@ -95,6 +95,9 @@ StatusOr<JobRecord*> JobRegistry::BeginJob(std::unique_ptr<JobRecord> job) {
   job->serial = next_serial_++;
   job->created_ns = MonotonicNs();
   job->history = JobHistory::Begin();
+  if (on_exits_ != nullptr && job->program > 1) {
+    on_exits_(job->series->spec.id, std::nullopt);  // of the program before it
+  }
   ++totals_.jobs_created;
   FERRY_RETURN_IF_ERROR(nodes_->Add(*job));
   if (Status status = data_plane_.AddJob(job->plan); !status.ok()) {
@@ -107,7 +110,7 @@ StatusOr<JobRecord*> JobRegistry::BeginJob(std::unique_ptr<JobRecord> job) {
   return begun;
 }
 
-Status JobRegistry::DestroyJob(const std::string& job_id) {
+Status JobRegistry::DestroyJob(const std::string& job_id, const std::optional<RankExits>& exits) {
   JobRecord* job = FindJob(job_id);
   const std::shared_ptr<JobSeries> series = programs_->Find(job_id);
   if (job == nullptr && series == nullptr) {
@@ -118,6 +121,11 @@ Status JobRegistry::DestroyJob(const std::string& job_id) {
     Destroy(*job, why);
   } else {
     programs_->Close(*series, why);
+    if (const auto latest = series->jobs.find(series->newest); latest != series->jobs.end()) {
+      latest->second->history.exits = exits;
+    } else if (on_exits_ != nullptr) {
+      on_exits_(series->spec.id, exits);
+    }
     for (const auto& [program, one] : series->jobs) {
       Destroy(*one, why);
     }
@@ -248,6 +256,8 @@ StatusOr<std::shared_ptr<Session>> JobRegistry::Attach(const AttachClaim& claim,
   job->SetState(claim.rank, RankState::kAttached);
   ++totals_.ranks_attached;
   ++job->history.attached;
+  job->history.rank_time.Begin();
+  totals_.rank_time.Begin();
   rank.session = session;
   rank.connection = std::move(connection);
   ++local_ranks_;
@@ -366,8 +376,11 @@ void JobRegistry::CloseLocalRank(JobRecord& job, uint32_t index) {
       const shm::Statistics statistics(rank.session->layout()->counters);
       job.ended.Add(statistics);
       totals_.ended.Add(statistics);
+      NoteHistograms(job, *rank.session, &totals_.ended_histograms);
       profiles_->NoteEnd(*rank.session);
     }
+    job.history.rank_time.End();
+    totals_.rank_time.End();
     --local_ranks_;
     rank.leaving = std::exchange(rank.session, nullptr);
     ++leaving_;
@@ -527,6 +540,7 @@ void JobRegistry::TellLastJobs() {
       tell(*job);
     }
   }
+  on_exits_ = nullptr;
 }
 
 // ---- Small things ----

@@ -18,6 +18,7 @@
 #include <string>
 #include <utility>
 
+#include "common/rank_exits.h"
 #include "common/status.h"
 #include "daemon/jobs/job.h"
 #include "daemon/jobs/jobs.h"
@@ -58,6 +59,11 @@ class JobRegistry final : private Jobs {
   // Called for each job that ends, while it is still there.
   using OnJobEnd = std::function<void(const JobRecord&)>;
   void set_on_job_end(OnJobEnd on_job_end) { on_job_end_ = std::move(on_job_end); }
+  // Called for each launch of programs that follow each other (JobSeries), once no more is to come
+  // of the one that has ended last: the launcher has said how its processes ended, or will not, or
+  // another program has begun in its place.
+  using OnExits = std::function<void(const std::string& launch, const std::optional<RankExits>&)>;
+  void set_on_exits(OnExits on_exits) { on_exits_ = std::move(on_exits); }
 
   // ---- Parts ----
   JobMembers& members() { return *members_; }
@@ -78,8 +84,9 @@ class JobRegistry final : private Jobs {
   // they can.
   std::string WhyAlone() const;
   // Fails the job and ends its ranks here; of a series, all its jobs, and no further program
-  // follows. kNotFound.
-  Status DestroyJob(const std::string& job_id);
+  // follows. `exits`: how the processes of the latest have ended, if its launcher says that.
+  // kNotFound.
+  Status DestroyJob(const std::string& job_id, const std::optional<RankExits>& exits = {});
   // The process of a rank of this node has ended, as its launcher says: "rank 3 of job x" and
   // `how`. Returns true if it had never attached; then it counts as dead. The job may be the next
   // one of a series, which has not begun here. kNotFound: no such job or rank here.
@@ -126,7 +133,8 @@ class JobRegistry final : private Jobs {
   bool empty() const { return jobs_.empty(); }
   // Ends every session here with kDaemonDied and tells the other nodes.
   void EndAll(const std::string& reason);
-  // Calls the function of set_on_job_end for the jobs that are still here, the last time.
+  // Calls the function of set_on_job_end for the jobs that are still here, the last time, and that
+  // of set_on_exits no more.
   void TellLastJobs();
 
   const Table& jobs() const override { return jobs_; }
@@ -136,6 +144,8 @@ class JobRegistry final : private Jobs {
     uint64_t ranks_attached = 0;
     uint64_t ranks_died = 0;  // ended otherwise than by leaving
     shm::Tally ended;         // counters of those that have ended
+    shm::Histograms ended_histograms;
+    RankTime rank_time;
   };
   const Totals& totals() const { return totals_; }
   uint64_t local_ranks() const { return local_ranks_; }
@@ -177,6 +187,7 @@ class JobRegistry final : private Jobs {
   NodeLinks* links_ = nullptr;
   std::function<void()> on_change_;
   OnJobEnd on_job_end_;
+  OnExits on_exits_;
   bool draining_ = false;
   bool stops_ = false;  // drains for good
   bool sweep_posted_ = false;

@@ -93,9 +93,10 @@ Status Launchers::CheckOwner(const std::string& token, const std::string& job_id
   return {};
 }
 
-Status Launchers::DestroyJob(const std::string& token, const std::string& job_id) {
+Status Launchers::DestroyJob(const std::string& token, const std::string& job_id,
+                             const std::optional<RankExits>& exits) {
   FERRY_RETURN_IF_ERROR(CheckOwner(token, job_id));
-  return registry_.DestroyJob(job_id);
+  return registry_.DestroyJob(job_id, exits);
 }
 
 StatusOr<bool> Launchers::RankProcessEnded(const std::string& token, const std::string& job_id,

@@ -9,9 +9,11 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
+#include "common/rank_exits.h"
 #include "common/status.h"
 #include "daemon/jobs/job_registry.h"
 #include "proto/attach_protocol.h"
@@ -38,8 +40,9 @@ class Launchers {
 
   // As JobRegistry::CreateJob, for the launcher's uid and as long as it lives. kPermissionDenied.
   Status CreateJob(const std::string& token, JobSpec spec);
-  // kNotFound: no such job, or none of that user's. kPermissionDenied.
-  Status DestroyJob(const std::string& token, const std::string& job_id);
+  // As JobRegistry::DestroyJob. kNotFound: no such job, or none of that user's. kPermissionDenied.
+  Status DestroyJob(const std::string& token, const std::string& job_id,
+                    const std::optional<RankExits>& exits = {});
   // As JobRegistry::RankProcessEnded, for a job of the launcher. kPermissionDenied.
   StatusOr<bool> RankProcessEnded(const std::string& token, const std::string& job_id,
                                   uint32_t rank, const std::string& how);

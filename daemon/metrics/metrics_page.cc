@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "common/version.h"
+#include "shm/call_record.h"
 
 namespace ferry::daemon {
 namespace {
@@ -120,9 +121,14 @@ class Page {
     metric.label = std::move(labels);
     (family.type == MetricType::Counter ? metric.counter.value : metric.gauge.value) = value;
   }
+  void AddHistogram(ClientMetric::Histogram histogram, Labels labels = {}) {
+    ClientMetric& metric = families_.back().metric.emplace_back();
+    metric.label = std::move(labels);
+    metric.histogram = std::move(histogram);
+  }
   void Histogram(const char* name, const char* help, ClientMetric::Histogram histogram) {
     Begin(name, help, MetricType::Histogram);
-    families_.back().metric.emplace_back().histogram = std::move(histogram);
+    AddHistogram(std::move(histogram));
   }
   void Counter(const char* name, const char* help, uint64_t value) {
     Begin(name, help, MetricType::Counter);
@@ -154,6 +160,25 @@ ClientMetric::Histogram HistogramOf(const std::array<uint64_t, kCount>& counts, 
 }
 
 double Number(uint64_t value) { return static_cast<double>(value); }
+
+// Empty messages, then those of at most 8 B, 16 B and so on.
+ClientMetric::Histogram SizeHistogram(const shm::Histograms& histograms, uint64_t bytes) {
+  constexpr uint32_t kFirst = 2;  // at most 2^(2+1) bytes
+  constexpr uint32_t kLast = 30;  // at most 2 GiB
+  ClientMetric::Histogram histogram;
+  histogram.sample_count = histograms.sizes[shm::kEmptyMessages];
+  histogram.bucket.push_back({histogram.sample_count, 0.0});
+  for (uint32_t i = 0; i < shm::kEmptyMessages; ++i) {
+    histogram.sample_count += histograms.sizes[i];
+    if (i >= kFirst && i <= kLast) {
+      histogram.bucket.push_back(
+          {histogram.sample_count, std::ldexp(1.0, static_cast<int>(i) + 1)});
+    }
+  }
+  histogram.bucket.push_back({histogram.sample_count, std::numeric_limits<double>::infinity()});
+  histogram.sample_sum = Number(bytes);
+  return histogram;
+}
 
 // The text with what is no UTF-8 replaced: one label that is none would make Prometheus refuse the
 // whole page, and launchers choose the names of their jobs.
@@ -211,6 +236,41 @@ ShownJobs Select(const MetricsSample& sample, const MetricsReader& reader, UserN
 Labels With(Labels labels, const char* name, const char* value) {
   labels.push_back({name, value});
   return labels;
+}
+
+void AddWaits(const shm::Histograms& histograms, const Labels& labels, Page* page) {
+  for (const auto& [name, waits] : histograms.waits) {
+    page->AddHistogram(
+        HistogramOf(waits.counts, static_cast<double>(shm::kShortestWaitNs) / 1e9,
+                    static_cast<double>(waits.waited_ns) / 1e9),
+        With(labels, "call", name == shm::CallName::kNone ? "other" : shm::CallText(name)));
+  }
+}
+
+// Sizes of the messages that ranks send, and lengths of their waits.
+void AddHistograms(const MetricsSample& sample, const ShownJobs& shown, Page* page) {
+  constexpr char kSizes[] = "Messages sent, by payload.";
+  constexpr char kWaits[] = "Waits that are over, by the function that waited.";
+  constexpr char kTime[] = "Time for which ranks were attached, all together.";
+  page->Histogram("message_size_bytes", kSizes,
+                  SizeHistogram(sample.histograms, sample.tally.Read(Statistic::kBytesSent)));
+  page->Begin("job_message_size_bytes", kSizes, MetricType::Histogram);
+  for (const auto& [job, labels] : shown) {
+    page->AddHistogram(SizeHistogram(job->histograms, job->tally.Read(Statistic::kBytesSent)),
+                       labels);
+  }
+  page->Begin("wait_seconds", kWaits, MetricType::Histogram);
+  AddWaits(sample.histograms, {}, page);
+  page->Begin("job_wait_seconds", kWaits, MetricType::Histogram);
+  for (const auto& [job, labels] : shown) {
+    AddWaits(job->histograms, labels, page);
+  }
+  page->Begin("rank_seconds_total", kTime, MetricType::Counter);
+  page->Add(sample.rank_seconds);
+  page->Begin("job_rank_seconds_total", kTime, MetricType::Counter);
+  for (const auto& [job, labels] : shown) {
+    page->Add(job->rank_seconds, labels);
+  }
 }
 
 void AddTallies(const MetricsSample& sample, const ShownJobs& shown, Page* page) {
@@ -392,6 +452,7 @@ std::vector<MetricFamily> MetricFamilies(const MetricsSample& sample, const Metr
   AddTallies(sample, shown, &page);
   AddPaths(sample, shown, &page);
   AddLoads(sample, shown, &page);
+  AddHistograms(sample, shown, &page);
   AddNics(sample.nics, &page);
   page.Histogram(
       "progress_turn_seconds", "Turns of the progress thread: what a message may have to wait for.",

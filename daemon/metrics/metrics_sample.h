@@ -10,6 +10,7 @@
 
 #include "daemon/plane/data_plane.h"
 #include "shm/counters.h"
+#include "shm/histograms.h"
 
 namespace ferry::daemon {
 
@@ -34,6 +35,8 @@ struct JobSample {
   std::string slurm_id;
   shm::Tally tally;  // of its ranks here, those that have ended included
   LoadSample load;
+  shm::Histograms histograms;  // likewise
+  double rank_seconds = 0;     // for which they were attached, all together
 };
 
 struct PeerSample {
@@ -56,7 +59,9 @@ struct MetricsSample {
   uint64_t jobs_created = 0;
   uint64_t ranks_attached = 0;
   uint64_t ranks_died = 0;
-  shm::Tally tally;  // of all ranks since the daemon's start
+  shm::Tally tally;            // of all ranks since the daemon's start
+  shm::Histograms histograms;  // likewise
+  double rank_seconds = 0;
   std::vector<JobSample> jobs;
   std::vector<PeerSample> peers;
   std::vector<NicStatistics> nics;  // 1 or more

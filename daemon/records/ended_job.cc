@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/counted.h"
+#include "shm/call_record.h"
 
 namespace ferry::daemon {
 namespace {
@@ -18,6 +19,8 @@ using shm::Statistic;
 constexpr size_t kMostPeers = 16;
 constexpr size_t kMostReasonBytes = 512;
 constexpr size_t kMostNodeBytes = 32;  // in a file's name
+constexpr size_t kMostCalls = 8;       // whose waits are told
+constexpr size_t kMostExits = 16;      // different ones
 constexpr uint64_t kSecondNs = 1'000'000'000;
 
 constexpr std::pair<Path, const char*> kPaths[] = {
@@ -103,6 +106,64 @@ void AddPeers(const JobRecord& job, const std::vector<NodeTraffic>& traffic, End
   }
 }
 
+// Threads of a rank that wait at the same time each count, so that waits may be longer than all.
+double WaitSeconds(const EndedJob& job) {
+  return std::min(static_cast<double>(job.histograms.WaitedNs()) / 1e9, job.rank_seconds);
+}
+
+std::string PercentText(double share) {
+  char text[32];
+  snprintf(text, sizeof(text), "%.0f %%", 100 * share);
+  return text;
+}
+
+// The functions whose waits took longest.
+ordered_json WaitsOf(const shm::Histograms& histograms) {
+  std::vector<std::pair<shm::CallName, const shm::WaitHistogram*>> sorted;
+  for (const auto& [name, waits] : histograms.waits) {
+    sorted.emplace_back(name, &waits);
+  }
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& one, const auto& other) {
+    return one.second->waited_ns > other.second->waited_ns;
+  });
+  sorted.resize(std::min(sorted.size(), kMostCalls));
+  ordered_json list = ordered_json::array();
+  for (const auto& [name, waits] : sorted) {
+    list.push_back({{"call", name == shm::CallName::kNone ? "other" : shm::CallText(name)},
+                    {"waits", waits->Count()},
+                    {"seconds", static_cast<double>(waits->waited_ns) / 1e9}});
+  }
+  return list;
+}
+
+// How many ranks have ended with which code: those with most ranks, and the others together.
+ordered_json ExitsOf(const EndedJob& job) {
+  std::vector<std::pair<std::string, uint64_t>> kinds;
+  const RankExits exits = job.exits.value_or(RankExits());
+  for (const auto& [code, ranks] : exits.codes) {
+    kinds.emplace_back(std::to_string(code), ranks);
+  }
+  for (const auto& [signal, ranks] : exits.signals) {
+    kinds.emplace_back("signal " + std::to_string(signal), ranks);
+  }
+  std::stable_sort(kinds.begin(), kinds.end(),
+                   [](const auto& one, const auto& other) { return one.second > other.second; });
+  kinds.resize(std::min(kinds.size(), kMostExits));
+  ordered_json told = ordered_json::object();
+  uint64_t others = exits.Ranks();
+  for (const auto& [kind, ranks] : kinds) {
+    told[kind] = ranks;
+    others -= ranks;
+  }
+  if (others != 0) {
+    told["other"] = others;
+  }
+  if (exits.Ranks() < job.local_ranks) {
+    told["unknown"] = job.local_ranks - exits.Ranks();
+  }
+  return told;
+}
+
 }  // namespace
 
 EndedJob Account(const JobRecord& job, const Surroundings& around) {
@@ -123,6 +184,9 @@ EndedJob Account(const JobRecord& job, const Surroundings& around) {
   ended.daemon_cpu_us =
       around.daemon_cpu_us - std::min(around.daemon_cpu_us, job.history.daemon_cpu_us);
   ended.exit_code = job.history.exit_code;
+  NoteExits(job.history.exits, &ended);
+  ended.rank_seconds = static_cast<double>(job.history.rank_time.At(around.monotonic_ns)) / 1e9;
+  ended.histograms = job.history.histograms;
   ended.tally = job.ended;
   if (job.aborted) {
     ended.outcome = "aborted";
@@ -144,13 +208,27 @@ EndedJob Account(const JobRecord& job, const Surroundings& around) {
   return ended;
 }
 
+void NoteExits(const std::optional<RankExits>& exits, EndedJob* job) {
+  if (exits.has_value() && exits->Ranks() <= job->local_ranks) {
+    job->exits = exits;
+    job->exit_code = job->exit_code.has_value() ? job->exit_code : exits->job;
+  }
+}
+
 std::string Sentence(const EndedJob& job) {
   char seconds[32];
   snprintf(seconds, sizeof(seconds), "%.1f", SecondsOf(job));
   std::string text = "job " + job.id + ": " + job.outcome + " after " + seconds + " s; " +
                      std::to_string(job.attached_ranks) + " of " + Counted(job.ranks, "rank") +
-                     " here, sent " + Counted(job.tally.Read(Statistic::kMessagesSent), "message") +
-                     ", " + Counted(job.tally.Read(Statistic::kBytesSent), "byte");
+                     " here, ";
+  if (job.rank_seconds > 0) {
+    text += "waited for " + PercentText(WaitSeconds(job) / job.rank_seconds) + " of their time, ";
+  }
+  text += "sent " + Counted(job.tally.Read(Statistic::kMessagesSent), "message") + ", " +
+          Counted(job.tally.Read(Statistic::kBytesSent), "byte");
+  if (job.exit_code.has_value()) {
+    text += "; exit code " + std::to_string(*job.exit_code);
+  }
   if (!job.reason.empty()) {
     text += ": " + job.reason;
   }
@@ -181,6 +259,15 @@ std::string RecordMembers(const EndedJob& job, const std::string& user) {
   }
   if (job.exit_code.has_value()) {
     record["exit_code"] = *job.exit_code;
+  }
+  record["exit_codes"] = ExitsOf(job);
+  record["rank_seconds"] = job.rank_seconds;
+  record["wait_seconds"] = WaitSeconds(job);
+  if (job.rank_seconds > 0) {
+    record["wait_share"] = WaitSeconds(job) / job.rank_seconds;
+  }
+  if (!job.histograms.waits.empty()) {
+    record["waits"] = WaitsOf(job.histograms);
   }
   const auto count = [&](const char* name, Statistic id) { record[name] = job.tally.Read(id); };
   count("messages_sent", Statistic::kMessagesSent);

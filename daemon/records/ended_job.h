@@ -11,9 +11,11 @@
 #include <string>
 #include <vector>
 
+#include "common/rank_exits.h"
 #include "daemon/jobs/job.h"
 #include "daemon/plane/data_plane.h"
 #include "shm/counters.h"
+#include "shm/histograms.h"
 
 namespace ferry::daemon {
 
@@ -31,10 +33,13 @@ struct EndedJob {
   uint32_t died_ranks = 0;      // and that ended otherwise than by leaving
   uint64_t began_ns = 0;        // since 1970
   uint64_t ended_ns = 0;
-  uint64_t daemon_cpu_us = 0;    // that ferryd used meanwhile, for all its jobs
-  std::string outcome;           // "completed", "aborted", "failed"; "unused": no rank came
-  std::string reason;            // of the last three
-  std::optional<int> exit_code;  // that a rank here gave with its abort
+  uint64_t daemon_cpu_us = 0;      // that ferryd used meanwhile, for all its jobs
+  std::string outcome;             // "completed", "aborted", "failed"; "unused": no rank came
+  std::string reason;              // of the last three
+  std::optional<int> exit_code;    // that a rank here gave with its abort
+  std::optional<RankExits> exits;  // of the ranks' processes; none: their launcher has not told
+  double rank_seconds = 0;         // for which the ranks were attached, all together
+  shm::Histograms histograms;
   // The other nodes with most traffic, and the sum of the others.
   struct Peer {
     std::string address;  // host:port of its daemon
@@ -53,10 +58,14 @@ struct Surroundings {
   uint64_t daemon_cpu_us = 0;
   uint64_t now_ns = 0;
   std::vector<NodeTraffic> traffic = {};
+  uint64_t monotonic_ns = 0;
 };
 EndedJob Account(const JobRecord& job, const Surroundings& around);
+// Adds what the launcher of the job has told, unless that cannot be true of the ranks here.
+void NoteExits(const std::optional<RankExits>& exits, EndedJob* job);
 
-// "job x: completed after 12.3 s; 4 of 8 ranks here, sent 12 messages, 4096 bytes".
+// "job x: completed after 12.3 s; 4 of 8 ranks here, waited for 41 % of their time, sent 12
+// messages, 4096 bytes; exit code 3".
 std::string Sentence(const EndedJob& job);
 // The members of the record as JSON, without braces; `user` may be empty.
 std::string RecordMembers(const EndedJob& job, const std::string& user);

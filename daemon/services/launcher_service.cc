@@ -55,6 +55,7 @@ class LauncherService final : public control::Launcher::Service {
     StatusOr<JobSpec> spec = SpecFrom(*request);
     if (spec.ok()) {
       spec->programs_follow = true;
+      spec->tells_exits = !MetadataOf(*context, kExitsMetadata).empty();
     }
     return ToGrpc(spec.ok()
                       ? loop_.Run([&] { return launchers_.CreateJob(token, std::move(*spec)); })
@@ -64,7 +65,9 @@ class LauncherService final : public control::Launcher::Service {
   grpc::Status DestroyJob(grpc::ServerContext* context, const control::DestroyJobRequest* request,
                           control::DestroyJobReply*) override {
     const std::string token = TokenOf(*context);
-    return ToGrpc(loop_.Run([&] { return launchers_.DestroyJob(token, request->job_id()); }));
+    const std::optional<RankExits> exits = ReadRankExits(MetadataOf(*context, kExitsMetadata));
+    return ToGrpc(
+        loop_.Run([&] { return launchers_.DestroyJob(token, request->job_id(), exits); }));
   }
 
   grpc::Status RankEnded(grpc::ServerContext* context, const control::RankEndedRequest* request,

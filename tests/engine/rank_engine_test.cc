@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <numeric>
 #include <string>
 
+#include "shm/histograms.h"
 #include "tests/engine/rank_fixture.h"
 
 namespace ferry::engine {
@@ -42,6 +44,10 @@ TEST_P(PathTest, ArrivesAtAPostedReceive) {
   EXPECT_EQ(node[0].Wait(send).error, ErrorCode::kOk);
   EXPECT_EQ(Count(node[1], shm::Statistic::kUnexpectedMessages), 0U);
   EXPECT_EQ(Count(node[1], shm::Statistic::kBytesReceived), data.size());
+  shm::Histograms sent;
+  sent.Add(shm::HistogramsOf(*node[0].view().layout));
+  EXPECT_EQ(std::accumulate(sent.sizes.begin(), sent.sizes.end(), uint64_t{0}), 1U);
+  EXPECT_EQ(sent.sizes[shm::SizeEntry(data.size())], 1U);
 }
 
 TEST_P(PathTest, ArrivesUnexpected) {

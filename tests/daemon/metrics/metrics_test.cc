@@ -21,6 +21,7 @@
 #include "common/unique_fd.h"
 #include "daemon/metrics/metrics_page.h"
 #include "shm/counters.h"
+#include "shm/histograms.h"
 #include "tests/daemon/ferryd_process.h"
 #include "tests/daemon/test_daemon.h"
 #include "tests/support/failing_accept.h"
@@ -209,6 +210,65 @@ TEST_F(MetricsTest, TurnsOfTheProgressThreadAreAHistogram) {
   EXPECT_EQ(page.values.at(name + "_bucket{le=\"+Inf\"}"), 4);
   EXPECT_EQ(page.values.at(name + "_count"), 4);
   EXPECT_EQ(page.values.at(name + "_sum"), 3600);
+}
+
+// Words that ranks write into their sessions.
+TEST_F(MetricsTest, MessagesAndWaitsAreHistograms) {
+  auto [one, other] = daemon_.StartTwoRanks();
+  for (const uint64_t bytes : {0, 0, 1, 8, 9, 4096}) {
+    shm::CountSize(shm::HistogramsOf(*one.session()), bytes);
+  }
+  shm::CountSize(shm::HistogramsOf(*other.session()), uint64_t{1} << 40);
+  Count(&one, shm::Statistic::kBytesSent, 4114);
+  shm::CountWait(shm::HistogramsOf(*one.session()), shm::CallName::kMpiRecv, 3'000);
+  shm::CountWait(shm::HistogramsOf(*other.session()), shm::CallName::kMpiRecv, 1'000'000'000);
+  shm::CountWait(shm::HistogramsOf(*other.session()), shm::CallName::kMpiWait, 500'000'000);
+  Page page = Look();
+  const auto expect = [&](const std::string& family, const std::string& labels, double value) {
+    const auto all = page.values.find(family + (labels.empty() ? "" : "{" + labels + "}"));
+    ASSERT_NE(all, page.values.end()) << family << labels;
+    EXPECT_EQ(all->second, value) << family << labels;
+    const auto of_job = page.values.find("ferry_job_" + family.substr(6) + "{" + OwnJob("job") +
+                                         (labels.empty() ? "" : "," + labels) + "}");
+    ASSERT_NE(of_job, page.values.end()) << family << labels;
+    EXPECT_EQ(of_job->second, value) << family << labels;
+  };
+  const std::string sizes = "ferry_message_size_bytes";
+  EXPECT_EQ(page.types.at(sizes), "histogram");
+  expect(sizes + "_bucket", "le=\"0\"", 2);
+  expect(sizes + "_bucket", "le=\"8\"", 4);
+  expect(sizes + "_bucket", "le=\"16\"", 5);
+  expect(sizes + "_bucket", "le=\"2048\"", 5);
+  expect(sizes + "_bucket", "le=\"4096\"", 6);
+  expect(sizes + "_bucket", "le=\"2147483648\"", 6);
+  expect(sizes + "_bucket", "le=\"+Inf\"", 7);
+  expect(sizes + "_count", "", 7);
+  expect(sizes + "_sum", "", 4114);
+  const std::string waits = "ferry_wait_seconds";
+  EXPECT_EQ(page.types.at("ferry_job_wait_seconds"), "histogram");
+  expect(waits + "_bucket", "call=\"MPI_Recv\",le=\"2e-06\"", 0);
+  expect(waits + "_bucket", "call=\"MPI_Recv\",le=\"4e-06\"", 1);
+  expect(waits + "_bucket", "call=\"MPI_Recv\",le=\"+Inf\"", 2);
+  expect(waits + "_count", "call=\"MPI_Recv\"", 2);
+  expect(waits + "_sum", "call=\"MPI_Recv\"", 1.000003);
+  expect(waits + "_sum", "call=\"MPI_Wait\"", 0.5);
+  const std::string time = "ferry_rank_seconds_total";
+  EXPECT_GT(page.values.at(time), 0);
+
+  // They stay when the ranks and the job end.
+  const double before = page.values.at(time);
+  one.HangUp();
+  other.HangUp();
+  while (daemon_.GetStatus().jobs_size() != 0) {
+    std::this_thread::yield();
+  }
+  page = Look();
+  EXPECT_EQ(page.values.at(sizes + "_count"), 7);
+  EXPECT_EQ(page.values.at(waits + "_count{call=\"MPI_Recv\"}"), 2);
+  const double after = page.values.at(time);
+  EXPECT_GE(after, before);
+  EXPECT_EQ(Look().values.at(time), after) << "no rank is there";
+  EXPECT_FALSE(page.families_of_values.contains("ferry_job_wait_seconds_sum"));
 }
 
 TEST_F(MetricsTest, CountersNeverShrinkAcrossTheEndsOfRanksAndJobs) {

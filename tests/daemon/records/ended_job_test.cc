@@ -71,6 +71,10 @@ TEST(EndedJobTest, TellsWhoWhenHowAndHowMuch) {
   EXPECT_EQ(record["outcome"], "completed");
   EXPECT_FALSE(record.contains("reason"));
   EXPECT_FALSE(record.contains("exit_code"));
+  EXPECT_EQ(record["exit_codes"], json({{"unknown", 1}}));
+  EXPECT_EQ(record["rank_seconds"], 0);
+  EXPECT_FALSE(record.contains("wait_share"));
+  EXPECT_FALSE(record.contains("waits"));
   EXPECT_EQ(record["messages_sent"], 3);
   EXPECT_EQ(record["paths"], json({{"cell", {{"messages", 3}, {"bytes", 4096}}}}));
   EXPECT_EQ(record["peer_nodes"], json::parse(R"([{"address": "10.0.0.0:4000",
@@ -79,6 +83,72 @@ TEST(EndedJobTest, TellsWhoWhenHowAndHowMuch) {
   EXPECT_EQ(Sentence(ended),
             "job job: completed after 12.5 s; 1 of 2 ranks here, sent 3 messages, 4096 bytes");
   EXPECT_EQ(RecordFileName(ended), "20231114T221332.750000Z-job-node1.json");
+}
+
+// One rank of 10 s.
+JobRecord MakeWaiting() {
+  JobRecord job = MakeRecord(1);
+  job.spec.node = 0;
+  job.history.rank_time.Begin(1'000'000'000);
+  job.history.rank_time.End(11'000'000'000);
+  job.history.histograms.AddWait(shm::CallName::kMpiRecv, 1'000'000'000);
+  job.history.histograms.AddWait(shm::CallName::kMpiRecv, 500'000'000);
+  job.history.histograms.AddWait(shm::CallName::kMpiBarrier, 2'500'000'000);
+  return job;
+}
+
+TEST(EndedJobTest, TellsWhatTheRanksWaitedFor) {
+  const EndedJob ended = End(MakeWaiting());
+  const json record = Parse(ended);
+  EXPECT_EQ(record["rank_seconds"], 10);
+  EXPECT_EQ(record["wait_seconds"], 4);
+  EXPECT_EQ(record["wait_share"], 0.4);
+  EXPECT_EQ(record["waits"], json::parse(R"([
+      {"call": "MPI_Barrier", "waits": 1, "seconds": 2.5},
+      {"call": "MPI_Recv", "waits": 2, "seconds": 1.5}])"));
+  EXPECT_NE(Sentence(ended).find("1 of 1 rank here, waited for 40 % of their time, sent"),
+            std::string::npos)
+      << Sentence(ended);
+}
+
+// A rank may write what it likes, and threads may wait at the same time.
+TEST(EndedJobTest, WaitsAreNoLongerThanTheRanks) {
+  JobRecord job = MakeWaiting();
+  job.history.histograms.AddWait(shm::CallName::kMpiWait, uint64_t{1} << 60);
+  EXPECT_EQ(Parse(End(job))["wait_share"], 1);
+}
+
+TEST(EndedJobTest, TellsHowTheProcessesEnded) {
+  JobRecord job = MakeRecord(1);
+  job.own_ranks.assign(6, 0);
+  job.history.exits = RankExits{.job = 3, .codes = {{0, 3}, {3, 1}}, .signals = {{9, 1}}};
+  const EndedJob ended = End(job);
+  const json record = Parse(ended);
+  EXPECT_EQ(record["exit_code"], 3);
+  EXPECT_EQ(record["exit_codes"], json({{"0", 3}, {"3", 1}, {"signal 9", 1}, {"unknown", 1}}));
+  EXPECT_TRUE(Sentence(ended).ends_with("; exit code 3")) << Sentence(ended);
+}
+
+TEST(EndedJobTest, MoreExitsThanRanksAreNotBelieved) {
+  JobRecord job = MakeRecord(1);
+  job.history.exits = RankExits{.job = 3, .codes = {{0, 2}}};
+  EXPECT_EQ(Parse(End(job))["exit_codes"], json({{"unknown", 1}}));
+  EXPECT_FALSE(Parse(End(job)).contains("exit_code"));
+}
+
+TEST(EndedJobTest, ExitCodesOfAJobWithAllOfThemAreFew) {
+  JobRecord job = MakeRecord(1);
+  job.own_ranks.assign(1000, 0);
+  RankExits exits;
+  for (int code = 0; code < 256; ++code) {
+    exits.codes[code] = code == 7 ? 10 : 1;
+  }
+  job.history.exits = exits;
+  const json told = Parse(End(job))["exit_codes"];
+  EXPECT_EQ(told.size(), 18U);
+  EXPECT_EQ(told["7"], 10);
+  EXPECT_EQ(told["other"], 240);
+  EXPECT_EQ(told["unknown"], 1000 - 265);
 }
 
 TEST(EndedJobTest, TellsHowItFailed) {
