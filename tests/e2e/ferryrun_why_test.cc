@@ -10,6 +10,7 @@
 #include <string>
 
 #include "tests/e2e/command.h"
+#include "tests/e2e/hosts_here.h"
 
 namespace ferry::e2e {
 namespace {
@@ -56,18 +57,10 @@ TEST(FerryrunWhyTest, ATimeoutTellsIt) {
   EXPECT_THAT(result.err, ContainsRegex(kRow));
 }
 
-// A host of that name, which is this one.
-Words OnHost(const TempDirectory& folder, const std::string& host) {
-  const std::string ssh = folder / "ssh";
-  std::ofstream(ssh) << "#!/bin/sh\nshift\nexec /bin/sh -c \"exec $*\"\n";
-  std::filesystem::permissions(ssh, std::filesystem::perms::owner_all);
-  return {"--rsh", ssh, "--network", "lo", "-hosts", host};
-}
-
 // An agent asks its own daemon.
 TEST(FerryrunWhyTest, AnotherHostTellsItToo) {
   const TempDirectory folder;
-  Command job(Job(OnHost(folder, "10.99.0.1:2")));
+  Command job(Job(HostsHere(folder, "10.99.0.1:2")));
   AwaitTheWait(&job);
   job.Signal(SIGINT);
   const CommandResult result = job.WaitCleanly();
@@ -136,7 +129,7 @@ TEST(FerryrunWhyTest, EachDeadlockBetweenNodesIsToldOnce) {
 
 TEST(FerryrunWhyTest, AnotherHostTellsItsDeadlocks) {
   const TempDirectory folder;
-  ExpectTwoCircles(OnHost(folder, "10.99.0.1:7"), "ferryrun: host 10.99.0.1: ");
+  ExpectTwoCircles(HostsHere(folder, "10.99.0.1:7"), "ferryrun: host 10.99.0.1: ");
 }
 
 TEST(FerryrunWhyTest, NobodyLooksForDeadlocksUnlessWanted) {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@
 
 #include "common/unique_fd.h"
 #include "tests/e2e/command.h"
+#include "tests/e2e/hosts_here.h"
 #include "tests/support/http_get.h"
 #include "tests/support/processes.h"
 
@@ -147,7 +149,8 @@ TEST_F(MonitoringTest, WhatDashboardAndAlertsNameIsThere) {
     const std::regex name("\\b(ferry|process)_[a-z_]+\\b");
     for (auto at = std::sregex_iterator(bare.begin(), bare.end(), name);
          at != std::sregex_iterator(); ++at, ++names) {
-      const std::string family = std::regex_replace(at->str(), std::regex("_bucket$"), "");
+      const std::string family =
+          std::regex_replace(at->str(), std::regex("_(bucket|sum|count)$"), "");
       EXPECT_TRUE(families.contains(family)) << at->str() << " in " << expression;
     }
   };
@@ -159,9 +162,13 @@ TEST_F(MonitoringTest, WhatDashboardAndAlertsNameIsThere) {
     }
   }
   std::istringstream rules(ReadFile(kAlerts));
+  bool is_expression = false;  // and may go on for several lines
   for (std::string line; std::getline(rules, line);) {
-    if (const size_t at = line.find("expr: "); at != line.npos) {
-      expect(line.substr(at + 6));
+    const bool begins = line.find(" expr: ") != line.npos;
+    is_expression =
+        begins || (is_expression && !std::regex_search(line, std::regex("^ *(- )?[a-z]+:")));
+    if (is_expression) {
+      expect(line);
     }
   }
   EXPECT_GT(names, 30U) << "or this tests nothing";
@@ -256,10 +263,49 @@ TEST_F(MonitoringTest, AJobThatHasEndedLeavesARecord) {
   EXPECT_EQ(record["attached_ranks"], 3);
   EXPECT_GT(record["messages_sent"], 0);
   EXPECT_GT(record["paths"]["cell"]["bytes"], 0);
+  EXPECT_EQ(record["exit_code"], 0);
+  EXPECT_EQ(record["exit_codes"], json({{"0", 3}}));
+  EXPECT_GT(record["rank_seconds"], 0);
   const std::vector<json> ends = Events("job_end");
   ASSERT_EQ(ends.size(), 1U);
   EXPECT_EQ(ends[0]["job"], record["job"]);
   EXPECT_EQ(ends[0]["record"]["bytes_sent"], record["bytes_sent"]);
+}
+
+// Ranks that fail, ranks that wait for long, and those of a node that an agent has started.
+TEST_F(MonitoringTest, RecordsTellExitCodesAndWaits) {
+  const std::string records = directory_ / "records";
+  fs::create_directory(records);
+  fs::permissions(records, fs::perms(0755));
+  const auto record_of = [&](const Words& flags, int exit_code) {
+    const std::string folder = records + "/" + std::to_string(geteuid());
+    fs::remove_all(folder);
+    const CommandResult result =
+        RunCommand(Joined({kFerryrun, "--job_records=" + records, "--private"}, flags));
+    EXPECT_EQ(result.exit_code, exit_code) << result.err;
+    json found;
+    if (fs::exists(folder)) {
+      for (const auto& entry : fs::directory_iterator(folder)) {
+        found = json::parse(ReadFile(entry.path()));
+      }
+    }
+    return found;
+  };
+  const json failed = record_of({"-n", "1", "sh", "-c", "tests/e2e/ranks/ends; exit 3"}, 3);
+  EXPECT_EQ(failed["exit_code"], 3) << failed;
+  EXPECT_EQ(failed["exit_codes"], json({{"3", 1}}));
+
+  const json hung =
+      record_of({"-n", "2", "--timeout", "3", "tests/e2e/ranks/waits", "circle"}, 124);
+  EXPECT_EQ(hung["exit_code"], 124) << hung;
+  EXPECT_EQ(hung["exit_codes"], json({{"signal " + std::to_string(SIGTERM), 2}}));
+  EXPECT_GT(hung["wait_share"], 0.5);
+  EXPECT_EQ(hung["waits"][0]["call"], "ferry_recv");
+
+  const json far = record_of(
+      Joined(HostsHere(directory_, "10.99.0.1:2"), {"tests/e2e/ranks/point_to_point"}), 0);
+  EXPECT_EQ(far["exit_code"], 0) << far;
+  EXPECT_EQ(far["exit_codes"], json({{"0", 2}}));
 }
 
 // The two ends agree, whatever way the messages took.

@@ -55,6 +55,17 @@ TEST_F(RankLivesTest, AProgramOfItsOwnMayEndAsItLikes) {
   EXPECT_THAT(lives_.TakeSilent(), IsEmpty());  // no rank waits for them
 }
 
+TEST_F(RankLivesTest, CountsTheWaysInWhichRanksHaveEnded) {
+  lives_.OnEnd(0, {.exit_code = 0});
+  lives_.OnEnd(1, {.exit_code = 3});
+  lives_.OnEnd(2, {.signal = SIGKILL});  // rank 3 runs on
+  RankExits exits;
+  for (uint32_t rank = 0; rank < 4; ++rank) {
+    lives_.CountExit(rank, &exits);
+  }
+  EXPECT_EQ(TextOf(exits), ";0*1,3*1;9*1");
+}
+
 TEST_F(RankLivesTest, ARankThatHasLeftMayToo) {
   Notice(Kind::kEnters, 0);
   Notice(Kind::kLeaves, 0);

@@ -308,13 +308,40 @@ TEST(ReportTest, NamesTheRankThatComesLast) {
 TEST(ReportTest, ComparesArrivalsByOneClock) {
   JobProfile job = TwoRanks();
   AddArrivals(&job, 30 * kMs);
-  job.nodes.push_back({.name = "n1", .clock_offset_ns = 500'000 * static_cast<int64_t>(kMs)});
+  const ClockSample sample{.asked_ns = kMs, .node_ns = 500'001 * kMs, .answered_ns = kMs};
+  job.nodes.push_back({.name = "n1", .clock = NodeClock::Of({&sample, 1})});
   job.node_of_rank = {0, 1};
   job.ranks[1].node = 1;
   for (Arrival& arrival : job.ranks[1].arrivals) {
     arrival.enter_ns += 500'000 * kMs;
   }
   EXPECT_EQ(MakeReport(job).meetings.at(0).lost_ns, 300 * kMs);
+}
+
+// The other node's clock runs faster: what it shows of a long job is wrong by more than the ranks
+// differ, if one answer alone tells of it.
+TEST(ReportTest, FollowsAClockThatRunsFaster) {
+  JobProfile job = TwoRanks();
+  AddArrivals(&job, 30 * kMs);
+  const auto of_node = [](uint64_t ns) { return ns + ns / 2000; };
+  const uint64_t end_ns = job.ranks[1].arrivals.back().enter_ns + 100'000 * kMs;
+  const ClockSample samples[] = {
+      {.asked_ns = 0, .node_ns = 0, .answered_ns = 0},
+      {.asked_ns = end_ns, .node_ns = of_node(end_ns), .answered_ns = end_ns}};
+  job.nodes.push_back({.name = "n1", .clock = NodeClock::Of(samples)});
+  job.node_of_rank = {0, 1};
+  job.ranks[1].node = 1;
+  for (auto& rank : job.ranks) {
+    for (Arrival& arrival : rank.arrivals) {
+      arrival.enter_ns += 100'000 * kMs;
+    }
+  }
+  for (Arrival& arrival : job.ranks[1].arrivals) {
+    arrival.enter_ns = of_node(arrival.enter_ns);
+  }
+  const uint64_t lost_ns = MakeReport(job).meetings.at(0).lost_ns;
+  EXPECT_GT(lost_ns, 299 * kMs);
+  EXPECT_LT(lost_ns, 301 * kMs);
 }
 
 TEST(ReportTest, AHealthyJobHasNoAdvice) {

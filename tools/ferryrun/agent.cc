@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "common/clock.h"
+#include "common/rank_exits.h"
 #include "common/rank_table.h"
 #include "config/environment.h"
 #include "tools/ferryrun/agent_protocol.h"
@@ -35,8 +36,9 @@ namespace ferry::tools {
 namespace {
 
 constexpr size_t kBlockBytes = 1 << 14;
-constexpr int kDrainBlocks = 64;     // more than a pipe holds
-constexpr int kFlushLimitMs = 5000;  // for last words to a ferryrun that does not listen
+constexpr int kDrainBlocks = 64;      // more than a pipe holds
+constexpr int kFlushLimitMs = 5000;   // for last words to a ferryrun that does not listen
+constexpr int kRoomLimitMs = 60'000;  // for an answer to one that listens slowly
 
 class Agent {
  public:
@@ -73,6 +75,8 @@ class Agent {
   void PassWordsOn();
   Status Exchange(const Frame& frame);
   void AskAbsent(const Frame& frame);
+  void AskProfile(const Frame& frame);
+  bool MakeRoom();
   void AskWhy(const std::string& job_id);
   void AnswerWhy();
   void Handle(const Frame& frame);
@@ -104,9 +108,10 @@ class Agent {
   BoundRanks bound_;                    // in the order in which they start
   std::vector<LocalRank> ranks_;
   WhyQuestion why_;
-  uint64_t why_deadline_ns_ = 0;  // when to answer with what there is; 0: never
-  bool over_ = false;             // end everything
-  bool asked_ = false;            // because of kStop
+  uint64_t why_deadline_ns_ = 0;    // when to answer with what there is; 0: never
+  std::optional<RankExits> exits_;  // of the ranks, as ferryrun counts them
+  bool over_ = false;               // end everything
+  bool asked_ = false;              // because of kStop
 };
 
 void Agent::Poll() {
@@ -288,6 +293,31 @@ void Agent::AskAbsent(const Frame& frame) {
   }
 }
 
+// Blocks for as long as daemon and ferryrun take: the ranks have ended, or have not begun.
+void Agent::AskProfile(const Frame& frame) {
+  control::JobProfileRequest request;
+  Status status(ErrorCode::kCorrupt, "a question that cannot be read, or before there is a daemon");
+  if (daemon_ && request.ParseFromString(frame.payload)) {
+    status = daemon_->client.Read(&LauncherClient::Stub::JobProfile, request,
+                                  [&](const control::JobProfilePart& part) {
+                                    Say(FrameKind::kProfile, frame.rank, part.SerializeAsString());
+                                    return MakeRoom();
+                                  });
+  }
+  Say(FrameKind::kProfileEnd, frame.rank, status.ok() ? "" : FailedPayload(status));
+}
+
+// Writes to ferryrun until little is left. False: it is gone, or takes nothing.
+bool Agent::MakeRoom() {
+  over_ |= out_.Flush() != 0;
+  while (!over_ && out_.IsFull()) {
+    pollfd room = {out_.fd(), POLLOUT, 0};
+    const int ready = poll(&room, 1, kRoomLimitMs);
+    over_ |= ready == 0 || (ready < 0 && errno != EINTR) || out_.Flush() != 0;
+  }
+  return !over_;
+}
+
 void Agent::AskWhy(const std::string& job_id) {
   (void)why_.Take();
   if (daemon_) {
@@ -337,6 +367,9 @@ Status Agent::Dispatch(const Frame& frame) {
       AskWhy(frame.payload);
       AnswerWhy();
       return {};
+    case FrameKind::kAskProfile:
+      AskProfile(frame);
+      return {};
     case FrameKind::kWindow:
       for (const LocalRank& rank : ranks_) {
         Resize(rank.process.out.get(), ReadWindow(frame));
@@ -348,6 +381,7 @@ Status Agent::Dispatch(const Frame& frame) {
     case FrameKind::kExchange:
       return Exchange(frame);
     case FrameKind::kStop:
+      exits_ = ReadRankExits(frame.payload);
       over_ = asked_ = true;
       return {};
     default:
@@ -489,7 +523,10 @@ void Agent::Finish() {
       }
     }
   }
-  if (job_ && !private_.processes().empty()) {
+  if (job_ && exits_) {
+    job_->NoteExits(*exits_);
+  }
+  if (job_ && !private_.processes().empty() && options_.job_records.empty()) {
     job_->GiveUp();  // it ends with its daemon
   }
   deadlocks_.reset();

@@ -35,12 +35,16 @@ enum class FrameKind : uint32_t {
   kStartRank = 4,  // CBOR: AgentRank. Answer: kStarted
   kSignal = 5,     // int32: to all ranks there
   kInput = 6,      // bytes for the standard input of a rank; none: its end. Answer: kTaken
-  kStop = 7,       // ends what is left. Answer: kStopped, then the stream ends
+  kStop = 7,  // text of RankExits, for the daemon there; or nothing: ends what is left. Answer:
+              // kStopped, then the stream ends
   kAskAbsent = 8,  // uint32: a program of those that follow each other, then a sentence, how a rank
                    // there has ended: did it attach to that program? Answer: kAbsent if not
   kJob = 9,        // CBOR: AgentJob, the same for all agents. No answer
   kWindow = 10,    // TerminalSize, as two uint16: the new size of ranks' terminals. No answer
   kAskWhy = 11,    // text: a job; what do its ranks there wait for? Answer: kWhy
+  kAskProfile = 12,  // control.JobProfileRequest, and in the place of the rank a number: what have
+                     // measured ranks there written? Answers: kProfile, then kProfileEnd, with that
+                     // number
   // From the agent. Each answer may be kFailed instead.
   kFound = 16,    // CBOR: what is there
   kServing = 17,  // CBOR: the daemon's places
@@ -56,6 +60,8 @@ enum class FrameKind : uint32_t {
   kAbsent = 27,       // a rank that has ended never attached to the program
   kWhy = 28,          // text: what `ferryctl why` says
   kDeadlock = 29,     // a sentence: ranks wait for each other, for ever
+  kProfile = 30,      // control.JobProfilePart
+  kProfileEnd = 31,   // as kFailed; nothing: all has been said
   // Either way.
   kExchange = 64,  // CBOR: ExchangeMessage
   // To a relay, and from it: bytes on their way to agents, and from them. `rank` is the channel.

@@ -111,7 +111,9 @@ std::vector<std::string> Job::PlaceOf(uint32_t rank) const {
 StatusOr<CreatedJob> CreatedJob::Create(const LauncherClient& client,
                                         const control::CreateJobRequest& request) {
   control::CreateJobReply reply;
-  FERRY_RETURN_IF_ERROR(client.Call(&LauncherClient::Stub::CreateJob, request, &reply));
+  grpc::ClientContext context;
+  context.AddMetadata(kExitsMetadata, "later");
+  FERRY_RETURN_IF_ERROR(client.Call(&LauncherClient::Stub::CreateJob, request, &reply, &context));
   return CreatedJob(client, request.job_id());
 }
 
@@ -134,15 +136,20 @@ StatusOr<bool> CreatedJob::TellRankEnded(uint32_t rank, const std::string& how,
 CreatedJob::CreatedJob(CreatedJob&& other) noexcept
     : client_(std::exchange(other.client_, nullptr)),
       is_given_up_(other.is_given_up_),
-      id_(std::move(other.id_)) {}
+      id_(std::move(other.id_)),
+      exits_(std::move(other.exits_)) {}
 
 CreatedJob::~CreatedJob() {
   if (client_ != nullptr && !is_given_up_) {
     control::DestroyJobRequest request;
     request.set_job_id(id_);
     control::DestroyJobReply reply;
+    grpc::ClientContext context;
+    if (!exits_.empty()) {
+      context.AddMetadata(kExitsMetadata, exits_);
+    }
     // A daemon that has died in between has nothing left to destroy.
-    (void)client_->Call(&LauncherClient::Stub::DestroyJob, request, &reply);
+    (void)client_->Call(&LauncherClient::Stub::DestroyJob, request, &reply, &context);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/rank_exits.h"
 #include "common/status.h"
 #include "config/options.h"
 #include "tools/admin/daemon_client.h"
@@ -77,12 +78,16 @@ class CreatedJob {
   // never attached to that. kTimeout: the daemon does not answer, and is given up.
   StatusOr<bool> TellRankEnded(uint32_t rank, const std::string& how, uint32_t program) const;
 
+  // Has the daemon told, with the end of the job, how the processes of the ranks there have ended.
+  void NoteExits(const RankExits& exits) { exits_ = TextOf(exits); }
+
  private:
   CreatedJob(const LauncherClient& client, std::string id) : client_(&client), id_(std::move(id)) {}
 
   const LauncherClient* client_;  // null: moved away
   mutable bool is_given_up_ = false;
   std::string id_;
+  std::string exits_;  // empty: not known
 };
 
 }  // namespace ferry::tools

@@ -9,7 +9,6 @@
 
 #include "common/job_name.h"
 #include "config/environment.h"
-#include "tools/profile/fetch.h"
 
 namespace ferry::tools {
 namespace {
@@ -86,15 +85,15 @@ JobProfile JobReport::Fetch(const Job& job, const std::vector<Node>& nodes, uint
   profile.node_of_rank = job.node_of_rank();
   profile.ranks.resize(job.size());
   for (uint32_t number = 0; number < nodes.size(); ++number) {
-    NodeFacts facts{.name = nodes[number].name, .trouble = nodes[number].trouble};
-    if (nodes[number].client != nullptr) {
-      const LauncherClient& client = *nodes[number].client;
-      const Status status = FetchReports(client, profile.id, &facts, &profile.ranks);
-      *is_known |= status.ok();
-      facts.trouble = status.ok() ? "" : status.message();
-      const StatusOr<ClockOffset> clock =
-          status.ok() ? AskClock(client, profile.id) : StatusOr<ClockOffset>(status);
-      facts.clock_offset_ns = clock.ok() ? clock->offset_ns : 0;
+    const Node& node = nodes[number];
+    NodeFacts facts{.name = node.name};
+    const Status status = FetchReports(node.ask, profile.id, &facts, &profile.ranks);
+    facts.trouble = status.ok() ? "" : status.message();
+    *is_known |= status.ok();
+    if (status.ok()) {
+      std::vector<ClockSample> clocks = node.clocks;
+      (void)AskClock(node.ask, profile.id, &clocks);
+      facts.clock = NodeClock::Of(clocks);
     }
     for (uint32_t rank = 0; rank < job.size(); ++rank) {
       RankProfile& of_rank = profile.ranks[rank];
@@ -136,18 +135,31 @@ void JobReport::WriteOne(const JobProfile& profile, uint32_t program) {
   }
 }
 
-void JobReport::Write(const Job& job, const std::vector<Node>& nodes, const End& end) {
+void JobReport::NoteClocks(const Job& job, std::vector<Node>* nodes) {
+  for (Node& node : *nodes) {
+    (void)AskClock(node.ask, TextOf(JobName{job.id(), 1}), &node.clocks);
+  }
+}
+
+void JobReport::Gather(const Job& job, const std::vector<Node>& nodes) {
   bool is_known = true;
   for (uint32_t program = 1; is_known && program <= kMostPrograms; ++program) {
     is_known = false;
     JobProfile profile = Fetch(job, nodes, program, &is_known);
+    if (is_known || program == 1) {
+      profiles_.push_back(std::move(profile));
+    }
+  }
+}
+
+void JobReport::Write(const End& end) {
+  uint32_t program = 1;
+  for (JobProfile& profile : profiles_) {
     profile.name = end.labels.name;
     profile.program = end.labels.program;
     profile.wall_ns = end.wall_ns;
     profile.exit_code = end.exit_code;
-    if (is_known || program == 1) {
-      WriteOne(profile, program);
-    }
+    WriteOne(profile, program++);
   }
 }
 

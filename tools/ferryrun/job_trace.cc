@@ -23,16 +23,6 @@ std::string PathOf(const std::string& path, uint32_t program) {
   return path.substr(0, end) + "." + std::to_string(program) + path.substr(end);
 }
 
-AskProfile AskOf(const LauncherClient* client) {
-  if (client == nullptr) {
-    return {};
-  }
-  return [client](const control::JobProfileRequest& request,
-                  const std::function<bool(const control::JobProfilePart&)>& take) {
-    return client->Read(&LauncherClient::Stub::JobProfile, request, take);
-  };
-}
-
 }  // namespace
 
 StatusOr<JobTrace> JobTrace::Create(const Arguments& arguments) {
@@ -41,21 +31,11 @@ StatusOr<JobTrace> JobTrace::Create(const Arguments& arguments) {
   return JobTrace(arguments.trace_file, arguments.trace_last_ns, std::move(*file));
 }
 
-void JobTrace::NoteClocks(const Job& job, const std::vector<Node>& nodes) {
-  clocks_.resize(nodes.size());
-  for (size_t node = 0; node < nodes.size(); ++node) {
-    if (const AskProfile ask = AskOf(nodes[node].client); ask != nullptr) {
-      (void)AskClock(ask, TextOf(JobName{job.id(), 1}), &clocks_[node]);
-    }
-  }
-}
-
 bool JobTrace::WriteOne(const Job& job, const std::vector<Node>& nodes, const JobLabels& labels,
                         uint32_t program) {
   std::vector<TraceSource> sources;
-  for (size_t node = 0; node < nodes.size(); ++node) {
-    sources.push_back({AskOf(nodes[node].client), nodes[node].name,
-                       node < clocks_.size() ? clocks_[node] : std::vector<ClockSample>()});
+  for (const Node& node : nodes) {
+    sources.push_back({node.ask, node.name, node.clocks});
   }
   const TracedJob traced{.id = TextOf(JobName{job.id(), program}),
                          .name = labels.name.empty() ? labels.program : labels.name,
@@ -80,17 +60,19 @@ bool JobTrace::WriteOne(const Job& job, const std::vector<Node>& nodes, const Jo
     status = file_->Commit("");
     file_.reset();
   }
-  if (status.ok()) {
-    std::fprintf(stderr, "ferryrun: %s: %s\n", path.c_str(), said->c_str());
-  } else {
-    std::fprintf(stderr, "ferryrun: no trace: %s\n", status.message().c_str());
-  }
+  sentences_.push_back(status.ok() ? path + ": " + *said : "no trace: " + status.message());
   return status.ok();
 }
 
 void JobTrace::Write(const Job& job, const std::vector<Node>& nodes, const JobLabels& labels) {
   for (uint32_t program = 1; program <= kMostPrograms && WriteOne(job, nodes, labels, program);
        ++program) {
+  }
+}
+
+void JobTrace::Tell() const {
+  for (const std::string& sentence : sentences_) {
+    std::fprintf(stderr, "ferryrun: %s\n", sentence.c_str());
   }
 }
 

@@ -1,6 +1,6 @@
 // The timeline of a job (--trace): fetched from its daemons at its end, and written for the user.
 //
-// Main thread; NoteClocks and Write block for as long as the daemons take to answer.
+// Main thread; Write blocks for as long as the daemons take to answer.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,6 @@
 #include "tools/ferryrun/arguments.h"
 #include "tools/ferryrun/job.h"
 #include "tools/ferryrun/job_report.h"
-#include "tools/profile/node_clock.h"
 #include "tools/profile/trace_file.h"
 
 namespace ferry::tools {
@@ -26,11 +25,10 @@ class JobTrace {
   // Checks that the file can be written, before anything runs. Errors of NewFile::Create.
   static StatusOr<JobTrace> Create(const Arguments& arguments);
 
-  // Asks the daemons, by node of the job, for their clocks, before the ranks begin: with the
-  // answers at the end it shows how fast each runs.
-  void NoteClocks(const Job& job, const std::vector<Node>& nodes);
-  // Asks the daemons and writes the file; what goes wrong is told on standard error.
+  // Asks the daemons, by node of the job, and writes the file.
   void Write(const Job& job, const std::vector<Node>& nodes, const JobLabels& labels);
+  // Says on standard error what has been written, or why nothing.
+  void Tell() const;
 
  private:
   JobTrace(std::string path, uint64_t last_ns, NewFile file)
@@ -40,8 +38,8 @@ class JobTrace {
 
   std::string path_;
   uint64_t last_ns_;
-  std::optional<NewFile> file_;                   // for the first program
-  std::vector<std::vector<ClockSample>> clocks_;  // by node
+  std::optional<NewFile> file_;         // for the first program
+  std::vector<std::string> sentences_;  // for Tell
 };
 
 }  // namespace ferry::tools

@@ -20,13 +20,13 @@
 #include "tools/ferryrun/exit_codes.h"
 #include "tools/ferryrun/hosts.h"
 #include "tools/ferryrun/job.h"
-#include "tools/ferryrun/job_report.h"
-#include "tools/ferryrun/job_trace.h"
+#include "tools/ferryrun/job_measures.h"
 #include "tools/ferryrun/node_plan.h"
 #include "tools/ferryrun/placement.h"
 #include "tools/ferryrun/process.h"
 #include "tools/ferryrun/rank_commands.h"
 #include "tools/ferryrun/rank_files.h"
+#include "tools/ferryrun/rank_lives.h"
 #include "tools/ferryrun/rank_process.h"
 #include "tools/ferryrun/rank_servers.h"
 #include "tools/ferryrun/rank_terminal.h"
@@ -84,8 +84,7 @@ class Launch {
   }
 
   Status MakeFiles();
-  std::vector<JobReport::Node> ReachedNodes() const;
-  void WriteReport(const Job& job, uint64_t wall_ns, int exit_code);
+  void NoteExits(const Job& job, const RankLives& lives, int exit_code);
   Status MakeSlots();
   void SetRules();
   Status BindHere();
@@ -103,6 +102,7 @@ class Launch {
     return Fail(signals_.interrupt() ? 128 + *signals_.interrupt() : kCannotStart, status);
   }
   Status CreateJob(const Job& job, const AgentJob& for_agents);
+  void AddHosts(Supervisor* supervisor) const;
   Status StartRanks(const Job& job, const RankCommands& commands, Supervisor* supervisor);
   std::vector<uint32_t> NodesHere() const;
   std::vector<std::string> RunDirectoriesHere() const;
@@ -133,8 +133,7 @@ class Launch {
   std::vector<CreatedJob> created_;                 // here
   std::optional<RankFiles> files_;                  // of the ranks' output
   std::optional<TerminalSize> terminal_;            // of each rank
-  std::optional<JobReport> report_;                 // that is wanted
-  std::optional<JobTrace> trace_;                   // likewise
+  std::optional<JobMeasures> measures_;             // once there are its files
 };
 
 // Before anything that starts threads: the guard is a copy of this process.
@@ -156,16 +155,9 @@ Status Launch::MakeFiles() {
     FERRY_RETURN_IF_ERROR(files.status());
     files_.emplace(std::move(*files));
   }
-  if (JobReport::IsWanted(arguments_, options_)) {
-    StatusOr<JobReport> report = JobReport::Create(arguments_, options_);
-    FERRY_RETURN_IF_ERROR(report.status());
-    report_.emplace(std::move(*report));
-  }
-  if (!arguments_.trace_file.empty()) {
-    StatusOr<JobTrace> trace = JobTrace::Create(arguments_);
-    FERRY_RETURN_IF_ERROR(trace.status());
-    trace_.emplace(std::move(*trace));
-  }
+  StatusOr<JobMeasures> measures = JobMeasures::Create(arguments_, options_);
+  FERRY_RETURN_IF_ERROR(measures.status());
+  measures_.emplace(std::move(*measures));
   return {};
 }
 
@@ -389,12 +381,15 @@ Status Launch::CreateJob(const Job& job, const AgentJob& for_agents) {
   return {};
 }
 
-Status Launch::StartRanks(const Job& job, const RankCommands& commands, Supervisor* supervisor) {
+void Launch::AddHosts(Supervisor* supervisor) const {
   for (const std::unique_ptr<RemoteHost>& host : hosts_) {
     if (host != nullptr) {
       supervisor->AddHost(host.get());
     }
   }
+}
+
+Status Launch::StartRanks(const Job& job, const RankCommands& commands, Supervisor* supervisor) {
   for (uint32_t rank = 0; rank < job.size(); ++rank) {
     if (RemoteHost* host = hosts_[job.NodeOf(rank)].get(); host != nullptr) {
       FERRY_RETURN_IF_ERROR(supervisor->StartThere(host, commands.There(rank)));
@@ -461,8 +456,9 @@ void Launch::TellPlaces(const Job& job) const {
 }
 
 int Launch::RunRanks() {
+  const JobLabels labels = LabelsOf(arguments_, config::ProcessEnvironment());
   const Job job(job_nodes_, layout_.node_of_rank, static_cast<uint32_t>(options_.tree_radix),
-                LabelsOf(arguments_, config::ProcessEnvironment()));
+                labels);
   const RankCommands commands(arguments_, layout_, options_, job);
   if (!files_ && job.size() <= kMostTerminals) {
     terminal_ = TerminalOfOutput();
@@ -495,11 +491,14 @@ int Launch::RunRanks() {
        .grace_ms = arguments_.grace_ms,
        .timeout_s = arguments_.timeout_s,
        .ask_absent = [this, &job](uint32_t rank, const std::string& how,
-                                  uint32_t program) { return WasAbsent(job, rank, how, program); }},
+                                  uint32_t program) { return WasAbsent(job, rank, how, program); },
+       .on_ranks_ended = [&] { measures_->Gather(job, labels); }},
       &signals_, slots_ ? &*slots_ : nullptr, &daemons_.processes());
   supervisor.Serve(servers ? &*servers : nullptr, MachineOfRank(layout_));
-  if (trace_) {
-    trace_->NoteClocks(job, ReachedNodes());
+  AddHosts(&supervisor);
+  measures_->Begin(job, {layout_, hosts_, serving_, &supervisor});
+  if (const int signal = supervisor.last_ending_signal(); signal != 0) {
+    return Fail(128 + signal, {ErrorCode::kCancelled, "interrupted before the job started"});
   }
   if (const Status started = StartRanks(job, commands, &supervisor); !started.ok()) {
     return Fail(ExitCodeOf(started), started);
@@ -513,41 +512,27 @@ int Launch::RunRanks() {
       created_here.GiveUp();
     }
   }
-  WriteReport(job, MonotonicNs() - began_ns, exit_code);
+  NoteExits(job, supervisor.lives(), exit_code);
+  measures_->Write({labels, MonotonicNs() - began_ns, exit_code});
   return exit_code;
 }
 
-// The job's nodes with their daemons, as far as this process asks them.
-std::vector<JobReport::Node> Launch::ReachedNodes() const {
-  std::vector<JobReport::Node> nodes;
-  auto serving = serving_.begin();
-  for (size_t node = 0; node < layout_.nodes.size(); ++node) {
-    const std::string& host = layout_.nodes[node].host;
-    nodes.push_back(IsRemote(node)
-                        ? JobReport::Node{nullptr, host, "reports have only ranks of this host"}
-                        : JobReport::Node{&(serving++)->client, host, ""});
+// Tells the daemons here how the processes of their ranks have ended.
+void Launch::NoteExits(const Job& job, const RankLives& lives, int exit_code) {
+  std::vector<RankExits> exits(layout_.nodes.size(), RankExits{.job = exit_code});
+  for (uint32_t rank = 0; rank < job.size(); ++rank) {
+    lives.CountExit(rank, &exits[job.NodeOf(rank)]);
   }
-  return nodes;
-}
-
-void Launch::WriteReport(const Job& job, uint64_t wall_ns, int exit_code) {
-  if (!report_ && !trace_) {
-    return;
-  }
-  const std::vector<JobReport::Node> nodes = ReachedNodes();
-  const JobLabels labels = LabelsOf(arguments_, config::ProcessEnvironment());
-  if (trace_) {
-    trace_->Write(job, nodes, labels);
-  }
-  if (report_) {
-    report_->Write(job, nodes, {labels, wall_ns, exit_code});
+  const std::vector<uint32_t> nodes = NodesHere();
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    created_[i].NoteExits(exits[nodes[i]]);
   }
 }
 
 void Launch::StopAll() {
-  // A private daemon ends with its job. To ask one after the other first would take as long as all
-  // of those that are slow, or hang, take together.
-  if (private_) {
+  // A private daemon ends with its job, and only its records want the ranks' exit codes. To ask one
+  // after the other would take as long as all of those that are slow, or hang, take together.
+  if (private_ && options_.job_records.empty()) {
     std::for_each(created_.begin(), created_.end(), [](const CreatedJob& job) { job.GiveUp(); });
   }
   created_.clear();

@@ -52,6 +52,13 @@ void RankLives::OnEnd(uint32_t rank, const ProcessEnd& end) {
   life.has_failed = !end.ok() || (life.is_inside && !life.has_heard_of_end);
 }
 
+void RankLives::CountExit(uint32_t rank, RankExits* exits) const {
+  const Life& life = lives_[rank];
+  if (life.has_ended) {
+    ++(life.end.signal != 0 ? exits->signals[life.end.signal] : exits->codes[life.end.exit_code]);
+  }
+}
+
 void RankLives::MarkAbsent(uint32_t rank) {
   lives_[rank].is_absent = lives_[rank].has_failed = true;
 }

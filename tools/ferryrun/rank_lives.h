@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "common/rank_exits.h"
 #include "common/rank_notice.h"
 #include "tools/ferryrun/process.h"
 
@@ -36,6 +37,8 @@ class RankLives {
   // use.
   bool has_lost_daemon() const { return has_lost_daemon_; }
   const ProcessEnd& End(uint32_t rank) const { return lives_[rank].end; }
+  // Counts how the rank's process has ended, if that is known.
+  void CountExit(uint32_t rank, RankExits* exits) const;
   // Returns, each once for a program, ranks that have ended, and as far as is known are not in the
   // latest program in which others wait, which cannot begin without them. A program that closes
   // its descriptors sends no notice either, so their daemons have to be asked.

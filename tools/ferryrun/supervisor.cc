@@ -19,10 +19,7 @@ constexpr uint64_t kNsPerMs = 1'000'000;
 constexpr uint64_t kCauseWaitMs = 100;
 constexpr uint64_t kPatientCauseWaitMs = 2000;  // where nothing is ended for it
 constexpr uint64_t kConsequenceWaitMs = 5000;   // after the end of one that has heard of another's
-constexpr uint64_t kStopMarginMs = 10'000;  // for a host's daemon, beside the grace: one that hangs
-constexpr int kTimedOut = 124;              // as timeout(1) says it
-constexpr int kNotExecutable = 126;         // as shells say it
-constexpr int kNotFound = 127;
+constexpr int kTimedOut = 124;                  // as timeout(1) says it
 
 }  // namespace
 
@@ -89,6 +86,9 @@ int Supervisor::Run() {
   SayEnding();
   SayForeignLibrary();
   EndSlots();  // and what ranks left in their session, so that their streams end
+  if (settings_.on_ranks_ended != nullptr) {
+    settings_.on_ranks_ended();
+  }
   StopHosts();
   ranks_.Clear();
   output_.Drain();
@@ -102,20 +102,7 @@ int Supervisor::Run() {
   while (phase_ == Phase::kRunning && !output_.empty()) {
     Poll();
   }
-  return exit_code_.value_or(daemon_failed_ ? 1 : 0);
-}
-
-// Their agents end what is left there, and the last output comes.
-void Supervisor::StopHosts() {
-  hosts_.SendToAll(FrameKind::kStop, 0, "");
-  phase_ = Phase::kStopping;
-  deadline_ns_ = MonotonicNs() + (settings_.grace_ms + kStopMarginMs) * kNsPerMs;
-  while (phase_ == Phase::kStopping && !hosts_.Open().empty()) {
-    Poll();
-  }
-  for (RemoteHost* host : hosts_.Open()) {
-    Say(host->Title() + " did not stop its daemon in time, and is given up");
-  }
+  return ExitCode();
 }
 
 void Supervisor::Poll() {
@@ -176,8 +163,8 @@ void Supervisor::TakeFrames() {
 
 int Supervisor::PollTimeoutMs() const {
   uint64_t next_ns = output_.deadline_ns();
-  for (const uint64_t time_ns :
-       {deadline_ns_, report_ns_, timeout_ns_, why_deadline_ns_, ranks_.WatchNs()}) {
+  for (const uint64_t time_ns : {deadline_ns_, report_ns_, timeout_ns_, why_deadline_ns_,
+                                 QuestionEndNs(), ranks_.WatchNs()}) {
     next_ns = time_ns == 0 ? next_ns : std::min(next_ns, time_ns);
   }
   const uint64_t now_ns = MonotonicNs();
@@ -214,6 +201,10 @@ void Supervisor::OnTimeout() {
 }
 
 void Supervisor::OnSignal(int signal) {
+  if (IsEnding(signal)) {
+    last_ending_signal_ = signal;
+    ++ending_signals_;
+  }
   switch (signal) {
     case SIGCHLD:
       OnChildEnd();
@@ -404,6 +395,10 @@ void Supervisor::OnFrame(RemoteHost* host, const Frame& frame) {
     case FrameKind::kWhy:
       OnWhy(host->Title(), frame.payload);
       return;
+    case FrameKind::kProfile:
+    case FrameKind::kProfileEnd:
+      OnProfile(*host, frame);
+      return;
     case FrameKind::kDeadlock:
       Say(host->Title() + ": " + frame.payload);
       return;
@@ -475,40 +470,6 @@ void Supervisor::EndByAbort(const RankNotice& notice) {
   }
 }
 
-void Supervisor::OnStartFailure(const RemoteHost& host, const Frame& frame) {
-  const Status why = ReadFailed(frame);
-  if (frame.rank < ranks_.size()) {
-    ranks_.MarkEnded(frame.rank);
-  }
-  if (!exit_code_.has_value()) {
-    Decide(why.code() == ErrorCode::kNotFound ? kNotFound : kNotExecutable);
-    Say(host.Title() + ": " + why.message());
-  }
-  if (phase_ == Phase::kRunning) {
-    Stop(SIGTERM);
-  }
-}
-
-void Supervisor::OnLostHosts(const JobHosts::Lost& lost) {
-  std::vector<const RemoteHost*> named;
-  uint32_t ranks = 0;
-  for (const RemoteHost* host : lost.hosts) {
-    if (const uint32_t of_host = ranks_.Lose(host); of_host > 0) {
-      named.push_back(host);
-      ranks += of_host;
-    }
-  }
-  if (ranks == 0) {
-    return;
-  }
-  Decide(1);
-  Say(lost.Sentence(named) + (named.size() == 1 ? "; its " : "; their ") + Counted(ranks, "rank") +
-      (ranks == 1 ? " counts as failed" : " count as failed"));
-  if (phase_ == Phase::kRunning) {
-    Stop(SIGTERM);
-  }
-}
-
 // Reports the first failure and ends the other ranks; all failures, if they are to go on.
 void Supervisor::ReportFailures() {
   report_ns_ = 0;
@@ -572,22 +533,8 @@ void Supervisor::Stop(int signal) {
 
 void Supervisor::Kill() {
   phase_ = Phase::kKilled;
-  deadline_ns_ = MonotonicNs() + kStopMarginMs * kNsPerMs;
+  deadline_ns_ = MonotonicNs() + kHostMarginMs * kNsPerMs;
   SignalRanks(SIGKILL);
-}
-
-// The launcher or the relay that leads there may be stopped, or the network gone: no more is heard
-// of these ranks.
-void Supervisor::GiveUpHosts() {
-  deadline_ns_ = 0;
-  for (RemoteHost* host : hosts_.Open()) {
-    if (const uint32_t lost = ranks_.Lose(host); lost > 0) {
-      hosts_.GiveUp(host);
-      Decide(1);
-      Say(host->Title() + " does not say that its " + Counted(lost, "rank") +
-          " has been killed, and is given up");
-    }
-  }
 }
 
 }  // namespace ferry::tools

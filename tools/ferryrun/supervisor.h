@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "common/status.h"
+#include "proto/control.pb.h"
 #include "tools/ferryrun/agent_protocol.h"
 #include "tools/ferryrun/daemons.h"
 #include "tools/ferryrun/deadlock_watch.h"
@@ -50,6 +51,8 @@ struct SupervisorSettings {
   // Tells the daemon of a rank here how its process has ended. True: the rank never attached to
   // `program`, of those that follow each other.
   std::function<bool(uint32_t rank, const std::string& how, uint32_t program)> ask_absent = {};
+  // Called in Run once all ranks have ended, while daemons and agents still answer.
+  std::function<void()> on_ranks_ended = {};
 };
 
 class Supervisor {
@@ -67,6 +70,15 @@ class Supervisor {
   void Tell(DeadlockWatch* deadlocks) { deadlocks_ = deadlocks; }
   // Adds a host for ranks that are started later.
   void AddHost(RemoteHost* host);
+  // Asks the daemon of a host, by its agent, what its measured ranks have written (JobProfile):
+  // take(part) for each part, until it returns false. Before Run, or in on_ranks_ended; meanwhile
+  // all goes on as in Run. Errors of the call; kTimeout: nothing came for a minute; kCancelled: a
+  // signal asks ferryrun to end; kNodeUnreachable: the host is lost.
+  using TakeProfilePart = std::function<bool(const control::JobProfilePart&)>;
+  Status AskProfile(RemoteHost* host, const control::JobProfileRequest& request,
+                    const TakeProfilePart& take);
+  // The last signal that has asked ferryrun to end; 0: none has.
+  int last_ending_signal() const { return last_ending_signal_; }
   // Starts the next rank, from 0 on, here or on a host. Rank 0 gets standard input. A rank that a
   // host cannot start fails in Run.
   Status StartHere(RankCommand command);
@@ -80,11 +92,16 @@ class Supervisor {
   // a host failed, 124 after
   // the timeout, 126 or 127 if a host could not start a rank.
   int Run();
+  // How the ranks live, and have ended.
+  const RankLives& lives() const { return lives_; }
   // Returns true if a rank of this machine has said that its daemon has died, or hangs.
   bool has_lost_daemon_here() const { return has_lost_daemon_here_; }
 
  private:
   enum class Phase { kRunning, kStopping, kKilled };
+  struct ProfileQuestion;
+  // For a host's daemon to end, beside the grace: one that hangs.
+  static constexpr uint64_t kHostMarginMs = 10'000;
 
   void Poll();
   void TakeFrames();
@@ -100,6 +117,7 @@ class Supervisor {
   void OnFrame(RemoteHost* host, const Frame& frame);
   void OnStartFailure(const RemoteHost& host, const Frame& frame);
   void Decide(int exit_code);
+  int ExitCode() const { return exit_code_.value_or(daemon_failed_ ? 1 : 0); }
   void ReadNotices();
   void OnNotice(const RankNotice& notice);
   void OnAbort(const RankNotice& notice);
@@ -114,6 +132,8 @@ class Supervisor {
   void OnFault(const ExchangeMessage& message);
   std::string WhyWithoutServer(uint32_t rank) const;
   void OnLostHosts(const JobHosts::Lost& lost);
+  void OnProfile(const RemoteHost& host, const Frame& frame);
+  uint64_t QuestionEndNs() const;  // 0: none is asked
   void StopHosts();
   void ReportFailures();
   void OnTimeout();
@@ -149,6 +169,10 @@ class Supervisor {
   RemoteInput input_;                     // of rank 0, if that is on a host
   Phase phase_ = Phase::kRunning;
   bool interrupted_ = false;
+  int last_ending_signal_ = 0;
+  uint32_t ending_signals_ = 0;              // how many have come
+  ProfileQuestion* question_ = nullptr;      // that waits for its answer
+  uint32_t questions_ = 0;                   // that were asked so far
   bool uses_ferry_ = false;                  // a rank has begun to join
   WhyQuestion why_;                          // before the job is ended
   std::map<std::string, std::string> whys_;  // of other hosts, by title; the answers

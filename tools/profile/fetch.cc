@@ -1,6 +1,7 @@
 #include "tools/profile/fetch.h"
 
 #include <optional>
+#include <utility>
 
 #include "common/clock.h"
 
@@ -8,9 +9,7 @@ namespace ferry::tools {
 namespace {
 
 constexpr uint32_t kProfilePart = 1;  // JobProfileRequest.parts
-constexpr int kClockQuestions = 5;
-
-using Stub = LauncherClient::Stub;
+constexpr int kClockQuestions = 8;
 
 // Takes the parts of all ranks, which come rank by rank.
 class Parts {
@@ -62,37 +61,35 @@ class Parts {
 
 }  // namespace
 
-StatusOr<ClockOffset> AskClock(const LauncherClient& client, const std::string& job_id) {
+Status AskClock(const AskProfile& ask, const std::string& job_id,
+                std::vector<ClockSample>* samples) {
   control::JobProfileRequest request;
   request.set_job_id(job_id);
-  std::optional<ClockOffset> best;
   for (int i = 0; i < kClockQuestions; ++i) {
-    const uint64_t asked_ns = MonotonicNs();
-    uint64_t theirs_ns = 0;
-    FERRY_RETURN_IF_ERROR(
-        client.Read(&Stub::JobProfile, request, [&](const control::JobProfilePart& part) {
-          theirs_ns = part.clock_ns();
-          return true;
-        }));
-    const uint64_t took_ns = MonotonicNs() - asked_ns;
-    if (!best.has_value() || took_ns / 2 < best->error_ns) {
-      best = {static_cast<int64_t>(theirs_ns - (asked_ns + took_ns / 2)), took_ns / 2};
+    ClockSample sample;
+    sample.asked_ns = MonotonicNs();
+    FERRY_RETURN_IF_ERROR(ask(request, [&](const control::JobProfilePart& part) {
+      sample.answered_ns = MonotonicNs();
+      sample.node_ns = part.clock_ns();
+      return true;
+    }));
+    if (sample.answered_ns != 0) {
+      samples->push_back(sample);
     }
   }
-  return *best;
+  return {};
 }
 
-Status FetchReports(const LauncherClient& client, const std::string& job_id, NodeFacts* node,
+Status FetchReports(const AskProfile& ask, const std::string& job_id, NodeFacts* node,
                     std::vector<RankProfile>* ranks) {
   control::JobProfileRequest request;
   request.set_job_id(job_id);
   request.set_parts(kProfilePart);
   Parts parts(node, ranks);
-  const Status status =
-      client.Read(&Stub::JobProfile, request, [&parts](const control::JobProfilePart& part) {
-        parts.Take(part);
-        return true;
-      });
+  const Status status = ask(request, [&parts](const control::JobProfilePart& part) {
+    parts.Take(part);
+    return true;
+  });
   parts.End();
   return status;
 }

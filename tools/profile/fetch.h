@@ -1,29 +1,33 @@
-// Asks the daemons of a job for what its measured ranks have written (JobProfile).
+// Asks the daemons of a job for what its measured ranks have written (JobProfile), and for their
+// clocks.
 //
-// Main thread; blocks for at most the time that the client was given, for each question.
+// Main thread; blocks for at most the time that the asker allows, for each question.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "common/status.h"
-#include "tools/admin/daemon_client.h"
+#include "proto/control.pb.h"
+#include "tools/profile/node_clock.h"
 #include "tools/profile/report.h"
 
 namespace ferry::tools {
 
-// The clock of a daemon against this process's, by the question whose answer came soonest: half of
-// the way there and back is the most that it can be wrong by.
-struct ClockOffset {
-  int64_t offset_ns = 0;  // the daemon's CLOCK_MONOTONIC less ours
-  uint64_t error_ns = 0;
-};
-StatusOr<ClockOffset> AskClock(const LauncherClient& client, const std::string& job_id);
+// Makes one call of JobProfile of a daemon: take(part) for each part, until it returns false.
+using AskProfile =
+    std::function<Status(const control::JobProfileRequest& request,
+                         const std::function<bool(const control::JobProfilePart&)>& take)>;
+
+// Adds answers of a node's clock to the samples. Errors of the call.
+Status AskClock(const AskProfile& ask, const std::string& job_id,
+                std::vector<ClockSample>* samples);
 
 // Adds what the daemon has of the job's ranks to `ranks`, which has a place for each rank of the
 // job, and to `node`. kNotFound: it knows no such job.
-Status FetchReports(const LauncherClient& client, const std::string& job_id, NodeFacts* node,
+Status FetchReports(const AskProfile& ask, const std::string& job_id, NodeFacts* node,
                     std::vector<RankProfile>* ranks);
 
 }  // namespace ferry::tools

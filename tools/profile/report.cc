@@ -98,16 +98,16 @@ void AddMeetings(const JobProfile& job, Report* report) {
     stride = std::max(stride, rank.totals.arrival_stride);
   }
   for (uint32_t rank = 0; rank < job.ranks.size(); ++rank) {
-    const int64_t offset = job.ranks[rank].node < job.nodes.size()
-                               ? job.nodes[job.ranks[rank].node].clock_offset_ns
-                               : 0;
+    const NodeClock clock = job.ranks[rank].node < job.nodes.size()
+                                ? job.nodes[job.ranks[rank].node].clock
+                                : NodeClock();
     for (const Arrival& arrival : job.ranks[rank].arrivals) {
       if (arrival.number % stride != 0) {
         continue;
       }
       const std::pair key(arrival.group, arrival.number);
       Meeting& meeting = meetings[key];
-      const uint64_t when = arrival.enter_ns - static_cast<uint64_t>(offset);
+      const auto when = static_cast<uint64_t>(clock.ToLauncher(arrival.enter_ns));
       meeting.name = arrival.name;
       ++meeting.ranks;
       arrivals[key].push_back(when);

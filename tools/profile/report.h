@@ -10,14 +10,15 @@
 #include <vector>
 
 #include "shm/layout/call_names.h"
+#include "tools/profile/node_clock.h"
 #include "tools/profile/rank_profile.h"
 
 namespace ferry::tools {
 
 struct NodeFacts {
   std::string name;
-  uint64_t cpu_ns = 0;          // that its ferryd used since the first rank was measured
-  int64_t clock_offset_ns = 0;  // to be taken from its times, to have this machine's
+  uint64_t cpu_ns = 0;  // that its ferryd used since the first rank was measured
+  NodeClock clock = {};
   std::string trouble = {};  // why nothing came from it; empty: it has answered
 };
 

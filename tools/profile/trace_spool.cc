@@ -10,7 +10,6 @@
 #include <optional>
 #include <utility>
 
-#include "common/clock.h"
 #include "config/environment.h"
 #include "shm/layout/profile_layout.h"
 
@@ -18,31 +17,11 @@ namespace ferry::tools {
 namespace {
 
 constexpr uint32_t kTracePart = 2;  // JobProfileRequest.parts
-constexpr int kClockQuestions = 8;
 // More than a ring of the most slots, with whatever stands before it. A daemon that is no ferryd
 // may say anything.
 constexpr uint64_t kMostSegmentBytes = uint64_t{1} << 33;
 
 }  // namespace
-
-Status AskClock(const AskProfile& ask, const std::string& job_id,
-                std::vector<ClockSample>* samples) {
-  control::JobProfileRequest request;
-  request.set_job_id(job_id);
-  for (int i = 0; i < kClockQuestions; ++i) {
-    ClockSample sample;
-    sample.asked_ns = MonotonicNs();
-    FERRY_RETURN_IF_ERROR(ask(request, [&](const control::JobProfilePart& part) {
-      sample.answered_ns = MonotonicNs();
-      sample.node_ns = part.clock_ns();
-      return true;
-    }));
-    if (sample.answered_ns != 0) {
-      samples->push_back(sample);
-    }
-  }
-  return {};
-}
 
 // ---- Fetching -----------------------------------------------------------------------------------
 

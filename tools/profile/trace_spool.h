@@ -6,26 +6,15 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "common/status.h"
 #include "common/unique_fd.h"
-#include "proto/control.pb.h"
-#include "tools/profile/node_clock.h"
+#include "tools/profile/fetch.h"
 #include "tools/profile/timeline.h"
 
 namespace ferry::tools {
-
-// Makes one call of JobProfile of a daemon: take(part) for each part, until it returns false.
-using AskProfile =
-    std::function<Status(const control::JobProfileRequest& request,
-                         const std::function<bool(const control::JobProfilePart&)>& take)>;
-
-// Adds answers of a node's clock to the samples. Errors of the call.
-Status AskClock(const AskProfile& ask, const std::string& job_id,
-                std::vector<ClockSample>* samples);
 
 class TraceSpool {
  public:

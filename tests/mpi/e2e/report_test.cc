@@ -2,7 +2,9 @@
 // of jobs whose ranks are killed, or never call Ferry.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -11,6 +13,7 @@
 #include <thread>
 #include <utility>
 
+#include "tests/e2e/hosts_here.h"
 #include "tests/mpi/e2e/mpi_job.h"
 
 namespace ferry::mpi_tests {
@@ -200,6 +203,60 @@ TEST(ReportTest, AnotherSuffixIsRefused) {
   const e2e::CommandResult result = RunJob({"", {"-n", "2", "--report=report.pdf"}}, {"/bin/true"});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.err, HasSubstr(".txt, .json or .html"));
+}
+
+// ---- Other hosts --------------------------------------------------------------------------------
+
+// Agents ask their daemons for them.
+TEST(ReportTest, RanksOfOtherHostsAreInIt) {
+  const e2e::TempDirectory folder;
+  const Words hosts = e2e::HostsHere(folder, "10.99.0.1:1,10.99.0.2:2");
+  const Reported run = Report(hosts, "slow_rank", 3);
+  ASSERT_EQ(run.result.exit_code, 0) << run.result.err;
+  EXPECT_EQ(run.report["measured_ranks"], 3) << run.result.err;
+  ASSERT_EQ(run.report["nodes"].size(), 2U);
+  const json advice = AdviceOf(run.report, "slow_rank");
+  ASSERT_FALSE(advice.is_null()) << run.report["advice"].dump(1);
+  EXPECT_THAT(advice["sentence"].get<std::string>(), HasSubstr("rank 1 came last to"));
+  EXPECT_EQ(run.result.err, "");
+}
+
+// The last lines of ranks come, too, though their agents are asked meanwhile.
+TEST(ReportTest, TheOutputOfOtherHostsIsWhole) {
+  const e2e::TempDirectory folder;
+  const std::string file = folder / "report.json";
+  Words flags = e2e::HostsHere(folder, "10.99.0.1:2");
+  flags.insert(flags.end(), {"-n", "2", "--report=" + file});
+  const e2e::CommandResult result = RunJob(
+      {"", flags}, {"sh", "-c", "tests/mpi/ranks/slow late_sender; seq 20000; echo end >&2"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(std::count(result.out.begin(), result.out.end(), '\n'), 40000);
+  EXPECT_THAT(result.err, HasSubstr("end\n"));
+  EXPECT_EQ(json::parse(ReadFile(file), nullptr, false)["measured_ranks"], 2);
+}
+
+// Its ranks end, and its daemon does not answer: the rest of the report is written.
+TEST(ReportTest, AHostWhoseDaemonHangsIsNamed) {
+  const e2e::TempDirectory folder;
+  const std::string file = folder / "report.json";
+  const std::string sign = folder / "sign";
+  Words flags = e2e::HostsHere(folder, "10.99.0.1:2");
+  flags.insert(flags.end(), {"-n", "2", "--grace-ms", "500", "--report=" + file});
+  Words arguments = JobOf({"", flags});
+  arguments.insert(arguments.end(), {"sh", "-c",
+                                     "tests/mpi/ranks/slow late_sender; echo over $FERRY_RANK; "
+                                     "while [ ! -e " +
+                                         sign + " ]; do sleep 0.1; done"});
+  e2e::Command job(arguments);
+  ASSERT_TRUE(job.WaitForOutput("over 0") && job.WaitForOutput("over 1"));
+  for (const pid_t daemon : job.Find("--ready-fd")) {
+    kill(daemon, SIGSTOP);
+  }
+  std::ofstream(sign) << "go on";
+  const e2e::CommandResult result = job.Wait();
+  const json report = json::parse(ReadFile(file), nullptr, false);
+  EXPECT_EQ(report["measured_ranks"], 0);
+  EXPECT_THAT(report["ranks"][0].dump(), HasSubstr("did not answer")) << result.err;
 }
 
 TEST(ReportTest, AFolderGetsAPageOfEachJob) {

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/e2e/hosts_here.h"
 #include "tests/mpi/e2e/mpi_job.h"
 
 namespace ferry::mpi_tests {
@@ -247,6 +248,29 @@ TEST(TraceTest, MessagesThroughDaemonsHaveArrows) {
   EXPECT_GE(by_daemons, static_cast<size_t>(2 * kTags * kEach));
   // Both nodes are this machine: clocks are the same, and questions take less than 50 ms.
   EXPECT_LT(run.picture.facts["clock_error_ns"].get<uint64_t>(), 50'000'000U);
+}
+
+// Agents of two hosts pass on what their daemons have.
+TEST(TraceTest, MessagesOfOtherHostsHaveArrows) {
+  const e2e::TempDirectory folder;
+  Words flags = e2e::HostsHere(folder, "10.99.0.1:1,10.99.0.2:2");
+  flags.insert(flags.end(), {"-n", "3", "--direct_links=off"});
+  const Traced run = Trace(flags, {"messages"});
+  ASSERT_EQ(run.result.exit_code, 0) << run.result.err;
+  ExpectAllMessages(run.picture, 3);
+  EXPECT_EQ(run.picture.facts["ranks_missing"], 0);
+  EXPECT_LT(run.picture.facts["clock_error_ns"].get<uint64_t>(), 50'000'000U);
+}
+
+// A ring of 20,000 messages is more than an agent may hold back at a time.
+TEST(TraceTest, LongTracesOfOtherHostsAreWhole) {
+  const e2e::TempDirectory folder;
+  Words flags = e2e::HostsHere(folder, "10.99.0.1:1,10.99.0.2:1");
+  flags.insert(flags.end(), {"-n", "2"});
+  const Traced run = Trace(flags, {"many"});
+  ASSERT_EQ(run.result.exit_code, 0) << run.result.err;
+  EXPECT_EQ(run.picture.facts["events_lost"], 0);
+  EXPECT_GE(run.picture.arrows.size(), static_cast<size_t>(kMany));
 }
 
 TEST(TraceTest, MessagesByDirectLinksHaveArrows) {
