@@ -210,8 +210,8 @@ TEST(ArgumentsTest, OtherLaunchersFlagsAreTakenOrRefusedInWords) {
   ASSERT_TRUE(std::holds_alternative<Arguments>(parsed));
   EXPECT_THAT(std::get<Arguments>(parsed).parts[0].program, ElementsAre("p"));
   EXPECT_THAT(
-      Bad({"--rankfile", "f", "p"}),
-      HasSubstr("--rankfile is another launcher's flag; here, -host, --map-by and --bind-to "
+      Bad({"-hosts-group", "f", "p"}),
+      HasSubstr("-hosts-group is another launcher's flag; here, -host, --map-by and --bind-to "
                 "say where ranks run"));
 }
 

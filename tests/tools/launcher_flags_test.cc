@@ -143,7 +143,7 @@ TEST_P(OtherFlagTest, IsRefusedWithWhatToType) {
 INSTANTIATE_TEST_SUITE_P(
     All, OtherFlagTest,
     testing::Values(
-        Other{"--rankfile f", "-host, --map-by and --bind-to"},
+        Other{"-hosts-group f", "-host, --map-by and --bind-to"},
         Other{"--cpu-set 0-3", "taskset -c LIST ferryrun"},
         Other{"--cpu-list 0,2", "taskset -c LIST ferryrun"},
         Other{"--map-by numa:SPAN", "--map-by ppr:N:numa"},

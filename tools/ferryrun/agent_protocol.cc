@@ -63,7 +63,8 @@ Json FromRules(const BindingRules& rules) {
           {"threads_are_cpus", mapping.threads_are_cpus},
           {"order", static_cast<int>(mapping.order)},
           {"order_unit", static_cast<int>(mapping.order_unit)},
-          {"threads", rules.threads}};
+          {"threads", rules.threads},
+          {"slots", rules.slots}};
 }
 // Not how ranks are dealt out to nodes, which is done.
 BindingRules RulesFrom(const Json& json) {
@@ -80,7 +81,8 @@ BindingRules RulesFrom(const Json& json) {
   }
   return {.binding = static_cast<Binding>(json.at("binding").get<int>()),
           .mapping = mapping,
-          .threads = json.at("threads")};
+          .threads = json.at("threads"),
+          .slots = json.at("slots")};
 }
 
 // Reads with `read`, which throws where a field is missing or of another type.

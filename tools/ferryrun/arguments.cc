@@ -54,6 +54,7 @@ class Parser {
       FERRY_RETURN_IF_ERROR(ParsePart());
     } while (!done_ && next_ < words_.size());
     if (!done_) {
+      FERRY_RETURN_IF_ERROR(SettleRankFile());
       TakeIntelVariables();
       FERRY_RETURN_IF_ERROR(placement_.Settle());
       arguments_.mapping = placement_.mapping();
@@ -351,6 +352,13 @@ class Parser {
         AddHosts(*hosts, &arguments_.hosts);
         return {};
       }
+      case Flag::kRankFile: {
+        StatusOr<std::vector<RankLine>> lines = ReadRankFile(values[0]);
+        FERRY_RETURN_IF_ERROR(lines.status());
+        arguments_.rank_lines = std::move(*lines);
+        rank_file_typed_ = typed_;
+        return {};
+      }
       case Flag::kMapBy:
         return placement_.MapBy(typed_, values[0]);
       case Flag::kRankBy:
@@ -402,6 +410,34 @@ class Parser {
       default:
         return {ErrorCode::kInternal, name + " is in the table of flags, but nobody reads it"};
     }
+  }
+
+  // A rankfile says where ranks run, and so how many there are.
+  Status SettleRankFile() {
+    if (rank_file_typed_.empty()) {
+      return {};
+    }
+    std::string other = placement_.FirstWords();
+    uint64_t ranks = 0;
+    for (Part& one : arguments_.parts) {
+      other = one.hosts.empty() ? other : "-host " + one.hosts.front().name;
+      if (arguments_.parts.size() == 1) {
+        one.ranks = one.ranks.value_or(arguments_.rank_lines.size());
+      }
+      ranks += one.ranks.value_or(1);
+    }
+    if (arguments_.names_nodes) {
+      other = "--nodes " + std::to_string(arguments_.nodes);
+    }
+    if (!other.empty()) {
+      return Refuse(rank_file_typed_ + " and " + other +
+                    " both say where ranks run: leave one out");
+    }
+    const size_t lines = arguments_.rank_lines.size();
+    return ranks <= lines
+               ? Status()
+               : Refuse(rank_file_typed_ + " has no line for rank " + std::to_string(lines) +
+                        ", and there are " + std::to_string(ranks) + " ranks");
   }
 
   // "NAME=value", or "NAME", whose value is looked up.
@@ -542,6 +578,7 @@ class Parser {
   std::string text_;
   bool done_ = false;
   PlacementRules placement_;
+  std::string rank_file_typed_;  // what named a rankfile; empty: nothing
   std::string ranks_typed_;      // what said how many ranks the part has
   std::string typed_;            // the flag that is being applied, as the user wrote it
   bool from_variables_ = false;  // it is none

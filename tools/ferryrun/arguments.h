@@ -12,6 +12,7 @@
 #include "common/status.h"
 #include "tools/ferryrun/hosts.h"
 #include "tools/ferryrun/mapping.h"
+#include "tools/ferryrun/rankfile.h"
 
 namespace ferry::tools {
 
@@ -33,6 +34,7 @@ struct Arguments {
   std::string allocation = "auto";  // whose hosts the job has where none are named
   std::vector<Host> hosts;          // of the job, without those that only parts name
   Mapping mapping;
+  std::vector<RankLine> rank_lines;    // of the rankfile, by rank; empty: there is none
   std::vector<std::string> variables;  // "NAME=value", for all ranks; those of parts come first
   bool private_daemons = false;        // asked for
   std::string name;                    // of the job, for people; empty: none

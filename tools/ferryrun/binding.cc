@@ -25,13 +25,14 @@ StatusOr<BoundRanks> BoundRanks::Bind(const BindingRules& rules, uint64_t daemon
   if (rules.threads.empty()) {
     return bound;
   }
-  if (rules.binding == Binding::kNone && rules.mapping.per_unit == 0) {
+  if (rules.binding == Binding::kNone && rules.mapping.per_unit == 0 && rules.slots.empty()) {
     StatusOr<RankPlaces> nowhere = BindRanks({}, {}, rules);  // whatever the machine is
     FERRY_RETURN_IF_ERROR(nowhere.status());
     bound.places_ = std::move(*nowhere);
     return bound;
   }
-  const bool is_asked = rules.binding != Binding::kAuto || rules.mapping.per_unit > 0;
+  const bool is_asked =
+      rules.binding != Binding::kAuto || rules.mapping.per_unit > 0 || !rules.slots.empty();
   StatusOr<topology::CpuSet> allowed = topology::AffinityOf(0);
   FERRY_RETURN_IF_ERROR(allowed.status());
   StatusOr<topology::Machine> machine = ReadMachine(rules.binding);

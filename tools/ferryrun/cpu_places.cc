@@ -10,6 +10,7 @@
 #include "common/counted.h"
 #include "common/number_text.h"
 #include "common/topology/shares.h"
+#include "tools/ferryrun/rankfile.h"
 
 namespace ferry::tools {
 namespace {
@@ -370,6 +371,21 @@ StatusOr<RankPlaces> Binder::Bind() {
   return std::move(places_);
 }
 
+StatusOr<RankPlaces> BindToSlots(const Machine& machine, const UsableCpus& usable,
+                                 const BindingRules& rules) {
+  RankPlaces places;
+  places.why_not = "the rankfile gives it no slot";
+  for (const std::string& slot : rules.slots) {
+    StatusOr<CpuSet> cpus =
+        slot.empty() ? CpuSet()
+                     : CpusOfSlot(machine, usable.allowed, slot, rules.mapping.threads_are_cpus);
+    FERRY_RETURN_IF_ERROR(cpus.status());
+    places.claimed.Add(cpus->Without(usable.taken));
+    places.cpus.push_back(std::move(*cpus));
+  }
+  return places;
+}
+
 }  // namespace
 
 uint64_t OpenMpThreads(std::string_view value) {
@@ -390,7 +406,8 @@ uint64_t OpenMpThreads(std::string_view value) {
 
 StatusOr<RankPlaces> BindRanks(const Machine& machine, const UsableCpus& usable,
                                const BindingRules& rules) {
-  return Binder(machine, usable, rules).Bind();
+  return rules.slots.empty() ? Binder(machine, usable, rules).Bind()
+                             : BindToSlots(machine, usable, rules);
 }
 
 uint64_t CountUnits(const Machine& machine, Unit unit, const CpuSet& cpus) {

@@ -18,6 +18,9 @@ struct BindingRules {
   Binding binding = Binding::kAuto;
   Mapping mapping = {};                // `count`: that of a node
   std::vector<uint64_t> threads = {};  // of each rank, so there are as many; 0: not known
+  // Of each rank, as a rankfile has it (rankfile.h); empty: not bound. None: there is no rankfile;
+  // else nothing but `threads_are_cpus` of all others counts.
+  std::vector<std::string> slots = {};
 };
 
 struct UsableCpus {
@@ -43,9 +46,12 @@ uint64_t OpenMpThreads(std::string_view value);
 //     outnumber free cores.
 //   kCore, kThread: `width` cores or hardware threads each, one after the other or of the rank's
 //     unit; free ones if there are enough.
-//   kSocket, kNuma, kCache: `width` of these, of which the rank's unit is one, or inside it; in turn.
-// kInvalidArgument: there are too few, and ranks would have to share cores, or there are other
-// units than ppr counts with; for kAuto, only where the mapping does not oversubscribe.
+//   kSocket, kNuma, kCache: `width` of these, of which the rank's unit is one, or inside it; in
+//   turn.
+// With a rankfile, what it says, and ranks of which it says nothing are not bound.
+// kInvalidArgument: a slot that the machine does not have; there are too few, and ranks would have
+// to share cores, or there are other units than ppr counts with; for kAuto, only where the mapping
+// does not oversubscribe.
 StatusOr<RankPlaces> BindRanks(const topology::Machine& machine, const UsableCpus& usable,
                                const BindingRules& rules);
 

@@ -23,6 +23,8 @@ constexpr FlagRow kTable[] = {
     {Flag::kHosts, "-hosts", "NAME[:SLOTS],...", "run the job on these hosts"},
     {Flag::kHostFile, "-f,-hostfile,--hostfile,-machinefile", "FILE",
      "run the job on the hosts that the file names, as NAME slots=N or NAME:N"},
+    {Flag::kRankFile, "-rf,-rankfile,--rankfile", "FILE",
+     "run each rank where the file says, in lines of the form rank N=HOST slot=SOCKET:CORES"},
     {Flag::kMapBy, "-map-by,--map-by", "RULE",
      "how to deal out ranks: slot (the default) fills one node after the other, node takes them in "
      "turn, ppr:N:node puts N on each; inside a node socket, numa, l3cache, core and hwthread take "
@@ -187,8 +189,7 @@ constexpr FlagRow kTable[] = {
     // ---- Another way ----
     {Flag::kRefused, "-outfile-pattern,-errfile-pattern,-o,-e,--error", "FILE",
      "--output DIRECTORY writes files for each rank"},
-    {Flag::kRefused, "-rf,-rankfile,--rankfile,-hosts-group", "FILE",
-     "-host, --map-by and --bind-to say where ranks run"},
+    {Flag::kRefused, "-hosts-group", "FILE", "-host, --map-by and --bind-to say where ranks run"},
     {Flag::kRefused, "-cpu-set,--cpu-set,-cpu-list,--cpu-list", "LIST",
      "taskset -c LIST ferryrun ... says on which CPUs ranks may run, and --bind-to how they share "
      "these"},

@@ -27,6 +27,7 @@ enum class Flag {
   kHost,
   kHosts,
   kHostFile,
+  kRankFile,
   kMapBy,
   kRankBy,
   kPerNode,

@@ -46,17 +46,6 @@ bool IsLoopback(const std::string& control_address) {
          control_address.starts_with("localhost:");
 }
 
-std::vector<uint32_t> IndexesOf(const JobLayout& layout) {
-  std::vector<uint32_t> of_host(layout.nodes.size());
-  uint32_t here = 0;
-  std::vector<uint32_t> indexes;
-  indexes.reserve(layout.node_of_rank.size());
-  for (const uint32_t node : layout.node_of_rank) {
-    indexes.push_back(layout.nodes[node].remote ? of_host[node]++ : here++);
-  }
-  return indexes;
-}
-
 // One run; members in the order of their lives.
 class Launch {
  public:
@@ -115,7 +104,6 @@ class Launch {
   const config::Options options_;
   const std::string launcher_;  // HostSource
   const JobLayout layout_;
-  // By rank: how many ranks before it run where it does, on its host or here.
   const std::vector<uint32_t> index_of_rank_ = IndexesOf(layout_);
   const std::string name_space_ = DrawNameSpace();  // of the job in PMIx
   SignalSource signals_;
@@ -174,6 +162,9 @@ void Launch::SetRules() {
     const uint32_t node = layout_.node_of_rank[rank];
     BindingRules& rules = IsRemote(node) ? rules_[node] : rules_here_;
     rules.threads.push_back(threads_of_part[layout_.part_of_rank[rank]]);
+    if (!arguments_.rank_lines.empty()) {
+      rules.slots.push_back(arguments_.rank_lines[rank].slot);
+    }
   }
 }
 

@@ -40,7 +40,7 @@ constexpr OtherWord kOtherWords[] = {
     {"sequential", "slot with -host a,b,a, which names hosts in the order of their turns"},
     {"dist", "slot, with which ranks are put near their GPUs"},
     {"distance", "slot, with which ranks are put near their GPUs"},
-    {"rankfile", "a program for each host, as in -n 1 -host a ./program : -n 1 -host b ./program"},
+    {"rankfile", "slot, and -rankfile FILE"},
 };
 
 Status Refuse(std::string message) { return {ErrorCode::kInvalidArgument, std::move(message)}; }

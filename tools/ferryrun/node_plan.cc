@@ -51,7 +51,7 @@ class HostTable {
 };
 
 bool NamesHosts(const Arguments& arguments) {
-  return !arguments.hosts.empty() ||
+  return !arguments.hosts.empty() || !arguments.rank_lines.empty() ||
          std::any_of(arguments.parts.begin(), arguments.parts.end(),
                      [](const Part& part) { return !part.hosts.empty(); });
 }
@@ -61,6 +61,28 @@ bool NamesHosts(const Arguments& arguments) {
 uint64_t RanksOf(const Part& part, size_t nodes, const Mapping& mapping) {
   const bool fills = mapping.by == Mapping::By::kCount && !mapping.wraps;
   return part.ranks.value_or(fills ? mapping.count * nodes : 1);
+}
+
+// The node of each of so many ranks, as the rankfile says.
+StatusOr<std::vector<uint32_t>> PlaceByFile(const Arguments& arguments, uint64_t ranks,
+                                            HostTable* table) {
+  if (ranks > arguments.rank_lines.size()) {
+    return Status(ErrorCode::kInvalidArgument, "the rankfile has no line for rank " +
+                                                   std::to_string(arguments.rank_lines.size()));
+  }
+  std::unordered_map<std::string, std::string> known;  // the job's names of hosts
+  std::vector<uint32_t> node_of_rank;
+  for (uint64_t rank = 0; rank < ranks; ++rank) {
+    const RankLine& line = arguments.rank_lines[rank];
+    const auto [name, is_new] = known.emplace(line.host, "");
+    if (is_new) {
+      StatusOr<std::string> host = HostOfLine(line, arguments.hosts);
+      FERRY_RETURN_IF_ERROR(host.status());
+      name->second = std::move(*host);
+    }
+    node_of_rank.push_back(table->Add({.name = name->second}, /*adds_slots=*/false));
+  }
+  return node_of_rank;
 }
 
 void DropEmptyNodes(JobLayout* layout) {
@@ -102,6 +124,16 @@ StatusOr<JobLayout> PlanNodes(const Arguments& arguments, const config::Options&
       }
     }
   }
+  std::vector<uint32_t> by_file;
+  if (!arguments.rank_lines.empty()) {
+    uint64_t ranks = 0;
+    for (const Part& part : arguments.parts) {
+      ranks += part.ranks.value_or(1);
+    }
+    StatusOr<std::vector<uint32_t>> placed = PlaceByFile(arguments, ranks, &table);
+    FERRY_RETURN_IF_ERROR(placed.status());
+    by_file = std::move(*placed);
+  }
   JobLayout layout;
   layout.nodes = named ? std::move(table.nodes()) : std::vector<NodePlan>(arguments.nodes);
   uint64_t total = 0;
@@ -116,7 +148,8 @@ StatusOr<JobLayout> PlanNodes(const Arguments& arguments, const config::Options&
   FERRY_RETURN_IF_ERROR(CheckCounts(total, named ? 1 : arguments.nodes, options));
   const std::vector<uint64_t> slots = named ? table.slots() : EvenSlots(total, layout.nodes.size());
   layout.slots = named ? std::accumulate(slots.begin(), slots.end(), uint64_t{0}) : 0;
-  StatusOr<std::vector<uint32_t>> node_of_rank = PlaceRanks(places, slots, arguments.mapping);
+  StatusOr<std::vector<uint32_t>> node_of_rank =
+      by_file.empty() ? PlaceRanks(places, slots, arguments.mapping) : std::move(by_file);
   FERRY_RETURN_IF_ERROR(node_of_rank.status());
   FERRY_RETURN_IF_ERROR(CheckLocalCounts(*node_of_rank, layout.nodes.size(), options));
   layout.node_of_rank = std::move(*node_of_rank);
@@ -125,6 +158,17 @@ StatusOr<JobLayout> PlanNodes(const Arguments& arguments, const config::Options&
   }
   DropEmptyNodes(&layout);
   return layout;
+}
+
+std::vector<uint32_t> IndexesOf(const JobLayout& layout) {
+  std::vector<uint32_t> of_host(layout.nodes.size());
+  uint32_t here = 0;
+  std::vector<uint32_t> indexes;
+  indexes.reserve(layout.node_of_rank.size());
+  for (const uint32_t node : layout.node_of_rank) {
+    indexes.push_back(layout.nodes[node].remote ? of_host[node]++ : here++);
+  }
+  return indexes;
 }
 
 std::vector<uint32_t> MachineOfRank(const JobLayout& layout) {

@@ -33,6 +33,9 @@ struct JobLayout {
 // Returns, by rank, the number of its machine: 0 here, from 1 on its host, in the order of nodes.
 std::vector<uint32_t> MachineOfRank(const JobLayout& layout);
 
+// Returns, by rank: how many ranks before it run where it does, on its host or here.
+std::vector<uint32_t> IndexesOf(const JobLayout& layout);
+
 // Plans the job's nodes. Several names of this host are one node. Hosts that get no rank are left
 // out.
 StatusOr<JobLayout> PlanNodes(const Arguments& arguments, const config::Options& options,

@@ -131,6 +131,12 @@ void PlacementRules::YieldToFlags() {
   yields_ = true;
 }
 
+std::string PlacementRules::FirstWords() const {
+  const auto first = std::find_if(said_.begin(), said_.end(),
+                                  [](const Said& said) { return !said.words.empty(); });
+  return first == said_.end() ? "" : first->words;
+}
+
 // Cores for each rank are given by a binding to cores.
 Status PlacementRules::Settle() {
   if (mapping_.width == 0) {

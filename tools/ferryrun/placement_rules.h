@@ -35,6 +35,9 @@ class PlacementRules {
   // Everything has been said.
   Status Settle();
 
+  // Returns the first words that say where ranks run; empty: none do.
+  std::string FirstWords() const;
+
   const Mapping& mapping() const { return mapping_; }
   // As the option bind_to has it; empty: not said.
   const std::string& bind_to() const { return bind_to_; }
