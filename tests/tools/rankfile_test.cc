@@ -42,9 +42,9 @@ TEST(RankFileTest, ReadsEveryFormOfALine) {
       "rank 4=10.0.0.1 slot=S1:C0",
       "file");
   ASSERT_TRUE(lines.ok()) << lines.status().message();
-  EXPECT_THAT(*lines, ElementsAre(RankLine{"alpha.site.org", "0:0-2"},
-                                  RankLine{"beta", "0:0,1;1:*"}, RankLine{"beta", "4-6,8"},
-                                  RankLine{"+n1", ""}, RankLine{"10.0.0.1", "S1:C0"}));
+  EXPECT_THAT(*lines, ElementsAre(RankfileLine{"alpha.site.org", "0:0-2"},
+                                  RankfileLine{"beta", "0:0,1;1:*"}, RankfileLine{"beta", "4-6,8"},
+                                  RankfileLine{"+n1", ""}, RankfileLine{"10.0.0.1", "S1:C0"}));
 }
 
 TEST(RankFileTest, RefusesOtherLinesByTheirNumber) {

@@ -353,7 +353,7 @@ class Parser {
         return {};
       }
       case Flag::kRankFile: {
-        StatusOr<std::vector<RankLine>> lines = ReadRankFile(values[0]);
+        StatusOr<std::vector<RankfileLine>> lines = ReadRankFile(values[0]);
         FERRY_RETURN_IF_ERROR(lines.status());
         arguments_.rank_lines = std::move(*lines);
         rank_file_typed_ = typed_;

@@ -34,10 +34,10 @@ struct Arguments {
   std::string allocation = "auto";  // whose hosts the job has where none are named
   std::vector<Host> hosts;          // of the job, without those that only parts name
   Mapping mapping;
-  std::vector<RankLine> rank_lines;    // of the rankfile, by rank; empty: there is none
-  std::vector<std::string> variables;  // "NAME=value", for all ranks; those of parts come first
-  bool private_daemons = false;        // asked for
-  std::string name;                    // of the job, for people; empty: none
+  std::vector<RankfileLine> rank_lines;  // of the rankfile, by rank; empty: there is none
+  std::vector<std::string> variables;    // "NAME=value", for all ranks; those of parts come first
+  bool private_daemons = false;          // asked for
+  std::string name;                      // of the job, for people; empty: none
   bool label = false;
   std::string output;       // the directory for a file of each rank's output; empty: none
   bool report = false;      // at the end, where the time went

@@ -73,7 +73,7 @@ StatusOr<std::vector<uint32_t>> PlaceByFile(const Arguments& arguments, uint64_t
   std::unordered_map<std::string, std::string> known;  // the job's names of hosts
   std::vector<uint32_t> node_of_rank;
   for (uint64_t rank = 0; rank < ranks; ++rank) {
-    const RankLine& line = arguments.rank_lines[rank];
+    const RankfileLine& line = arguments.rank_lines[rank];
     const auto [name, is_new] = known.emplace(line.host, "");
     if (is_new) {
       StatusOr<std::string> host = HostOfLine(line, arguments.hosts);

@@ -87,7 +87,7 @@ StatusOr<std::vector<SlotGroup>> ReadSlot(std::string_view slot) {
 }
 
 // "rank 3=beta slot=0:1", without its comment.
-StatusOr<std::pair<uint32_t, RankLine>> ReadLine(std::string_view line) {
+StatusOr<std::pair<uint32_t, RankfileLine>> ReadLine(std::string_view line) {
   const Status refused =
       Refuse("'" + std::string(line) + "' is no line such as 'rank 0=host slot=0:0-2'");
   const size_t equals = line.find('=');
@@ -107,8 +107,8 @@ StatusOr<std::pair<uint32_t, RankLine>> ReadLine(std::string_view line) {
   if (!right[0].starts_with(kHostNumber) && !IsHostName(right[0])) {
     return Refuse(Quote(right[0]) + " names no host");
   }
-  RankLine place{.host = std::string(right[0]),
-                 .slot = has_slot ? std::string(right[1].substr(kSlot.size())) : ""};
+  RankfileLine place{.host = std::string(right[0]),
+                     .slot = has_slot ? std::string(right[1].substr(kSlot.size())) : ""};
   if (has_slot) {
     FERRY_RETURN_IF_ERROR(ReadSlot(place.slot).status());
   }
@@ -169,8 +169,8 @@ StatusOr<CpuSet> CpusOfGroup(const Machine& machine, const SlotGroup& group, boo
 
 }  // namespace
 
-StatusOr<std::vector<RankLine>> ParseRankFile(std::string_view text, const std::string& where) {
-  std::map<uint32_t, RankLine> lines;
+StatusOr<std::vector<RankfileLine>> ParseRankFile(std::string_view text, const std::string& where) {
+  std::map<uint32_t, RankfileLine> lines;
   for (size_t number = 1, begin = 0; begin < text.size(); ++number) {
     const size_t end = std::min(text.find('\n', begin), text.size());
     std::string_view line = text.substr(begin, end - begin);
@@ -180,7 +180,7 @@ StatusOr<std::vector<RankLine>> ParseRankFile(std::string_view text, const std::
       continue;
     }
     const std::string place = where + ":" + std::to_string(number) + ": ";
-    StatusOr<std::pair<uint32_t, RankLine>> read = ReadLine(line);
+    StatusOr<std::pair<uint32_t, RankfileLine>> read = ReadLine(line);
     if (!read.ok()) {
       return Refuse(place + read.status().message());
     }
@@ -188,18 +188,18 @@ StatusOr<std::vector<RankLine>> ParseRankFile(std::string_view text, const std::
       return Refuse(place + "rank " + std::to_string(read->first) + " has two lines");
     }
   }
-  std::vector<RankLine> by_rank;
+  std::vector<RankfileLine> by_rank;
   for (auto& [rank, line] : lines) {
     if (rank != by_rank.size()) {
       return Refuse(where + ": rank " + std::to_string(by_rank.size()) + " has no line");
     }
     by_rank.push_back(std::move(line));
   }
-  return by_rank.empty() ? StatusOr<std::vector<RankLine>>(Refuse(where + " names no rank"))
+  return by_rank.empty() ? StatusOr<std::vector<RankfileLine>>(Refuse(where + " names no rank"))
                          : std::move(by_rank);
 }
 
-StatusOr<std::vector<RankLine>> ReadRankFile(const std::string& path) {
+StatusOr<std::vector<RankfileLine>> ReadRankFile(const std::string& path) {
   errno = 0;
   std::ifstream file(path);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -209,7 +209,7 @@ StatusOr<std::vector<RankLine>> ReadRankFile(const std::string& path) {
   return ParseRankFile(text, path);
 }
 
-StatusOr<std::string> HostOfLine(const RankLine& line, const std::vector<Host>& hosts) {
+StatusOr<std::string> HostOfLine(const RankfileLine& line, const std::vector<Host>& hosts) {
   if (line.host.starts_with(kHostNumber)) {
     const auto number = NumberIn<uint64_t>(std::string_view(line.host).substr(kHostNumber.size()));
     if (!number || *number >= hosts.size()) {

@@ -26,20 +26,20 @@
 
 namespace ferry::tools {
 
-struct RankLine {
+struct RankfileLine {
   std::string host;  // or "+nK": the job's host K, from 0 on
   std::string slot;  // empty: not bound
 
-  bool operator==(const RankLine&) const = default;
+  bool operator==(const RankfileLine&) const = default;
 };
 
 // Returns the lines by rank: those from 0 on, each once. `where` opens the messages.
-StatusOr<std::vector<RankLine>> ParseRankFile(std::string_view text, const std::string& where);
-StatusOr<std::vector<RankLine>> ReadRankFile(const std::string& path);
+StatusOr<std::vector<RankfileLine>> ParseRankFile(std::string_view text, const std::string& where);
+StatusOr<std::vector<RankfileLine>> ReadRankFile(const std::string& path);
 
 // Returns which of the job's hosts a line names, by its name there. `hosts`: the job's; none: it
 // has those that the file names.
-StatusOr<std::string> HostOfLine(const RankLine& line, const std::vector<Host>& hosts);
+StatusOr<std::string> HostOfLine(const RankfileLine& line, const std::vector<Host>& hosts);
 
 // Returns the CPUs of a slot: the hardware threads of its cores, or those that it counts.
 // `allowed`: where ranks may run at all.
