@@ -418,26 +418,18 @@ class Parser {
       return {};
     }
     std::string other = placement_.FirstWords();
-    uint64_t ranks = 0;
     for (Part& one : arguments_.parts) {
       other = one.hosts.empty() ? other : "-host " + one.hosts.front().name;
       if (arguments_.parts.size() == 1) {
         one.ranks = one.ranks.value_or(arguments_.rank_lines.size());
       }
-      ranks += one.ranks.value_or(1);
     }
     if (arguments_.names_nodes) {
       other = "--nodes " + std::to_string(arguments_.nodes);
     }
-    if (!other.empty()) {
-      return Refuse(rank_file_typed_ + " and " + other +
-                    " both say where ranks run: leave one out");
-    }
-    const size_t lines = arguments_.rank_lines.size();
-    return ranks <= lines
-               ? Status()
-               : Refuse(rank_file_typed_ + " has no line for rank " + std::to_string(lines) +
-                        ", and there are " + std::to_string(ranks) + " ranks");
+    return other.empty() ? Status()
+                         : Refuse(rank_file_typed_ + " and " + other +
+                                  " both say where ranks run: leave one out");
   }
 
   // "NAME=value", or "NAME", whose value is looked up.
