@@ -376,6 +376,12 @@ StartFacts FactsOfStart() {
     facts.memory_alloc_kinds = front_end->options().memory_alloc_kinds;
     const uint64_t told = front_end->options().app_size;
     facts.max_processes = told != 0 ? static_cast<int>(told) : Process::world().size();
+  } else if (const auto options = config::OptionsFromEnvironment(config::ProcessEnvironment());
+             options.ok() && options->size != 0) {
+    // Before MPI_Init and after MPI_Finalize, what the launcher has told.
+    facts.memory_alloc_kinds = options->memory_alloc_kinds;
+    facts.max_processes =
+        static_cast<int>(options->app_size != 0 ? options->app_size : options->size);
   }
   return facts;
 }

@@ -32,6 +32,11 @@ TEST(StartTest, TheUniverseHasTheSlotsOfTheHosts) {
               HasSubstr("universe 3,"));
 }
 
+TEST(StartTest, TheLauncherTellsTheNumberOfRanksAlsoWhileMpiDoesNotRun) {
+  EXPECT_THAT(RunJob({"", {"-n", "2"}}, {kProgram, "told"}).out,
+              HasSubstr("2 before MPI_Init, 2 behind MPI_Finalize\n"));
+}
+
 // A program that no launcher started has no number in a job.
 TEST(StartTest, AloneThereIsNoNumber) {
   e2e::Command command({kProgram}, {"PATH=tools/ferryrun:/usr/bin:/bin"});

@@ -18,7 +18,18 @@ static const char* handler(MPI_Comm comm) {
   return found == MPI_ERRORS_RETURN ? "return" : found == MPI_ERRORS_ABORT ? "abort" : "fatal";
 }
 
+/* The number of processes that the environment names, also while MPI does not run. */
+static int told_processes(int argc, char** argv) {
+  MPI_Info info;
+  OK(MPI_Info_create_env(argc, argv, &info));
+  const int processes = atoi(value_in(info, "maxprocs"));
+  OK(MPI_Info_free(&info));
+  return processes;
+}
+
 int main(int argc, char** argv) {
+  const int is_told = argc > 1 && strcmp(argv[1], "told") == 0;
+  const int before = is_told ? told_processes(argc, argv) : 0;
   char line[LINE] = "", *all = NULL;
   if (argc > 1 && strcmp(argv[1], "early") == 0) { /* before there is a communicator */
     const int error = MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -41,5 +52,7 @@ int main(int argc, char** argv) {
     printf("class %d\n", MPI_Send(NULL, 0, MPI_INT, size, 0, MPI_COMM_WORLD));
   }
   OK(MPI_Finalize());
+  if (is_told)
+    printf("%d before MPI_Init, %d behind MPI_Finalize\n", before, told_processes(argc, argv));
   return 0;
 }
