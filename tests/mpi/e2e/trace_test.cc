@@ -270,7 +270,11 @@ TEST(TraceTest, LongTracesOfOtherHostsAreWhole) {
   const Traced run = Trace(flags, {"many"});
   ASSERT_EQ(run.result.exit_code, 0) << run.result.err;
   EXPECT_EQ(run.picture.facts["events_lost"], 0);
-  EXPECT_GE(run.picture.arrows.size(), static_cast<size_t>(kMany));
+  // Messages that seem to come before they were sent have no arrows, but are counted: the clocks of
+  // two hosts are not known to the microsecond.
+  const size_t backward = run.picture.facts["messages_backward"];
+  EXPECT_GE(run.picture.arrows.size() + backward, static_cast<size_t>(kMany));
+  EXPECT_LT(backward, static_cast<size_t>(kMany / 100));
 }
 
 TEST(TraceTest, MessagesByDirectLinksHaveArrows) {
