@@ -303,7 +303,8 @@ TEST_F(MonitoringTest, RecordsTellExitCodesAndWaits) {
   EXPECT_EQ(hung["waits"][0]["call"], "ferry_recv");
 
   const json far = record_of(
-      Joined(HostsHere(directory_, "10.99.0.1:2"), {"tests/e2e/ranks/point_to_point"}), 0);
+      Joined(HostsHere(directory_, "10.99.0.1:2"), {"-n", "2", "tests/e2e/ranks/point_to_point"}),
+      0);
   EXPECT_EQ(far["exit_code"], 0) << far;
   EXPECT_EQ(far["exit_codes"], json({{"0", 2}}));
 }
