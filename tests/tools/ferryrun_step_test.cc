@@ -6,12 +6,12 @@
 
 #include <chrono>
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
 #include "tests/e2e/command.h"
 #include "tests/support/processes.h"
+#include "tests/tools/stand_in_hosts.h"
 
 namespace ferry::e2e {
 namespace {
@@ -24,13 +24,6 @@ using testing::IsEmpty;
 using testing::MatchesRegex;
 using testing::Not;
 using testing::SizeIs;
-
-constexpr char kFerryrun[] = "tools/ferryrun/ferryrun";
-constexpr char kFakeFerryd[] = "tests/tools/fake_ferryd";
-// A wrapper that does not become its program, as users write them.
-constexpr char kWrapper[] = "sh -c 'echo ready $FERRY_RANK; exec sleep 1000'; true";
-
-std::string HostName(int number) { return "10.99.0." + std::to_string(number); }
 
 // Notes its hosts in STEPS, a line for each of its runs. Starts a task for each, in a session of
 // its own as slurmstepd does, and waits for all; SIGTERM kills them. REFUSES: it starts none.
@@ -81,41 +74,19 @@ done
 exit $code
 )";
 
-class FerryrunStepTest : public testing::Test {
+class FerryrunStepTest : public StandInHostsTest {
  protected:
-  void SetUp() override {
-    std::ofstream(files_ / "srun") << kSrun;
-    fs::permissions(files_ / "srun", fs::perms::owner_all);
-  }
+  FerryrunStepTest() : StandInHostsTest("srun", kSrun) {}
 
-  // ferryrun over that many hosts beside this one, followed by the other arguments.
   Words Job(int hosts, const Words& flags_and_program, const std::string& radix = "64") const {
-    std::string names;
-    for (int host = 1; host <= hosts; ++host) {
-      names += (host == 1 ? "" : ",") + HostName(host);
-    }
-    return Joined({"/usr/bin/env", "PATH=" + files_.path() + ":/usr/bin:/bin",
-                   "STEPS=" + files_ / "steps", kFerryrun, "--private", "--ferryd",
-                   fs::absolute(kFakeFerryd).string(), "--network", "lo", "--launcher", "srun",
-                   "--launch-radix", radix, "-hosts", names, "-n", std::to_string(hosts)},
-                  flags_and_program);
-  }
-  static Words AsVariables(const std::string& name, int host) {
-    return {name + "=" + HostName(host)};
+    return JobOver(hosts, "STEPS=" + files_ / "steps",
+                   Joined({"--launcher", "srun", "--launch-radix", radix}, flags_and_program));
   }
   // The hosts of each srun.
   Words TakeSteps() const {
     const Words steps = SortedLines(tests::ReadFile(files_ / "steps"));
     fs::remove(files_ / "steps");
     return steps;
-  }
-  static bool AreReady(Command* job, int ranks) {
-    for (int rank = 0; rank < ranks; ++rank) {
-      if (!job->WaitForOutput("ready " + std::to_string(rank) + "\n")) {
-        return false;
-      }
-    }
-    return true;
   }
   // The srun of a job: the process whose command line has its name first.
   std::vector<pid_t> Sruns(const Command& job) const {
@@ -147,8 +118,6 @@ class FerryrunStepTest : public testing::Test {
     const pid_t pid = ProcessOn(job, host, flag);
     return pid > 1 && kill(pid, signal) == 0;
   }
-
-  const TempDirectory files_;
 };
 
 TEST_F(FerryrunStepTest, OneSrunStartsTheAgentsOfAllHosts) {
@@ -175,21 +144,7 @@ TEST_F(FerryrunStepTest, OneSrunStartsTheAgentsOfAllHosts) {
 
 // Much more than sockets and pipes hold, both ways.
 TEST_F(FerryrunStepTest, MuchInputAndOutputComeWhole) {
-  std::string input;
-  for (int line = 0; line < 200'000; ++line) {
-    input += std::to_string(line) + "\n";
-  }
-  std::ofstream(files_ / "input") << input;
-  Command job(Joined({"/bin/sh", "-c", "exec \"$@\" < " + files_ / "input", "sh"},
-                     Job(3, {"--no-label", "sh", "-c",
-                             "if [ $FERRY_RANK = 0 ]; then cat; else head -c 1500000 /dev/zero | "
-                             "tr '\\0' x; echo; fi"})));
-  const CommandResult result = job.WaitCleanly();
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  std::string others = result.out;
-  std::erase_if(others, [](char c) { return c != 'x'; });
-  EXPECT_EQ(others.size(), 3'000'000U);
-  EXPECT_EQ(result.out.size(), input.size() + 3'000'002U);
+  ExpectMuchComesWhole(Job(3, MuchOutput()));
 }
 
 // Much longer than a connection would be kept that is not taken from.

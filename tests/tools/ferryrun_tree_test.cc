@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <sstream>
 #include <string>
@@ -14,6 +13,7 @@
 
 #include "tests/e2e/command.h"
 #include "tests/support/processes.h"
+#include "tests/tools/stand_in_hosts.h"
 
 namespace ferry::e2e {
 namespace {
@@ -23,13 +23,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::MatchesRegex;
 using testing::SizeIs;
-
-constexpr char kFerryrun[] = "tools/ferryrun/ferryrun";
-constexpr char kFakeFerryd[] = "tests/tools/fake_ferryd";
-// A wrapper that does not become its program, as users write them.
-constexpr char kWrapper[] = "sh -c 'echo ready $FERRY_RANK; exec sleep 1000'; true";
-
-std::string HostName(int number) { return "10.99.0." + std::to_string(number); }
 
 // Notes each login, "FROM TO"; does not reach the host of UNREACHABLE, and waits for ever at the
 // login to that of SILENT. As with ssh, a shell reads its words, in another session than its own,
@@ -56,27 +49,13 @@ exec 3<&-
 wait $!
 )";
 
-class FerryrunTreeTest : public testing::Test {
+class FerryrunTreeTest : public StandInHostsTest {
  protected:
-  void SetUp() override {
-    std::ofstream(files_ / "ssh") << kSsh;
-    fs::permissions(files_ / "ssh", fs::perms::owner_all);
-  }
+  FerryrunTreeTest() : StandInHostsTest("ssh", kSsh) {}
 
-  // ferryrun over that many hosts beside this one, followed by the other arguments.
   Words Job(int hosts, const std::string& radix, const Words& flags_and_program) const {
-    std::string names;
-    for (int host = 1; host <= hosts; ++host) {
-      names += (host == 1 ? "" : ",") + HostName(host);
-    }
-    return Joined(
-        {"/usr/bin/env", "PATH=" + files_.path() + ":/usr/bin:/bin", "LOGINS=" + files_ / "logins",
-         kFerryrun, "--private", "--ferryd", fs::absolute(kFakeFerryd).string(), "--network", "lo",
-         "--launch-radix", radix, "-hosts", names, "-n", std::to_string(hosts)},
-        flags_and_program);
-  }
-  static Words AsVariables(const std::string& name, int host) {
-    return {name + "=" + HostName(host)};
+    return JobOver(hosts, "LOGINS=" + files_ / "logins",
+                   Joined({"--launch-radix", radix}, flags_and_program));
   }
   // The hosts to which each host has logged in.
   std::map<std::string, std::vector<std::string>> TakeLogins() const {
@@ -87,14 +66,6 @@ class FerryrunTreeTest : public testing::Test {
     }
     fs::remove(files_ / "logins");
     return logins;
-  }
-  static bool AreReady(Command* job, int ranks) {
-    for (int rank = 0; rank < ranks; ++rank) {
-      if (!job->WaitForOutput("ready " + std::to_string(rank) + "\n")) {
-        return false;
-      }
-    }
-    return true;
   }
   // The relay on a host: the process to which the login led.
   static pid_t RelayOn(const Command& job, int host) {
@@ -114,8 +85,6 @@ class FerryrunTreeTest : public testing::Test {
     const pid_t relay = RelayOn(job, host);
     return relay > 1 && kill(relay, signal) == 0;
   }
-
-  const TempDirectory files_;
 };
 
 TEST_F(FerryrunTreeTest, AJobIsTheSameWithATree) {
@@ -163,22 +132,7 @@ TEST_F(FerryrunTreeTest, FewHostsHaveNoTree) {
 
 // Much more than a window of a channel, both ways, over two relays.
 TEST_F(FerryrunTreeTest, MuchInputAndOutputComeWhole) {
-  std::string input;
-  for (int line = 0; line < 200'000; ++line) {
-    input += std::to_string(line) + "\n";
-  }
-  std::ofstream(files_ / "input") << input;
-  Command job(Joined({"/bin/sh", "-c", "exec \"$@\" < " + files_ / "input", "sh"},
-                     Job(3, "1",
-                         {"--no-label", "sh", "-c",
-                          "if [ $FERRY_RANK = 0 ]; then cat; else head -c 1500000 /dev/zero | "
-                          "tr '\\0' x; echo; fi"})));
-  const CommandResult result = job.WaitCleanly();
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  std::string others = result.out;
-  std::erase_if(others, [](char c) { return c != 'x'; });
-  EXPECT_EQ(others.size(), 3'000'000U);
-  EXPECT_EQ(result.out.size(), input.size() + 3'000'002U);
+  ExpectMuchComesWhole(Job(3, "1", MuchOutput()));
 }
 
 TEST_F(FerryrunTreeTest, SignalsReachAllRanks) {
