@@ -208,7 +208,7 @@ bool HasKind(const char* kind) {
 
 }  // namespace
 
-// Of the GPUs that the job's GPU backend serves.
+// Says whether the GPU backend of the job serves GPUs of this type.
 FERRY_FOREIGN(int, GPU_query_support, (int gpu_type, int* is_supported)) {
   constexpr const char* kKinds[] = {"cuda", "level_zero", "rocm"};
   if (is_supported == nullptr || gpu_type < 0 || gpu_type > 2) {

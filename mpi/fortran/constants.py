@@ -14,7 +14,7 @@ _STRING_LENGTHS = re.compile(r"MPI_MAX_")
 
 _KINDS = "Comm Datatype Errhandler File Group Info Message Op Request Session Win".split()
 
-# Those that C has not. The kinds are those of 64-bit systems.
+# Constants that C has not. Kinds of numbers are those of 64-bit systems.
 FORTRAN_ONLY = {
     "MPI_STATUS_SIZE": "8",
     "MPI_SOURCE": "1",

@@ -24,7 +24,7 @@ PREDEFINED_CALLBACKS = (
 # Procedures whose last form is also one with TYPE(C_PTR), under one generic name.
 WITH_C_PTR = ["Alloc_mem", "Win_allocate", "Win_allocate_shared", "Win_shared_query"]
 
-# Those that only modules have.
+# Procedures that only the modules have.
 BY_MODULE = ["Sizeof", "Status_f082f", "Status_f2f08"]
 
 

@@ -71,7 +71,7 @@ Enumeration MakeCalls() {
   return made;
 }
 
-// Those of the types of events, then that of the calls.
+// The enumerations of the types of events, then that of the calls.
 const std::array<Enumeration, kEventKinds + 1>& Enumerations() {
   static const auto& all = *new std::array<Enumeration, kEventKinds + 1>([] {
     std::array<Enumeration, kEventKinds + 1> made;
