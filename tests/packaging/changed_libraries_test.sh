@@ -16,10 +16,10 @@ eval "$(sed -n '/^notice_libraries() {$/,/^}$/p' dev)"
 
 # after INSTALLED...: the key that results of builds have from now on.
 after() {
-  unset FERRY_LIBRARIES
+  unset DISTRIBUTION_LIBRARIES
   printf '%s\n' "$@" >"$work/installed"
   notice_libraries >"$work/said"
-  key=${FERRY_LIBRARIES:-none}
+  key=${DISTRIBUTION_LIBRARIES:-none}
 }
 expect() {
   [[ $2 == $3 ]] || {
@@ -34,6 +34,10 @@ after "libabsl-dev 1" "libgrpc-dev 1"
 expect "nothing has changed" "$key" none
 after "libabsl-dev 1" "libgrpc-dev 1" "libpng-dev 1"
 expect "one more library" "$key" none
+after "libabsl-dev 1" "libgrpc-dev 1" "libmpich-dev " "libpng-dev 1"
+expect "one that is known only by name" "$key" none
+after "libabsl-dev 1" "libgrpc-dev 1" "libmpich-dev 4" "libpng-dev 1"
+expect "and then installed" "$key" none
 after "libabsl-dev 2" "libgrpc-dev 1" "libpng-dev 1"
 expect "a new version" "${#key}" 16
 expect "what it says" "$(cat "$work/said")" "dev: libraries have changed*"
@@ -44,5 +48,5 @@ expect "what it says then" "$(cat "$work/said")" ""
 after "libabsl-dev 3" "libgrpc-dev 1" "libpng-dev 1"
 [[ $key != "$changed" && $key != none ]] || expect "the next version" "$key" "another key"
 # Bazel passes it on to every action.
-grep -qx 'build --action_env=FERRY_LIBRARIES' .bazelrc
+grep -qx 'build --action_env=DISTRIBUTION_LIBRARIES' .bazelrc
 echo passed
