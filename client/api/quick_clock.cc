@@ -22,6 +22,8 @@ constexpr uint64_t kLeastNs = 1'000'000;
 constexpr uint64_t kMostNs = 100'000'000;
 constexpr uint64_t kMostSpread = 1'000;  // in ticks: a longer reading was interrupted
 constexpr int kReadings = 4;
+// So often in a row no reading was short enough: then none is here (an emulator, a slow clock).
+constexpr uint32_t kMostFailures = 16;
 constexpr int kShift = 32;
 
 struct Reading {
@@ -35,6 +37,7 @@ struct Ticks {
   Reading base;
   uint64_t most = 0;        // ticks after `base` that may be counted
   uint64_t ns_of_tick = 0;  // shifted by kShift
+  uint32_t failures = 0;    // in a row; kMostFailures: the thread counts no ticks any more
 };
 
 // Ticks come at a constant rate, and the kernel has found them to be alike on all processors.
@@ -78,9 +81,14 @@ unsigned __int128 Shifted(uint64_t ns) { return static_cast<unsigned __int128>(n
 uint64_t Renew(Ticks* ticks) {
   static const bool are_steady = AreTicksSteady();
   Reading now;
-  if (!are_steady || !Read(&now)) {
+  if (!are_steady || ticks->failures == kMostFailures) {
     return MonotonicNs();
   }
+  if (!Read(&now)) {
+    ++ticks->failures;
+    return MonotonicNs();
+  }
+  ticks->failures = 0;
   const uint64_t passed_ns = now.ns - ticks->from.ns;
   const uint64_t passed = now.ticks - ticks->from.ticks;
   const bool is_first = ticks->from.ns == 0;

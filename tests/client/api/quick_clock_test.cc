@@ -1,7 +1,10 @@
 // The quick clock tells the time of the kernel's clock, on all threads.
 #include "client/api/quick_clock.h"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <time.h>
+#include <x86intrin.h>
 
 #include <algorithm>
 #include <thread>
@@ -9,10 +12,31 @@
 
 #include "common/clock.h"
 
+namespace {
+
+using ClockGettime = int (*)(clockid_t, timespec*);
+
+// Of this thread: ticks that each reading of the kernel's clock takes at least, and readings made.
+thread_local uint64_t reading_ticks = 0;
+thread_local uint64_t readings = 0;
+
+}  // namespace
+
+// In place of the C library's, for this whole program.
+extern "C" int clock_gettime(clockid_t clock, timespec* now) noexcept {
+  static const auto real = reinterpret_cast<ClockGettime>(dlsym(RTLD_NEXT, "clock_gettime"));
+  ++readings;
+  const uint64_t begin = __rdtsc();
+  while (__rdtsc() - begin < reading_ticks) {
+  }
+  return real(clock, now);
+}
+
 namespace ferry::client {
 namespace {
 
 constexpr uint64_t kErrorNs = 1'000;
+constexpr uint64_t kSlowTicks = 20'000;
 constexpr uint64_t kWholeNs = 100'000'000;  // many readings of the kernel's clock
 
 // Returns by how much the quick clock was outside of the two readings around it, at most.
@@ -53,6 +77,49 @@ TEST(QuickClockTest, IsRightAfterAPause) {
   const uint64_t after = MonotonicNs();
   EXPECT_GE(quick, before - kErrorNs);
   EXPECT_LE(quick, after + kErrorNs);
+}
+
+// Returns how often so many calls read the kernel's clock.
+constexpr int kCalls = 1'000;
+uint64_t ReadingsOfCalls() {
+  readings = 0;
+  for (int i = 0; i < kCalls; ++i) {
+    (void)QuickMonotonicNs();
+  }
+  return readings;
+}
+
+// As under valgrind, or where the kernel reads a slow timer.
+TEST(QuickClockTest, IsThePlainClockWhereReadingsAreSlow) {
+  std::thread thread([] {
+    reading_ticks = kSlowTicks;
+    (void)ReadingsOfCalls();
+    EXPECT_EQ(ReadingsOfCalls(), kCalls);
+    reading_ticks = 0;  // it has given up for good
+    EXPECT_EQ(ReadingsOfCalls(), kCalls);
+  });
+  thread.join();
+}
+
+TEST(QuickClockTest, CountsTicksAgainAfterAFewSlowReadings) {
+  uint64_t fresh = 0;
+  std::thread first([&fresh] {
+    (void)WorstError();
+    fresh = ReadingsOfCalls();
+  });
+  first.join();
+  std::thread second([fresh] {
+    reading_ticks = kSlowTicks;
+    for (int i = 0; i < 8; ++i) {
+      (void)QuickMonotonicNs();
+    }
+    reading_ticks = 0;
+    (void)WorstError();
+    const uint64_t own = ReadingsOfCalls();
+    // Where ticks are not to be counted at all, neither thread does.
+    EXPECT_EQ(own < kCalls / 10, fresh < kCalls / 10) << own << " beside " << fresh;
+  });
+  second.join();
 }
 
 }  // namespace
