@@ -59,7 +59,7 @@ place() {
     include/ferry/mpi/ferry_mpi/*.h
   # The same for programs of MPICH's binary interface, in a folder of its own: programs that look
   # there find it in place of MPICH's. Debian's MPICH has the second name; mpi4py looks for the third.
-  install -D -m 644 "$built/mpi/foreign/libmpi.so.12" "$root${at[lib]}/ferry/mpich/libmpi.so.12"
+  install -D -m 644 "$built/mpi/foreign/mpich/libmpi.so.12" "$root${at[lib]}/ferry/mpich/libmpi.so.12"
   ln -sf libmpi.so.12 "$root${at[lib]}/ferry/mpich/libmpich.so.12"
   ln -sf libmpi.so.12 "$root${at[lib]}/ferry/mpich/libmpi.so"
   # Fortran's over it, with the modules of gfortran and the sources of them for other compilers.

@@ -17,7 +17,7 @@ namespace ferry::foreign {
 
 // ---- The lengths of arrays ----------------------------------------------------------------------
 
-int Peers(int comm) {
+int Peers(TheirHandle comm) {
   const auto ours = Ours<MPI_Comm>(comm);
   int count = 0;
   int is_inter = 0;
@@ -28,7 +28,7 @@ int Peers(int comm) {
   return count;
 }
 
-Neighbours NeighboursOf(int comm) {
+Neighbours NeighboursOf(TheirHandle comm) {
   const auto ours = Ours<MPI_Comm>(comm);
   Neighbours found;
   int topology = MPI_UNDEFINED;
@@ -51,7 +51,7 @@ Neighbours NeighboursOf(int comm) {
   return found;
 }
 
-bool IsRoot(int comm, int root) {
+bool IsRoot(TheirHandle comm, int root) {
   const auto ours = Ours<MPI_Comm>(comm);
   int rank = MPI_PROC_NULL;
   return ours != MPI_COMM_NULL && abi.Comm_rank(ours, &rank) == MPI_SUCCESS && rank == root;
@@ -78,7 +78,7 @@ FERRY_FOREIGN(int, Init_thread, (int* argc, char*** argv, int required, int* pro
   return TheirCode(code);
 }
 
-FERRY_FOREIGN(int, Session_init, (int info, int errhandler, int* session)) {
+FERRY_FOREIGN(int, Session_init, (TheirHandle info, TheirHandle errhandler, TheirHandle* session)) {
   LookForOthers();
   HandleOut<MPI_Session> ours(session);
   const int code =
@@ -93,9 +93,6 @@ FERRY_FOREIGN(int, Session_init, (int info, int errhandler, int* session)) {
 FERRY_FOREIGN(int, Pcontrol, (const int level, ...)) { return TheirCode(abi.Pcontrol(level)); }
 
 namespace {
-
-constexpr int kVersion = 4;  // of MPICH 4.0, whose functions these are
-constexpr int kSubversion = 0;
 
 // Copies a text to where the program has room for `room` bytes.
 int Cut(int code, const char* ours, char* theirs, int room, int* length) {
@@ -115,8 +112,8 @@ int Cut(int code, const char* ours, char* theirs, int room, int* length) {
 FERRY_FOREIGN(int, Get_version, (int* version, int* subversion)) {
   const int code = abi.Get_version(version, subversion);
   if (code == MPI_SUCCESS) {
-    *version = kVersion;
-    *subversion = kSubversion;
+    *version = kTheirVersion;
+    *subversion = kTheirSubversion;
   }
   return TheirCode(code);
 }
@@ -138,9 +135,8 @@ FERRY_FOREIGN(int, Get_library_version, (char* version, int* resultlen)) {
     return TheirCode(abi.Get_library_version(version, resultlen));
   }
   const int code = abi.Get_library_version(ours, resultlen);
-  return Cut(code,
-             ("MPICH Version:      4.0.2\nMPICH Device:       " + std::string(ours) + "\n").c_str(),
-             version, MPI_MAX_LIBRARY_VERSION_STRING, resultlen);
+  return Cut(code, (kBeforeVersion + std::string(ours) + kAfterVersion).c_str(), version,
+             kTheirMaxLibraryVersionString, resultlen);
 }
 
 FERRY_FOREIGN(int, Get_processor_name, (char* name, int* resultlen)) {
@@ -149,19 +145,38 @@ FERRY_FOREIGN(int, Get_processor_name, (char* name, int* resultlen)) {
   return Cut(code, ours, name, kTheirMaxProcessorName, resultlen);
 }
 
-FERRY_FOREIGN(int, Info_get_nthkey, (int info, int n, char* key)) {
+FERRY_FOREIGN(int, Error_string, (int errorcode, char* string, int* resultlen)) {
+  char ours[MPI_MAX_ERROR_STRING];
+  const int code =
+      abi.Error_string(OurCode(errorcode), string == nullptr ? nullptr : ours, resultlen);
+  return Cut(code, ours, string, kTheirMaxErrorString, resultlen);
+}
+
+#define FERRY_NAMES(Kind, name)                                                           \
+  FERRY_FOREIGN(int, name##_get_name, (TheirHandle object, char* text, int* resultlen)) { \
+    char ours[MPI_MAX_OBJECT_NAME];                                                       \
+    const int code = abi.name##_get_name(Ours<MPI_##Kind>(object),                        \
+                                         text == nullptr ? nullptr : ours, resultlen);    \
+    return Cut(code, ours, text, kTheirMaxObjectName, resultlen);                         \
+  }
+
+FERRY_NAMES(Comm, Comm)
+FERRY_NAMES(Datatype, Type)
+FERRY_NAMES(Win, Win)
+
+FERRY_FOREIGN(int, Info_get_nthkey, (TheirHandle info, int n, char* key)) {
   char ours[MPI_MAX_INFO_KEY];
   const int code = abi.Info_get_nthkey(Ours<MPI_Info>(info), n, key == nullptr ? nullptr : ours);
   return Cut(code, ours, key, kTheirMaxInfoKey, nullptr);
 }
 
-FERRY_FOREIGN(int, Open_port, (int info, char* port_name)) {
+FERRY_FOREIGN(int, Open_port, (TheirHandle info, char* port_name)) {
   char ours[MPI_MAX_PORT_NAME];
   const int code = abi.Open_port(Ours<MPI_Info>(info), port_name == nullptr ? nullptr : ours);
   return Cut(code, ours, port_name, kTheirMaxPortName, nullptr);
 }
 
-FERRY_FOREIGN(int, Lookup_name, (const char* service_name, int info, char* port_name)) {
+FERRY_FOREIGN(int, Lookup_name, (const char* service_name, TheirHandle info, char* port_name)) {
   char ours[MPI_MAX_PORT_NAME];
   const int code =
       abi.Lookup_name(service_name, Ours<MPI_Info>(info), port_name == nullptr ? nullptr : ours);
@@ -171,7 +186,7 @@ FERRY_FOREIGN(int, Lookup_name, (const char* service_name, int info, char* port_
 // ---- Ranks of groups ----------------------------------------------------------------------------
 
 FERRY_FOREIGN(int, Group_translate_ranks,
-              (int group1, int n, const int ranks1[], int group2, int ranks2[])) {
+              (TheirHandle group1, int n, const int ranks1[], TheirHandle group2, int ranks2[])) {
   const Elements<int> ours(ranks1, n);
   for (int64_t i = 0; i < ours.count(); ++i) {
     ours.get()[i] = OurRank(ranks1[i]);
@@ -200,8 +215,8 @@ struct Attached {
 };
 
 // By owner: the kind of the handle, and the handle; of the process: 0.
-using Owner = std::pair<char, int>;
-constexpr Owner kProcess = {'p', 0};
+using Owner = std::pair<char, TheirHandle>;
+constexpr Owner kProcess = {'p', TheirHandle{}};
 
 std::mutex mutex;  // guards what follows
 std::map<Owner, Attached>& attached = *new std::map<Owner, Attached>();
@@ -264,17 +279,18 @@ int DetachLarger(Owner owner, void* address, Size* size, Detach detach) {
   }                                                                            \
   FERRY_BUFFERS_OF(Comm, comm, suffix, Size)                                   \
   FERRY_BUFFERS_OF(Session, session, suffix, Size)
-#define FERRY_BUFFERS_OF(Kind, owner, suffix, Size)                                              \
-  FERRY_FOREIGN(int, Kind##_attach_buffer##suffix, (int owner, void* buffer, Size size)) {       \
-    return AttachLarger({#Kind[0], owner}, buffer, size, [owner](void* ours, MPI_Count bytes) {  \
-      return abi.Kind##_attach_buffer_c(Ours<MPI_##Kind>(owner), ours, bytes);                   \
-    });                                                                                          \
-  }                                                                                              \
-  FERRY_FOREIGN(int, Kind##_detach_buffer##suffix, (int owner, void* buffer_addr, Size* size)) { \
-    return DetachLarger(                                                                         \
-        {#Kind[0], owner}, buffer_addr, size, [owner](void* address, MPI_Count* bytes) {         \
-          return abi.Kind##_detach_buffer_c(Ours<MPI_##Kind>(owner), address, bytes);            \
-        });                                                                                      \
+#define FERRY_BUFFERS_OF(Kind, owner, suffix, Size)                                                \
+  FERRY_FOREIGN(int, Kind##_attach_buffer##suffix, (TheirHandle owner, void* buffer, Size size)) { \
+    return AttachLarger({#Kind[0], owner}, buffer, size, [owner](void* ours, MPI_Count bytes) {    \
+      return abi.Kind##_attach_buffer_c(Ours<MPI_##Kind>(owner), ours, bytes);                     \
+    });                                                                                            \
+  }                                                                                                \
+  FERRY_FOREIGN(int, Kind##_detach_buffer##suffix,                                                 \
+                (TheirHandle owner, void* buffer_addr, Size* size)) {                              \
+    return DetachLarger(                                                                           \
+        {#Kind[0], owner}, buffer_addr, size, [owner](void* address, MPI_Count* bytes) {           \
+          return abi.Kind##_detach_buffer_c(Ours<MPI_##Kind>(owner), address, bytes);              \
+        });                                                                                        \
   }
 
 FERRY_BUFFERS(, int)
@@ -284,15 +300,11 @@ FERRY_BUFFERS(_c, MPI_Count)
 
 namespace {
 
-// Types that the standard has no more: they mark where a struct begins and ends.
-constexpr int kTheirLb = 0x4c000010;
-constexpr int kTheirUb = 0x4c000011;
-
 template <typename Count, typename Displacement, typename Create>
 int CreateStruct(Count count, const Count lengths[], const Displacement displacements[],
-                 const int types[], int* newtype, Create create) {
+                 const TheirHandle types[], TheirHandle* newtype, Create create) {
   HandleOut<MPI_Datatype> made(newtype);
-  const auto is_mark = [](int type) { return type == kTheirLb || type == kTheirUb; };
+  const auto is_mark = [](TheirHandle type) { return IsLowerBound(type) || IsUpperBound(type); };
   if (lengths == nullptr || displacements == nullptr || types == nullptr || count <= 0 ||
       std::none_of(types, types + count, is_mark)) {
     const HandlesIn<MPI_Datatype> ours(types, count);
@@ -312,7 +324,7 @@ int CreateStruct(Count count, const Count lengths[], const Displacement displace
       our_lengths.push_back(lengths[i]);
       our_displacements.push_back(displacements[i]);
       ours.push_back(Ours<MPI_Datatype>(types[i]));
-    } else if (types[i] == kTheirLb) {
+    } else if (IsLowerBound(types[i])) {
       lb = has_lb ? std::min<MPI_Count>(lb, displacements[i]) : displacements[i];
       has_lb = true;
     } else {
@@ -342,8 +354,8 @@ int CreateStruct(Count count, const Count lengths[], const Displacement displace
 
 template <typename Count, typename Create>
 int CreateDarray(int size, int rank, int ndims, const Count gsizes[], const int distribs[],
-                 const int dargs[], const int psizes[], int order, int oldtype, int* newtype,
-                 Create create) {
+                 const int dargs[], const int psizes[], int order, TheirHandle oldtype,
+                 TheirHandle* newtype, Create create) {
   const Elements<int> our_distribs(distribs, ndims);
   const Elements<int> our_dargs(dargs, ndims);
   for (int i = 0; i < our_distribs.count() && i < our_dargs.count(); ++i) {
@@ -383,7 +395,8 @@ void TranslateContents(int combiner, bool has_counts, int* integers) {
 
 // get(types) is libmpi_abi's call.
 template <typename Get>
-int GetContents(int datatype, int64_t max_datatypes, int integers[], int types[], Get get) {
+int GetContents(TheirHandle datatype, int64_t max_datatypes, int integers[], TheirHandle types[],
+                Get get) {
   const Elements<MPI_Datatype> ours(types, max_datatypes);
   const int code = get(ours.get());
   MPI_Count of_integers = 0;
@@ -406,36 +419,39 @@ int GetContents(int datatype, int64_t max_datatypes, int integers[], int types[]
 
 FERRY_FOREIGN(int, Type_create_struct,
               (int count, const int array_of_blocklengths[],
-               const MPI_Aint array_of_displacements[], const int array_of_types[], int* newtype)) {
+               const MPI_Aint array_of_displacements[], const TheirHandle array_of_types[],
+               TheirHandle* newtype)) {
   return CreateStruct(count, array_of_blocklengths, array_of_displacements, array_of_types, newtype,
                       abi.Type_create_struct);
 }
 
 FERRY_FOREIGN(int, Type_create_struct_c,
               (MPI_Count count, const MPI_Count array_of_blocklengths[],
-               const MPI_Count array_of_displacements[], const int array_of_types[],
-               int* newtype)) {
+               const MPI_Count array_of_displacements[], const TheirHandle array_of_types[],
+               TheirHandle* newtype)) {
   return CreateStruct(count, array_of_blocklengths, array_of_displacements, array_of_types, newtype,
                       abi.Type_create_struct_c);
 }
 
 FERRY_FOREIGN(int, Type_create_darray,
               (int size, int rank, int ndims, const int gsizes[], const int distribs[],
-               const int dargs[], const int psizes[], int order, int oldtype, int* newtype)) {
+               const int dargs[], const int psizes[], int order, TheirHandle oldtype,
+               TheirHandle* newtype)) {
   return CreateDarray(size, rank, ndims, gsizes, distribs, dargs, psizes, order, oldtype, newtype,
                       abi.Type_create_darray);
 }
 
 FERRY_FOREIGN(int, Type_create_darray_c,
               (int size, int rank, int ndims, const MPI_Count gsizes[], const int distribs[],
-               const int dargs[], const int psizes[], int order, int oldtype, int* newtype)) {
+               const int dargs[], const int psizes[], int order, TheirHandle oldtype,
+               TheirHandle* newtype)) {
   return CreateDarray(size, rank, ndims, gsizes, distribs, dargs, psizes, order, oldtype, newtype,
                       abi.Type_create_darray_c);
 }
 
 FERRY_FOREIGN(int, Type_get_contents,
-              (int datatype, int max_integers, int max_addresses, int max_datatypes, int integers[],
-               MPI_Aint addresses[], int types[])) {
+              (TheirHandle datatype, int max_integers, int max_addresses, int max_datatypes,
+               int integers[], MPI_Aint addresses[], TheirHandle types[])) {
   return GetContents(datatype, max_datatypes, integers, types, [&](MPI_Datatype* ours) {
     return abi.Type_get_contents(Ours<MPI_Datatype>(datatype), max_integers, max_addresses,
                                  max_datatypes, integers, addresses, ours);
@@ -443,9 +459,9 @@ FERRY_FOREIGN(int, Type_get_contents,
 }
 
 FERRY_FOREIGN(int, Type_get_contents_c,
-              (int datatype, MPI_Count max_integers, MPI_Count max_addresses,
+              (TheirHandle datatype, MPI_Count max_integers, MPI_Count max_addresses,
                MPI_Count max_large_counts, MPI_Count max_datatypes, int integers[],
-               MPI_Aint addresses[], MPI_Count large_counts[], int types[])) {
+               MPI_Aint addresses[], MPI_Count large_counts[], TheirHandle types[])) {
   return GetContents(datatype, max_datatypes, integers, types, [&](MPI_Datatype* ours) {
     return abi.Type_get_contents_c(Ours<MPI_Datatype>(datatype), max_integers, max_addresses,
                                    max_large_counts, max_datatypes, integers, addresses,
@@ -453,25 +469,30 @@ FERRY_FOREIGN(int, Type_get_contents_c,
   });
 }
 
-// ---- Handles as integers: they are --------------------------------------------------------------
+// ---- Handles as the integers that Fortran has for them ------------------------------------------
 
-#define FERRY_NUMBERS(Kind)                                         \
-  FERRY_FOREIGN(int, Kind##_toint, (int handle)) { return handle; } \
-  FERRY_FOREIGN(int, Kind##_fromint, (int number)) { return number; }
+#define FERRY_NUMBERS(Kind, name)                                                                  \
+  FERRY_FOREIGN(int, name##_toint, (TheirHandle handle)) { return FortranOf<MPI_##Kind>(handle); } \
+  FERRY_FOREIGN(TheirHandle, name##_fromint, (int number)) { return OfFortran<MPI_##Kind>(number); }
 
-FERRY_NUMBERS(Comm)
-FERRY_NUMBERS(Errhandler)
-FERRY_NUMBERS(Group)
-FERRY_NUMBERS(Info)
-FERRY_NUMBERS(Message)
-FERRY_NUMBERS(Op)
-FERRY_NUMBERS(Request)
-FERRY_NUMBERS(Session)
-FERRY_NUMBERS(Type)
-FERRY_NUMBERS(Win)
+FERRY_NUMBERS(Comm, Comm)
+FERRY_NUMBERS(Errhandler, Errhandler)
+FERRY_NUMBERS(Group, Group)
+FERRY_NUMBERS(Info, Info)
+FERRY_NUMBERS(Message, Message)
+FERRY_NUMBERS(Op, Op)
+FERRY_NUMBERS(Request, Request)
+FERRY_NUMBERS(Session, Session)
+FERRY_NUMBERS(Datatype, Type)
+FERRY_NUMBERS(Win, Win)
 
-// There is no file but the null file, which is 0 in both forms.
-FERRY_FOREIGN(int, File_toint, (File)) { return 0; }
-FERRY_FOREIGN(File, File_fromint, (int)) { return nullptr; }
+// The null file is 0 in Fortran, in both families.
+FERRY_FOREIGN(int, File_toint, (File file)) {
+  const MPI_File ours = OurFile(file);
+  return ours == MPI_FILE_NULL ? 0 : abi.File_toint(ours);
+}
+FERRY_FOREIGN(File, File_fromint, (int number)) {
+  return TheirFile(number == 0 ? MPI_FILE_NULL : abi.File_fromint(number));
+}
 
 }  // namespace ferry::foreign

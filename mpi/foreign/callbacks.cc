@@ -10,14 +10,6 @@
 #include "mpi/foreign/convert.h"
 #include "mpi/foreign/library.h"
 
-// MPI_COMM_DUP_FN and its like are this in their interface: it copies the value as it is. MPI never
-// calls it, but a program may.
-extern "C" FERRY_SHOWN int MPIR_Dup_fn(int, int, void*, void* in, void* out, int* flag) {
-  *static_cast<void**>(out) = in;
-  *flag = 1;
-  return MPI_SUCCESS;
-}
-
 namespace ferry::foreign {
 namespace {
 
@@ -67,10 +59,10 @@ class Callers {
 template <typename Count>
 struct Operation {
   using Ours = void(void*, void*, Count*, MPI_Datatype*);
-  using Theirs = void(void*, void*, Count*, int*);
+  using Theirs = void(void*, void*, Count*, TheirHandle*);
   template <size_t i>
   static void Caller(void* in, void* inout, Count* length, MPI_Datatype* datatype) {
-    int type = foreign::Theirs(*datatype);
+    TheirHandle type = foreign::Theirs(*datatype);
     Callers<Operation>::Get(i)(in, inout, length, &type);
   }
 };
@@ -78,10 +70,10 @@ struct Operation {
 template <typename Handle>
 struct Handler {
   using Ours = void(Handle*, int*, ...);
-  using Theirs = void(int*, int*, ...);
+  using Theirs = void(TheirHandle*, int*, ...);
   template <size_t i>
   static void Caller(Handle* object, int* code, ...) {
-    int handle = foreign::Theirs(*object);
+    TheirHandle handle = foreign::Theirs(*object);
     int their_code = TheirCode(*code);
     Callers<Handler>::Get(i)(&handle, &their_code);
   }
@@ -113,8 +105,8 @@ int CreateFor(const char* call, typename Kind::Theirs* function, Create create) 
 }
 
 template <typename Count, typename Create>
-int CreateOp(const char* call, typename Operation<Count>::Theirs* function, int commute, int* op,
-             Create create) {
+int CreateOp(const char* call, typename Operation<Count>::Theirs* function, int commute,
+             TheirHandle* op, Create create) {
   return CreateFor<Operation<Count>>(call, function, [&](auto* ours) {
     HandleOut<MPI_Op> made(op);
     const int code = create(ours, commute, made.get());
@@ -124,8 +116,8 @@ int CreateOp(const char* call, typename Operation<Count>::Theirs* function, int 
 }
 
 template <typename Handle, typename Create>
-int CreateHandler(const char* call, typename Handler<Handle>::Theirs* function, int* errhandler,
-                  Create create) {
+int CreateHandler(const char* call, typename Handler<Handle>::Theirs* function,
+                  TheirHandle* errhandler, Create create) {
   return CreateFor<Handler<Handle>>(call, function, [&](auto* ours) {
     HandleOut<MPI_Errhandler> made(errhandler);
     const int code = create(ours, made.get());
@@ -136,8 +128,8 @@ int CreateHandler(const char* call, typename Handler<Handle>::Theirs* function, 
 
 // ---- Attributes ---------------------------------------------------------------------------------
 
-using Copy = int(int, int, void*, void*, void*, int*);
-using Delete = int(int, int, void*, void*);
+using Copy = int(TheirHandle, int, void*, void*, void*, int*);
+using Delete = int(TheirHandle, int, void*, void*);
 
 // The extra state that our callbacks are handed. Lives as long as the process: a keyval that was
 // freed still serves the attributes that have it.
@@ -169,7 +161,7 @@ int CreateKeyval(int (*create)(OurCopy*, OurDelete*, int*, void*), const char* c
     return Refuse(call, MPI_ERR_NO_MEM, "no memory for a keyval");
   }
   OurCopy* our_copy = copy == nullptr ? nullptr : CopyAttribute<Handle>;
-  if (copy == MPIR_Dup_fn) {
+  if (CopiesAsItIs(copy)) {
     our_copy = reinterpret_cast<OurCopy*>(MPI_COMM_DUP_FN);  // those of other kinds are the same
   }
   const int code =
@@ -215,7 +207,7 @@ void* TheirValue(int keyval, void* value) {
 }
 
 template <typename Handle>
-int GetAttribute(int (*get)(Handle, int, void*, int*), int object, int keyval, void* value,
+int GetAttribute(int (*get)(Handle, int, void*, int*), TheirHandle object, int keyval, void* value,
                  int* flag) {
   const int ours = Ours(kKeyvals, keyval);
   const int code = get(Ours<Handle>(object), ours, value, flag);
@@ -260,18 +252,20 @@ int Cancel(void* extra_state, int complete) {
 
 }  // namespace
 
-FERRY_FOREIGN(int, Op_create, (void (*function)(void*, void*, int*, int*), int commute, int* op)) {
+FERRY_FOREIGN(int, Op_create,
+              (void (*function)(void*, void*, int*, TheirHandle*), int commute, TheirHandle* op)) {
   return CreateOp<int>("MPI_Op_create", function, commute, op, abi.Op_create);
 }
 
 FERRY_FOREIGN(int, Op_create_c,
-              (void (*function)(void*, void*, MPI_Count*, int*), int commute, int* op)) {
+              (void (*function)(void*, void*, MPI_Count*, TheirHandle*), int commute,
+               TheirHandle* op)) {
   return CreateOp<MPI_Count>("MPI_Op_create_c", function, commute, op, abi.Op_create_c);
 }
 
 #define FERRY_CREATE_HANDLER(Kind)                                                            \
   FERRY_FOREIGN(int, Kind##_create_errhandler,                                                \
-                (Handler<MPI_##Kind>::Theirs * function, int* errhandler)) {                  \
+                (Handler<MPI_##Kind>::Theirs * function, TheirHandle * errhandler)) {         \
     return CreateHandler<MPI_##Kind>("MPI_" #Kind "_create_errhandler", function, errhandler, \
                                      abi.Kind##_create_errhandler);                           \
   }
@@ -286,7 +280,7 @@ FERRY_CREATE_HANDLER(Win)
   FERRY_FOREIGN(int, create, (Copy * copy, Delete * remove, int* keyval, void* extra_state)) {  \
     return CreateKeyval<Handle>(abi.create, "MPI_" #create, copy, remove, keyval, extra_state); \
   }                                                                                             \
-  FERRY_FOREIGN(int, get, (int object, int keyval, void* value, int* flag)) {                   \
+  FERRY_FOREIGN(int, get, (TheirHandle object, int keyval, void* value, int* flag)) {           \
     return GetAttribute<Handle>(abi.get, object, keyval, value, flag);                          \
   }
 // NOLINTEND(bugprone-macro-parentheses)
@@ -298,7 +292,7 @@ FERRY_KEYVALS(Keyval_create, Attr_get, MPI_Comm)
 
 FERRY_FOREIGN(int, Grequest_start,
               (int (*query)(void*, Status*), int (*free)(void*), int (*cancel)(void*, int),
-               void* extra_state, int* request)) {
+               void* extra_state, TheirHandle* request)) {
   auto* const state = new (std::nothrow) Grequest{query, free, cancel, extra_state};
   if (state == nullptr) {
     return Refuse("MPI_Grequest_start", MPI_ERR_NO_MEM, "no memory for a request");

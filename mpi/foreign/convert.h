@@ -1,5 +1,10 @@
-// The functions of libmpi.so.12 call libmpi_abi's by means of this: what a program of MPICH's
-// binary interface passes becomes what the standard's interface has for it, and back.
+// The functions of a library of another binary interface call libmpi_abi's by means of this: what a
+// program passes becomes what the standard's interface has for it, and back.
+//
+// A family is the libraries of one binary interface. The sources of this folder are compiled once
+// for each family, with its folder in the path of headers. Its family.h says: the names of its
+// library; how its handles are made of ours (TheirHandle, Ours, Theirs, and the numbers that
+// Fortran has for them); what its statuses are; and which numbers its constants have.
 //
 // Calling thread: any. Nothing here waits, takes a lock, or allocates, but for arrays of more than
 // kFew elements.
@@ -12,7 +17,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "mpi/foreign/numbers.h"
+#include "family.h"  // of the family
 #include "mpi/foreign/pairs.h"
 
 #define FERRY_SHOWN __attribute__((visibility("default")))
@@ -41,7 +46,7 @@ inline int OurRank(int theirs) {
     case kTheirRoot:
       return MPI_ROOT;
     default:  // a mistake, which must not become one of ours
-      return theirs == MPI_ROOT ? kNoConstant : theirs;
+      return theirs == MPI_ROOT || theirs == MPI_PROC_NULL ? kNoConstant : theirs;
   }
 }
 
@@ -83,10 +88,12 @@ __attribute__((noinline)) inline int TheirFailure(int ours) {
   if (ours >= MPI_ERR_LASTCODE) {
     return ours - MPI_ERR_LASTCODE + kTheirErrLastcode;
   }
-  if (ours == MPI_ERR_ABI || ours == MPI_T_ERR_NOT_ACCESSIBLE) {
-    return Theirs(kErrors, MPI_ERR_OTHER);  // classes that they do not have
+  for (const Pair& pair : kErrors) {
+    if (pair.ours == ours) {
+      return pair.theirs;
+    }
   }
-  return Theirs(kErrors, ours);
+  return Theirs(kErrors, MPI_ERR_OTHER);  // a class that they do not have
 }
 
 inline int TheirCode(int ours) { return ours == MPI_SUCCESS ? MPI_SUCCESS : TheirFailure(ours); }
@@ -108,6 +115,29 @@ inline const void* OurBuffer(const void* theirs) {
   return IsInPlace(theirs) ? MPI_IN_PLACE : theirs;
 }
 inline void* OurBuffer(void* theirs) { return IsInPlace(theirs) ? MPI_IN_PLACE : theirs; }
+
+// Weights of a graph's edges, of which there may be none.
+template <typename Weights>
+Weights* OurWeights(Weights* theirs) {
+  switch (reinterpret_cast<intptr_t>(theirs)) {
+    case kTheirUnweighted:
+      return MPI_UNWEIGHTED;
+    case kTheirWeightsEmpty:
+      return MPI_WEIGHTS_EMPTY;
+    default:
+      return theirs;
+  }
+}
+
+inline MPI_T_pvar_handle OurPvarHandle(MPI_T_pvar_handle theirs) {
+  return reinterpret_cast<intptr_t>(theirs) == kTheirTPvarAllHandles ? MPI_T_PVAR_ALL_HANDLES
+                                                                     : theirs;
+}
+
+// Where a view of a file begins.
+inline MPI_Offset OurDisplacement(MPI_Offset theirs) {
+  return theirs == kTheirDisplacementCurrent ? MPI_DISPLACEMENT_CURRENT : theirs;
+}
 
 // ---- Arrays -------------------------------------------------------------------------------------
 
@@ -143,7 +173,7 @@ class Elements {
 template <typename Handle>
 class HandlesIn : public Elements<Handle> {
  public:
-  HandlesIn(const int* theirs, int64_t count) : Elements<Handle>(theirs, count) {
+  HandlesIn(const TheirHandle* theirs, int64_t count) : Elements<Handle>(theirs, count) {
     for (int64_t i = 0; i < this->count(); ++i) {
       this->get()[i] = Ours<Handle>(theirs[i]);
     }
@@ -153,7 +183,8 @@ class HandlesIn : public Elements<Handle> {
 template <typename Handle>
 class HandlesInOut : public HandlesIn<Handle> {
  public:
-  HandlesInOut(int* theirs, int64_t count) : HandlesIn<Handle>(theirs, count), theirs_(theirs) {}
+  HandlesInOut(TheirHandle* theirs, int64_t count)
+      : HandlesIn<Handle>(theirs, count), theirs_(theirs) {}
   void Give() {
     for (int64_t i = 0; i < this->count(); ++i) {
       theirs_[i] = Theirs(this->get()[i]);
@@ -161,7 +192,7 @@ class HandlesInOut : public HandlesIn<Handle> {
   }
 
  private:
-  int* theirs_;
+  TheirHandle* theirs_;
 };
 
 // ---- Single handles behind a pointer ------------------------------------------------------------
@@ -169,7 +200,7 @@ class HandlesInOut : public HandlesIn<Handle> {
 template <typename Handle>
 class HandleInOut {
  public:
-  explicit HandleInOut(int* theirs)
+  explicit HandleInOut(TheirHandle* theirs)
       : theirs_(theirs), ours_(theirs == nullptr ? nullptr : Ours<Handle>(*theirs)) {}
   Handle* get() { return theirs_ == nullptr ? nullptr : &ours_; }
   void Give() {
@@ -179,7 +210,7 @@ class HandleInOut {
   }
 
  private:
-  int* theirs_;
+  TheirHandle* theirs_;
   Handle ours_;
 };
 
@@ -187,7 +218,7 @@ class HandleInOut {
 template <typename Handle>
 class HandleOut {
  public:
-  explicit HandleOut(int* theirs) : theirs_(theirs) {}
+  explicit HandleOut(TheirHandle* theirs) : theirs_(theirs) {}
   Handle* get() { return theirs_ == nullptr ? nullptr : &ours_; }
   void Give() {
     if (theirs_ != nullptr && ours_ != Unwritten()) {
@@ -198,16 +229,9 @@ class HandleOut {
  private:
   static Handle Unwritten() { return reinterpret_cast<Handle>(UINTPTR_MAX); }
 
-  int* theirs_;
+  TheirHandle* theirs_;
   Handle ours_ = Unwritten();
 };
-
-// Files are pointers in both interfaces; the null file is 0 in theirs.
-using File = void*;
-inline MPI_File OurFile(File theirs) {
-  return theirs == nullptr ? MPI_FILE_NULL : static_cast<MPI_File>(theirs);
-}
-inline File TheirFile(MPI_File ours) { return ours == MPI_FILE_NULL ? nullptr : ours; }
 
 class FileInOut {
  public:
@@ -243,14 +267,6 @@ class KeyvalInOut {
 
 // ---- Statuses -----------------------------------------------------------------------------------
 
-struct Status {
-  int count_lo;
-  int count_hi_and_cancelled;  // the lowest bit: it was cancelled
-  int MPI_SOURCE;
-  int MPI_TAG;
-  int MPI_ERROR;
-};
-
 // The words of ours that hold the bytes that came (two words), and whether it was cancelled.
 // library.cc compares them with what libmpi_abi does.
 inline constexpr int kOurBytes = 0;
@@ -269,9 +285,10 @@ inline MPI_Status OurStatus(const Status& theirs) {
   ours.MPI_SOURCE = OurRank(theirs.MPI_SOURCE);
   ours.MPI_TAG = OurTag(theirs.MPI_TAG);
   ours.MPI_ERROR = OurCode(theirs.MPI_ERROR);
-  ours.MPI_internal[kOurBytes] = theirs.count_lo;
-  ours.MPI_internal[kOurBytes + 1] = theirs.count_hi_and_cancelled >> 1;
-  ours.MPI_internal[kOurCancelled] = theirs.count_hi_and_cancelled & 1;
+  const int64_t bytes = theirs.bytes();
+  ours.MPI_internal[kOurBytes] = static_cast<int>(bytes & 0xffffffff);
+  ours.MPI_internal[kOurBytes + 1] = static_cast<int>(bytes >> 32);
+  ours.MPI_internal[kOurCancelled] = theirs.is_cancelled() ? 1 : 0;
   return ours;
 }
 
@@ -280,10 +297,9 @@ inline void GiveStatus(const MPI_Status& ours, Status* theirs) {
   if (ours.MPI_SOURCE != kUnwritten) {
     theirs->MPI_SOURCE = TheirRank(ours.MPI_SOURCE);
     theirs->MPI_TAG = TheirTag(ours.MPI_TAG);
-    theirs->count_lo = ours.MPI_internal[kOurBytes];
-    theirs->count_hi_and_cancelled =
-        static_cast<int>(static_cast<uint32_t>(ours.MPI_internal[kOurBytes + 1]) << 1) |
-        (ours.MPI_internal[kOurCancelled] != 0 ? 1 : 0);
+    theirs->Set(int64_t{ours.MPI_internal[kOurBytes + 1]} << 32 |
+                    static_cast<uint32_t>(ours.MPI_internal[kOurBytes]),
+                ours.MPI_internal[kOurCancelled] != 0);
   }
   if (ours.MPI_ERROR != kUnwritten) {
     theirs->MPI_ERROR = TheirCode(ours.MPI_ERROR);
@@ -362,12 +378,12 @@ class StatusInOut {
 
 // ---- Arrays whose length stands in a communicator (by_hand.cc) ----------------------------------
 
-int Peers(int comm);
+int Peers(TheirHandle comm);
 struct Neighbours {
   int in = 0;
   int out = 0;
 };
-Neighbours NeighboursOf(int comm);
-bool IsRoot(int comm, int root);
+Neighbours NeighboursOf(TheirHandle comm);
+bool IsRoot(TheirHandle comm, int root);
 
 }  // namespace ferry::foreign

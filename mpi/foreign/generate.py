@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""generate.py WHAT FOLDER HEADERS: writes the functions of a library with another binary interface.
+"""generate.py WHAT FOLDER HEADERS [NUMBERS]: writes the functions of libraries with another binary
+interface.
 
-WHAT: numbers (pairs of constants), calls (the functions of libmpi_abi that are called, and the
-definitions of those that are made from their declarations), exports (the names that are shown).
+WHAT: calls (the functions of libmpi_abi that are called, and the definitions of those that are made
+from their declarations, for all families), or a family, of which NUMBERS has the constants: their
+pairs with the standard's.
 HEADERS: the folder of the standard's C headers. They are the table of the functions: what is done
 with an argument follows from its type and its name.
 """
@@ -11,12 +13,8 @@ import pathlib
 import re
 import sys
 
-_HERE = pathlib.Path(__file__).parent
-
-# Kinds of handles, and their bits in MPICH's numbers (MPI_MESSAGE has the number of requests there;
-# a kind of its own tells mistakes apart).
-HANDLES = {"Comm": 1, "Group": 2, "Datatype": 3, "Errhandler": 5, "Op": 6, "Info": 7, "Win": 8,
-           "Request": 11, "Session": 14, "Message": 15}
+HANDLES = ["Comm", "Group", "Datatype", "Errhandler", "Op", "Info", "Win", "Request", "Session",
+           "Message"]
 
 # Datatypes that have another name there.
 _OTHER_NAMES = {"MPI_REAL2": "MPIX_C_FLOAT16"}
@@ -24,7 +22,7 @@ _OTHER_NAMES = {"MPI_REAL2": "MPIX_C_FLOAT16"}
 # Functions in by_hand.cc, callbacks.cc, attributes.cc and tools.cc.
 BY_HAND = set("""
     Init Init_thread Session_init Get_version Get_library_version Abi_get_version
-    Get_processor_name Pcontrol
+    Get_processor_name Error_string Comm_get_name Type_get_name Win_get_name Pcontrol
     Op_create Op_create_c Grequest_start Register_datarep Register_datarep_c
     Comm_create_errhandler File_create_errhandler Session_create_errhandler Win_create_errhandler
     Comm_create_keyval Type_create_keyval Win_create_keyval Keyval_create
@@ -72,6 +70,7 @@ _CONSTANTS = {
     "SourceOrders": r"MPI_T_SOURCE_(ORDERED|UNORDERED)",
 }
 _RANKS = {"dest", "source", "root", "target_rank", "rank", "rank_source", "rank_dest"}
+_WEIGHTS = {"weights", "sourceweights", "destweights"}
 _TAGS = {"tag", "sendtag", "recvtag"}
 _CODES = {"errorcode", "errorclass", "err"}
 # Of these, MPI_IN_PLACE may stand for a buffer.
@@ -100,7 +99,7 @@ class Parameter:
         """As a program of the other interface passes it."""
         text = self.type
         if self.handle:
-            text = text.replace(self.base, "int")
+            text = text.replace(self.base, "TheirHandle")
         elif self.base == "MPI_Status":
             text = text.replace("MPI_Status", "Status")
         elif self.base == "MPI_File":
@@ -131,40 +130,45 @@ def functions(headers):
     return found
 
 
-def _numbers():
-    lines = (_HERE / "mpich.txt").read_text(encoding="ascii").splitlines()
+def _numbers(path):
+    lines = pathlib.Path(path).read_text(encoding="ascii").splitlines()
     return dict(line.split()[:2] for line in lines if not line.startswith("#"))
 
 
 # ---- numbers.h -----------------------------------------------------------------------------------
 
 
-def numbers_h(headers):
-    numbers = _numbers()
-    text = ("// Made by mpi/foreign/generate.py of mpich.txt: constants of the standard's binary interface and\n"
-            "// the numbers that they have in MPICH's.\n#pragma once\n\n"
+# Constants that stand alone: k + Their + their words.
+_SINGLE = """
+    ANY_SOURCE ANY_TAG PROC_NULL ROOT IN_PLACE UNWEIGHTED WEIGHTS_EMPTY STATUS_IGNORE ERR_LASTCODE
+    T_PVAR_ALL_HANDLES BSEND_OVERHEAD DISTRIBUTE_DFLT_DARG DISPLACEMENT_CURRENT MAX_ERROR_STRING
+    MAX_INFO_KEY MAX_LIBRARY_VERSION_STRING MAX_OBJECT_NAME MAX_PORT_NAME MAX_PROCESSOR_NAME
+""".split()
+
+
+def numbers_h(headers, path):
+    numbers = _numbers(path)
+    text = (f"// Made by mpi/foreign/generate.py of {path}: constants of the standard's\n"
+            "// binary interface and the numbers that they have in another one.\n#pragma once\n\n"
             "#include \"mpi/foreign/pairs.h\"\n\nnamespace ferry::foreign {\n\n")
     handles = re.findall(r"#define (MPI_\w+)\s+\(\(MPI_(\w+)\)0x(\w+)\)",
                          (headers / "handles.h").read_text(encoding="ascii"))
-    for kind, bits in HANDLES.items():
+    for kind in HANDLES:
         text += f"inline constexpr HandlePair k{kind}Pairs[] = {{\n"
         for name, of, value in handles:
             number = numbers.get(_OTHER_NAMES.get(name, name))
             if of == kind and number and name != "MPI_INTEGER16":  # which is null there
                 text += f"    {{0x{value}, {number}}},  // {name}\n"
-        text += f"}};\nFERRY_FOREIGN_HANDLE(MPI_{kind}, {bits}, k{kind}Pairs, "
-        text += f"{'Type' if kind == 'Datatype' else kind})\n\n"
+        text += "};\n"
     for group, pattern in _CONSTANTS.items():
         text += f"inline constexpr Pair k{group}[] = {{\n"
         text += "".join(f"    {{{name}, {numbers[name]}}},\n" for name in numbers
                         if re.fullmatch(pattern, name))
         text += "};\n"
-    for name in ("MPI_ANY_SOURCE", "MPI_ANY_TAG", "MPI_PROC_NULL", "MPI_ROOT", "MPI_IN_PLACE",
-                 "MPI_ERR_LASTCODE", "MPI_MAX_PROCESSOR_NAME", "MPI_MAX_INFO_KEY",
-                 "MPI_BSEND_OVERHEAD", "MPI_DISTRIBUTE_DFLT_DARG", "MPI_MAX_PORT_NAME",
-                 "MPI_STATUS_IGNORE"):
-        words = "".join(word.capitalize() for word in name[4:].split("_"))
-        text += f"inline constexpr int kTheir{words} = {numbers[name]};\n"
+    for name in _SINGLE:
+        words = "".join(word.capitalize() for word in name.split("_"))
+        if "MPI_" + name in numbers:
+            text += f"inline constexpr int kTheir{words} = {numbers['MPI_' + name]};\n"
     return text + "\n}  // namespace ferry::foreign\n"
 
 
@@ -285,11 +289,17 @@ def _argument(function, parameter, body):
         body.before.append(f"MPI_T_source_order our_{name} = MPI_T_SOURCE_ORDERED;")
         body.arguments.append(f"{name} == nullptr ? nullptr : &our_{name}")
         body.after.append(f"if ({name} != nullptr) {{\n    *{name} = Theirs(kSourceOrders, our_{name});\n  }}")
-    elif parameter.base in ("int", "MPI_T_cb_safety"):
+    elif parameter.base in ("int", "MPI_T_cb_safety") and name not in _WEIGHTS:
         _number(function, parameter, body)
     elif parameter.base == "void" and name in ("sendbuf", "recvbuf", "inbuf", "inoutbuf") and \
             function.header in _COLLECTIVES:
         body.arguments.append(f"OurBuffer({name})")
+    elif name in _WEIGHTS:
+        body.arguments.append(f"OurWeights({name})")
+    elif parameter.base == "MPI_T_pvar_handle" and parameter.stars == 0:
+        body.arguments.append(f"OurPvarHandle({name})")
+    elif (name, function.name) == ("disp", "File_set_view"):
+        body.arguments.append(f"OurDisplacement({name})")
     else:
         body.arguments.append(name)
 
@@ -333,11 +343,15 @@ def calls(headers):
 
 
 def main(arguments):
-    makers = {"numbers": lambda headers: {"numbers.h": numbers_h(headers)}, "calls": calls}
-    if len(arguments) != 3 or arguments[0] not in makers:
-        sys.exit(f"usage: generate.py {'|'.join(makers)} FOLDER HEADERS")
-    for path, content in makers[arguments[0]](pathlib.Path(arguments[2])).items():
-        (pathlib.Path(arguments[1]) / path).write_text(content, encoding="ascii")
+    if len(arguments) != (3 if arguments[:1] == ["calls"] else 4):
+        sys.exit("usage: generate.py calls FOLDER HEADERS | FAMILY FOLDER HEADERS NUMBERS")
+    folder, headers = pathlib.Path(arguments[1]), pathlib.Path(arguments[2])
+    if arguments[0] == "calls":
+        files = calls(headers)
+    else:
+        files = {f"{arguments[0]}/numbers.h": numbers_h(headers, arguments[3])}
+    for path, content in files.items():
+        (folder / path).write_text(content, encoding="ascii")
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ static_assert(sizeof(Calls) == std::size(kNames) * sizeof(void*));
 void* library = nullptr;
 
 [[noreturn]] void Stop(const std::string& text) {
-  std::fprintf(stderr, "libmpi.so.12 (Ferry): %s\n", text.c_str());
+  std::fprintf(stderr, "%s (Ferry): %s\n", kFamilyLibrary, text.c_str());
   std::fflush(nullptr);
   _exit(1);
 }
@@ -51,8 +51,8 @@ std::string OwnPath() {
   return dladdr(&abi, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "";
 }
 
-// That of the same installation (in the folder above ferry/, or where the build puts it), unless
-// the process has Ferry's already.
+// That of the same installation (two folders above, as where the build puts it), unless the process
+// has Ferry's already.
 void* Open() {
   void* const loaded = dlopen(kLibrary, RTLD_NOW | RTLD_NOLOAD);
   if (loaded != nullptr && IsFerrys(loaded)) {
@@ -63,14 +63,12 @@ void* Open() {
   for (const std::string& path :
        {own, std::string(realpath(own.c_str(), resolved) == nullptr ? "" : resolved)}) {
     const std::string folder = path.substr(0, path.rfind('/') + 1);
-    for (const char* above : {"../../", "../"}) {
-      const std::string candidate = folder + above + kLibrary;
-      if (!folder.empty() && access(candidate.c_str(), R_OK) == 0) {
-        if (void* const opened = dlopen(candidate.c_str(), RTLD_NOW | RTLD_LOCAL)) {
-          return opened;
-        }
-        Stop(dlerror());
+    const std::string candidate = folder + "../../" + kLibrary;
+    if (!folder.empty() && access(candidate.c_str(), R_OK) == 0) {
+      if (void* const opened = dlopen(candidate.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+        return opened;
       }
+      Stop(dlerror());
     }
   }
   return dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
@@ -142,9 +140,9 @@ void LookForOthers() {
            "ferryrun --abi=native leaves programs to the library that they were built for");
     }
     std::fprintf(stderr,
-                 "libmpi.so.12 (Ferry): this process has loaded %s, too; what calls that library "
-                 "is no part of this job\n",
-                 path.c_str());
+                 "%s (Ferry): this process has loaded %s, too; what calls that library is no part "
+                 "of this job\n",
+                 kFamilyLibrary, path.c_str());
   }
 }
 
@@ -161,7 +159,7 @@ void CheckLayout() {
 }
 
 int Refuse(const char* call, int our_class, const char* text) {
-  std::fprintf(stderr, "libmpi.so.12 (Ferry): %s: %s\n", call, text);
+  std::fprintf(stderr, "%s (Ferry): %s: %s\n", kFamilyLibrary, call, text);
   (void)abi.Comm_call_errhandler(MPI_COMM_WORLD, our_class);
   return TheirCode(our_class);
 }

@@ -15,30 +15,30 @@ void* OurObject(int bind, void* theirs) {
   if (theirs == nullptr) {
     return nullptr;
   }
-  const int number = *static_cast<const int*>(theirs);
+  const TheirHandle handle = *static_cast<const TheirHandle*>(theirs);
   switch (bind) {
     case MPI_T_BIND_MPI_COMM:
-      return Ours<MPI_Comm>(number);
+      return Ours<MPI_Comm>(handle);
     case MPI_T_BIND_MPI_DATATYPE:
-      return Ours<MPI_Datatype>(number);
+      return Ours<MPI_Datatype>(handle);
     case MPI_T_BIND_MPI_ERRHANDLER:
-      return Ours<MPI_Errhandler>(number);
+      return Ours<MPI_Errhandler>(handle);
     case MPI_T_BIND_MPI_FILE:
       return OurFile(*static_cast<File*>(theirs));
     case MPI_T_BIND_MPI_GROUP:
-      return Ours<MPI_Group>(number);
+      return Ours<MPI_Group>(handle);
     case MPI_T_BIND_MPI_OP:
-      return Ours<MPI_Op>(number);
+      return Ours<MPI_Op>(handle);
     case MPI_T_BIND_MPI_REQUEST:
-      return Ours<MPI_Request>(number);
+      return Ours<MPI_Request>(handle);
     case MPI_T_BIND_MPI_WIN:
-      return Ours<MPI_Win>(number);
+      return Ours<MPI_Win>(handle);
     case MPI_T_BIND_MPI_MESSAGE:
-      return Ours<MPI_Message>(number);
+      return Ours<MPI_Message>(handle);
     case MPI_T_BIND_MPI_INFO:
-      return Ours<MPI_Info>(number);
+      return Ours<MPI_Info>(handle);
     case MPI_T_BIND_MPI_SESSION:
-      return Ours<MPI_Session>(number);
+      return Ours<MPI_Session>(handle);
     default:
       return nullptr;
   }
@@ -135,14 +135,14 @@ FERRY_FOREIGN(int, T_pvar_handle_alloc,
 }
 
 FERRY_FOREIGN(int, T_event_handle_alloc,
-              (int index, void* object, int info, MPI_T_event_registration* registration)) {
+              (int index, void* object, TheirHandle info, MPI_T_event_registration* registration)) {
   BoundObject ours(EventBind(index), object);
   return TheirCode(abi.T_event_handle_alloc(index, ours.get(), Ours<MPI_Info>(info), registration));
 }
 
 FERRY_FOREIGN(int, T_event_get_info,
-              (int index, char* name, int* name_len, int* verbosity, int datatypes[],
-               MPI_Aint displacements[], int* num_elements, MPI_T_enum* enumtype, int* info,
+              (int index, char* name, int* name_len, int* verbosity, TheirHandle datatypes[],
+               MPI_Aint displacements[], int* num_elements, MPI_T_enum* enumtype, TheirHandle* info,
                char* desc, int* desc_len, int* bind)) {
   const int room = num_elements == nullptr ? 0 : *num_elements;
   const Elements<MPI_Datatype> our_datatypes(datatypes, room);
@@ -161,7 +161,7 @@ FERRY_FOREIGN(int, T_event_get_info,
 }
 
 FERRY_FOREIGN(int, T_event_register_callback,
-              (MPI_T_event_registration registration, int safety, int info, void* user_data,
+              (MPI_T_event_registration registration, int safety, TheirHandle info, void* user_data,
                EventFunction* function)) {
   auto* const callback = new (std::nothrow) Callback<EventFunction>{function, user_data};
   if (callback == nullptr) {

@@ -22,7 +22,7 @@ constexpr char kLibrary[] = "libmpi.so.12";
 std::string Folder() {
   const std::filesystem::path own = OwnDirectory();
   for (const char* place :
-       {"../lib/ferry/mpich", "../lib/x86_64-linux-gnu/ferry/mpich", "../../mpi/foreign"}) {
+       {"../lib/ferry/mpich", "../lib/x86_64-linux-gnu/ferry/mpich", "../../mpi/foreign/mpich"}) {
     const std::string folder = (own / place).lexically_normal();
     if (access((folder + "/" + kLibrary).c_str(), R_OK) == 0) {
       return folder;

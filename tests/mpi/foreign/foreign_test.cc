@@ -23,7 +23,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr char kLibrary[] = "mpi/foreign/libmpi.so.12";
+constexpr char kLibrary[] = "mpi/foreign/mpich/libmpi.so.12";
 constexpr char kHeaders[] = "/usr/include/x86_64-linux-gnu/mpich";
 constexpr char kTheirLibrary[] = "/usr/lib/x86_64-linux-gnu/libmpich.so.12";
 
@@ -75,7 +75,7 @@ TEST(ForeignNamesTest, NumbersAreThoseOfMpichsHeader) {
   }
   const CommandResult result =
       RunCommand({"/usr/bin/python3", "tests/mpi/foreign/compare_numbers.py",
-                  "mpi/foreign/mpich.txt", kHeaders});
+                  "mpi/foreign/mpich/numbers.txt", kHeaders});
   EXPECT_EQ(result.out, "330 names, 0 differences\n") << result.err;
 }
 
@@ -182,7 +182,7 @@ TEST_F(ForeignProgramTest, TheUserSaysOnWhatItRuns) {
 TEST_F(ForeignProgramTest, ThePathOfLibrariesIsChangedWhereItIsNeeded) {
   const CommandResult result = RunJob({"", {"-n", "1"}}, {"/bin/sh", "-c", "echo $LD_LIBRARY_PATH"},
                                       {"LD_LIBRARY_PATH=/opt/mine"});
-  EXPECT_THAT(result.out, testing::MatchesRegex(".*/mpi/foreign:/opt/mine\n"));
+  EXPECT_THAT(result.out, testing::MatchesRegex(".*/mpi/foreign/mpich:/opt/mine\n"));
 }
 
 // A tool of that interface stands between the program and the library.

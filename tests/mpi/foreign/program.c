@@ -54,7 +54,7 @@ static void statuses(void) {
   CHECK(status.MPI_TAG == MPI_ANY_TAG && status.MPI_ERROR == MPI_SUCCESS);
 
   step = "a cancelled receive";
-  OK(MPI_Irecv(got, 1, MPI_INT, before, 99, MPI_COMM_WORLD, &request));
+  OK(MPI_Irecv(got, 1, MPI_INT, before, 999, MPI_COMM_WORLD, &request));
   OK(MPI_Cancel(&request));
   OK(MPI_Wait(&request, &status));
   CHECK(was_cancelled(&status) && request == MPI_REQUEST_NULL);

@@ -1,10 +1,19 @@
-// Names that libmpi.so.12 shows beside the functions that the standard has today: functions that it
-// has no more, MPICH's own, and data.
+// Names that libmpi.so.12 shows beside the standard's functions: MPICH's own, and data.
 #include <algorithm>
 #include <cstring>
 
 #include "mpi/foreign/convert.h"
 #include "mpi/foreign/library.h"
+
+// ---- Callbacks ----------------------------------------------------------------------------------
+
+// MPI_COMM_DUP_FN and its like are this in their interface: it copies the value as it is. MPI never
+// calls it, but a program may.
+extern "C" FERRY_SHOWN int MPIR_Dup_fn(int, int, void*, void* in, void* out, int* flag) {
+  *static_cast<void**>(out) = in;
+  *flag = 1;
+  return MPI_SUCCESS;
+}
 
 // ---- Data ---------------------------------------------------------------------------------------
 //
@@ -47,91 +56,13 @@ FERRY_SHOWN F08Status* MPI_F08_STATUSES_IGNORE = MPIR_F08_MPI_STATUSES_IGNORE_OB
 
 namespace ferry::foreign {
 
-// ---- Functions that MPI 3.0 has removed ---------------------------------------------------------
-
-FERRY_FOREIGN(int, Address, (const void* location, MPI_Aint* address)) {
-  return TheirCode(abi.Get_address(location, address));
-}
-
-FERRY_FOREIGN(int, Type_hvector,
-              (int count, int blocklength, MPI_Aint stride, int oldtype, int* newtype)) {
-  HandleOut<MPI_Datatype> made(newtype);
-  const int code =
-      abi.Type_create_hvector(count, blocklength, stride, Ours<MPI_Datatype>(oldtype), made.get());
-  made.Give();
-  return TheirCode(code);
-}
-
-FERRY_FOREIGN(int, Type_hindexed,
-              (int count, int lengths[], MPI_Aint displacements[], int oldtype, int* newtype)) {
-  HandleOut<MPI_Datatype> made(newtype);
-  const int code = abi.Type_create_hindexed(count, lengths, displacements,
-                                            Ours<MPI_Datatype>(oldtype), made.get());
-  made.Give();
-  return TheirCode(code);
-}
-
-extern "C" int foreign_Type_create_struct(int, const int[], const MPI_Aint[], const int[],
-                                          int*) asm("PMPI_Type_create_struct");
-
-FERRY_FOREIGN(int, Type_struct,
-              (int count, const int lengths[], const MPI_Aint displacements[], const int types[],
-               int* newtype)) {
-  return foreign_Type_create_struct(count, lengths, displacements, types, newtype);
-}
-
-namespace {
-
-int Extent(int datatype, MPI_Aint* lb, MPI_Aint* extent) {
-  MPI_Aint unused_lb = 0;
-  MPI_Aint unused_extent = 0;
-  return TheirCode(abi.Type_get_extent(Ours<MPI_Datatype>(datatype),
-                                       lb == nullptr ? &unused_lb : lb,
-                                       extent == nullptr ? &unused_extent : extent));
-}
-
-}  // namespace
-
-FERRY_FOREIGN(int, Type_extent, (int datatype, MPI_Aint* extent)) {
-  return Extent(datatype, nullptr, extent);
-}
-
-FERRY_FOREIGN(int, Type_lb, (int datatype, MPI_Aint* displacement)) {
-  return Extent(datatype, displacement, nullptr);
-}
-
-FERRY_FOREIGN(int, Type_ub, (int datatype, MPI_Aint* displacement)) {
-  MPI_Aint lb = 0;
-  MPI_Aint extent = 0;
-  const int code = Extent(datatype, &lb, &extent);
-  if (code == MPI_SUCCESS) {
-    *displacement = lb + extent;
-  }
-  return code;
-}
-
-extern "C" int foreign_Comm_create_errhandler(void (*)(int*, int*, ...),
-                                              int*) asm("PMPI_Comm_create_errhandler");
-
-FERRY_FOREIGN(int, Errhandler_create, (void (*function)(int*, int*, ...), int* errhandler)) {
-  return foreign_Comm_create_errhandler(function, errhandler);
-}
-
-FERRY_FOREIGN(int, Errhandler_get, (int comm, int* errhandler)) {
-  HandleOut<MPI_Errhandler> found(errhandler);
-  const int code = abi.Comm_get_errhandler(Ours<MPI_Comm>(comm), found.get());
-  found.Give();
-  return TheirCode(code);
-}
-
-FERRY_FOREIGN(int, Errhandler_set, (int comm, int errhandler)) {
-  return TheirCode(abi.Comm_set_errhandler(Ours<MPI_Comm>(comm), Ours<MPI_Errhandler>(errhandler)));
-}
-
 // ---- Between C and Fortran: one layout, one set of numbers --------------------------------------
 
-FERRY_FOREIGN(int, File_c2f, (File)) { return 0; }
-FERRY_FOREIGN(File, File_f2c, (int)) { return nullptr; }
+extern "C" int foreign_File_toint(File) asm("PMPI_File_toint");
+extern "C" File foreign_File_fromint(int) asm("PMPI_File_fromint");
+
+FERRY_FOREIGN(int, File_c2f, (File file)) { return foreign_File_toint(file); }
+FERRY_FOREIGN(File, File_f2c, (int number)) { return foreign_File_fromint(number); }
 
 namespace {
 
