@@ -466,14 +466,18 @@ constexpr Option kTable[] = {
          "staging.copy_in:3:SYSTEM (docs/operations.md lists them). Empty: none."),
 
     Choice(
-        Group::kLaunching, "launcher", &Options::launcher, "ssh|srun|qrsh|none",
+        Group::kLaunching, "launcher", &Options::launcher,
+        "ssh|srun|qrsh|blaunch|pbs_tmrsh|pbsdsh|flux|none",
         "How ferryrun reaches the other hosts of a job. ssh: by ssh, without a password; srun: "
-        "as a step of the Slurm job in which it runs; qrsh: as a task of the Grid Engine job in "
-        "which it runs (qrsh -inherit); none: not at all. Hosts that ferryrun has from Slurm or "
-        "Grid Engine are reached by srun or qrsh, where that is there and neither launcher nor rsh "
-        "is set."),
+        "as a step of the Slurm job in which it runs; qrsh, blaunch, pbs_tmrsh, pbsdsh: as tasks "
+        "of "
+        "the job of Grid Engine (qrsh -inherit), LSF, PBS or Torque in which it runs; flux: by "
+        "flux "
+        "exec, in the Flux instance in which it runs; none: not at all. Hosts that ferryrun has "
+        "from a batch system are reached by that one's way, where it is there and neither launcher "
+        "nor rsh is set."),
     Text(Group::kLaunching, "rsh", &Options::rsh, 0, kPathMax,
-         "Command that replaces ssh, srun or qrsh, as words separated by spaces, such as ssh -p "
+         "Command that replaces that of launcher, as words separated by spaces, such as ssh -p "
          "2222. ferryrun adds the host and what to run there. Empty: ssh -x -o BatchMode=yes with "
          "launcher ssh."),
     Choice(Group::kLaunching, "malloc", &Options::malloc, "system|ferry",

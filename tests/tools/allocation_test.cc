@@ -23,6 +23,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
+using testing::StrEq;
 
 // ---- Lists in short
 
@@ -229,7 +230,7 @@ TEST_F(AllocationTest, OfABatchScriptOfSlurm) {
   EXPECT_EQ(found.hosts, (Hosts{{"n1", 3}, {"n2", 2}}));
   EXPECT_EQ(found.ranks, 5U);
   EXPECT_EQ(found.name_of_node, "n1");
-  EXPECT_STREQ(found.launcher, "srun");
+  EXPECT_THAT(found.launchers, ElementsAre(StrEq("srun")));
   EXPECT_EQ(Describe(found), "2 hosts of Slurm's allocation (SLURM_JOB_NODELIST): n1:3, n2:2");
 }
 
@@ -295,11 +296,12 @@ TEST_F(AllocationTest, OfPbsALineForEachSlot) {
   const Allocation found = Found({"PBS_NODEFILE=" + File("b.site\na.site\nb.site\n\nb.site\n")});
   EXPECT_EQ(found.system, "PBS");
   EXPECT_EQ(found.hosts, (Hosts{{"b.site", 3}, {"a.site", 1}}));
-  EXPECT_STREQ(found.launcher, "");
+  EXPECT_THAT(found.launchers, ElementsAre(StrEq("pbs_tmrsh"), StrEq("pbsdsh")));
 }
 
 TEST_F(AllocationTest, OfLsfTheFileOrThePairs) {
   EXPECT_EQ(Found({"LSB_MCPU_HOSTS=a 4 b 2 "}).hosts, (Hosts{{"a", 4}, {"b", 2}}));
+  EXPECT_THAT(Found({"LSB_MCPU_HOSTS=a 4"}).launchers, ElementsAre(StrEq("blaunch")));
   EXPECT_EQ(Found({"LSB_MCPU_HOSTS=a 4", "LSB_DJOB_HOSTFILE=" + File("a\nc\nc\n")}).hosts,
             (Hosts{{"a", 1}, {"c", 2}}));
 }
@@ -309,7 +311,7 @@ TEST_F(AllocationTest, OfGridEngineALineForEachQueue) {
                                                         "b.site 4 all.q@b.site 0,0:0,1\n"
                                                         "a.site 1 long.q@a.site <NULL>\n")});
   EXPECT_EQ(found.hosts, (Hosts{{"a.site", 3}, {"b.site", 4}}));
-  EXPECT_STREQ(found.launcher, "qrsh");
+  EXPECT_THAT(found.launchers, ElementsAre(StrEq("qrsh")));
 }
 
 TEST_F(AllocationTest, MistakesInFilesAreNamed) {

@@ -162,17 +162,39 @@ TEST_F(CallDoorTest, AShutDoorTakesNobody) {
 // it; `spoilt` makes the secret another one.
 class CalledHostsTest : public testing::Test {
  protected:
-  Status Start(const std::string& script, uint64_t start_limit_ms = 55'000) {
+  Status Start(const std::string& script) {
+    return StartAs({.commands = {{Script(script)}}, .may_be_each = true, .is_step_of_slurm = true});
+  }
+  // A command for each host, whose name is the script's first word: PBS's way. The words that
+  // follow are for the caller, and `call HOST` passes them on.
+  Status StartEach(const std::string& script) {
+    const std::string path = Script("shift\n" + script);
+    CallCommands call{.commands = {}, .secret_of_job = "cookie"};
+    for (const char* host : {"a", "b", "c"}) {
+      call.commands.push_back({path, host, kCallFlag});
+    }
+    return StartAs(call);
+  }
+  static std::string Script(const std::string& script) {
     const std::string path = testing::TempDir() + "command";
     std::ofstream(path) << "#!/bin/sh\n"
-                           "call() { SLURMD_NODENAME=$1 tools/ferryrun/ferryrun --call; }\n"
+                           "host=$1\n"
+                           "call() { SLURMD_NODENAME=$1 tools/ferryrun/ferryrun ${words:---call}; "
+                           "}\n"
                            "spoilt() { FERRYRUN_CALL=$(echo \"$FERRYRUN_CALL\" | "
                            "sed 's/^\\(1 [0-9]* \\)./\\1x/'); export FERRYRUN_CALL; }\n"
                         << script;
     fs::permissions(path, fs::perms::owner_all);
+    return path;
+  }
+  Status StartAs(const CallCommands& call) {
     const std::vector<std::string> hosts = {"a", "b", "c"};
-    StatusOr<std::vector<std::unique_ptr<HostStream>>> streams = StartCallers(
-        {.hosts = hosts, .command = {path}, .network = "lo", .start_limit_ms = start_limit_ms});
+    StatusOr<std::vector<std::unique_ptr<HostStream>>> streams =
+        StartCallers({.hosts = hosts,
+                      .call = call,
+                      .network = "lo",
+                      .first_limit_ms = first_limit_ms_,
+                      .next_limit_ms = next_limit_ms_});
     if (!streams.ok()) {
       return streams.status();
     }
@@ -218,6 +240,8 @@ class CalledHostsTest : public testing::Test {
            has_answer;
   }
 
+  uint64_t first_limit_ms_ = 55'000;
+  uint64_t next_limit_ms_ = 10'000;
   std::vector<std::unique_ptr<RemoteHost>> hosts_;
 };
 
@@ -267,11 +291,57 @@ TEST_F(CalledHostsTest, ASecondAgentOfAHostIsSentAway) {
 }
 
 TEST_F(CalledHostsTest, AnAgentOfAnotherHostIsNamed) {
-  ASSERT_TRUE(Start("call a & call b & call d & wait\n", /*start_limit_ms=*/3000).ok());
+  next_limit_ms_ = 3000;
+  ASSERT_TRUE(Start("call a & call b & call d & wait\n").ok());
   ASSERT_TRUE(Ends(2));
   EXPECT_THAT(hosts_[2]->LastWords(),
-              AllOf(HasSubstr("command has not started its agent within 3 s; an agent of host d "
-                              "has called, which is none of the job's")));
+              HasSubstr("command has not started its agent within 3 s after the last that came "
+                        "(--launch-timeout SECONDS waits for longer); an agent of host d has "
+                        "called, which is none of the job's"));
+}
+
+TEST_F(CalledHostsTest, AnAgentThatIsNotStartedIsNamedSoonAfterTheOthersCame) {
+  next_limit_ms_ = 1000;
+  ASSERT_TRUE(Start("call a & call b & exec sleep 1000\n").ok());
+  const uint64_t began_ns = MonotonicNs();
+  ASSERT_TRUE(Ends(2));
+  EXPECT_LT(MonotonicNs() - began_ns, 20'000'000'000U);
+  EXPECT_THAT(hosts_[2]->LastWords(),
+              HasSubstr("command has not started its agent within 1 s after the last that came"));
+  EXPECT_TRUE(Answers(0));
+  EXPECT_TRUE(Answers(1));
+}
+
+TEST_F(CalledHostsTest, TheFirstAgentIsWaitedForLonger) {
+  first_limit_ms_ = 2000;
+  next_limit_ms_ = 1;
+  ASSERT_TRUE(Start("exec sleep 1000\n").ok());
+  const uint64_t began_ns = MonotonicNs();
+  for (size_t host = 0; host < 3; ++host) {
+    ASSERT_TRUE(Ends(host));
+    EXPECT_THAT(hosts_[host]->LastWords(),
+                HasSubstr("command has not started its agent within 2 s (--launch-timeout"));
+  }
+  EXPECT_GE(MonotonicNs() - began_ns, 1'900'000'000U);
+}
+
+// As scripts of the batch system let them come. All together take longer than one may.
+TEST_F(CalledHostsTest, AgentsThatComeOneAfterTheOtherAreWaitedFor) {
+  next_limit_ms_ = 6000;
+  ASSERT_TRUE(Start("call a & sleep 4; call b & sleep 4; call c & wait\n").ok());
+  for (size_t host = 0; host < 3; ++host) {
+    EXPECT_TRUE(Answers(host)) << host;
+  }
+}
+
+// As in a Flux instance that Slurm has started: its variables are of that step.
+TEST_F(CalledHostsTest, VariablesOfAnotherStepCountForNothing) {
+  ASSERT_TRUE(StartAs({.commands = {{Script("export SLURM_STEP_NUM_TASKS=1\n"
+                                            "call a & call b & call c & wait\n")}}})
+                  .ok());
+  for (size_t host = 0; host < 3; ++host) {
+    EXPECT_TRUE(Answers(host)) << host;
+  }
 }
 
 TEST_F(CalledHostsTest, FewerAgentsThanHostsAreNoticedAtOnce) {
@@ -330,9 +400,64 @@ TEST_F(CalledHostsTest, AnErrorOfTheCommandMakesThePatienceShort) {
   EXPECT_TRUE(Answers(0));
 }
 
+// ---- A command for each host --------------------------------------------------------------------
+
+constexpr char kCall[] = "words=$*; PBS_JOBCOOKIE=cookie; export PBS_JOBCOOKIE; call $host\n";
+
+TEST_F(CalledHostsTest, EachCommandStartsOneAgent) {
+  ASSERT_TRUE(StartEach(std::string("test -z \"$FERRYRUN_CALL\" || exit 9\n") + kCall).ok());
+  for (size_t host = 0; host < 3; ++host) {
+    EXPECT_TRUE(Answers(host)) << host;
+  }
+  EXPECT_NE(hosts_[0]->pid(), hosts_[2]->pid());
+}
+
+TEST_F(CalledHostsTest, ACommandThatRefusesEndsItsOwnStream) {
+  ASSERT_TRUE(
+      StartEach(std::string("test $host != b || { echo 'no node b' >&2; exit 255; }\n") + kCall)
+          .ok());
+  ASSERT_TRUE(Ends(1));
+  EXPECT_THAT(hosts_[1]->LastWords(), AllOf(HasSubstr("command exited with code 255"),
+                                            HasSubstr("command wrote:\n  no node b")));
+  EXPECT_TRUE(Answers(0));
+  EXPECT_TRUE(Answers(2));
+}
+
+TEST_F(CalledHostsTest, AKilledCommandEndsItsOwnStream) {
+  ASSERT_TRUE(StartEach(kCall).ok());
+  for (size_t host = 0; host < 3; ++host) {
+    ASSERT_TRUE(Answers(host));
+  }
+  ASSERT_EQ(kill(hosts_[0]->pid(), SIGKILL), 0);
+  ASSERT_TRUE(Ends(0));
+  EXPECT_THAT(hosts_[0]->LastWords(), HasSubstr("command was killed by SIGKILL"));
+  EXPECT_FALSE(hosts_[0]->IsLostWith(*hosts_[1]));
+  EXPECT_TRUE(Answers(1));
+}
+
+// All can read the words of a command line.
+TEST_F(CalledHostsTest, ACallerWithoutTheSecretOfTheJobIsSentAway) {
+  ASSERT_TRUE(StartEach("words=$*\n"
+                        "case $host in\n"
+                        "  b) export PBS_JOBCOOKIE=cookie ;;\n"
+                        "  c) export PBS_JOBCOOKIE=other ;;\n"
+                        "esac\n"
+                        "call $host\n")
+                  .ok());
+  ASSERT_TRUE(Ends(0));
+  EXPECT_THAT(
+      hosts_[0]->LastWords(),
+      AllOf(HasSubstr("command exited with code 1"),
+            HasSubstr("cannot call the one that has started it: here is no PBS_JOBCOOKIE")));
+  ASSERT_TRUE(Ends(2));
+  EXPECT_THAT(hosts_[2]->LastWords(), AllOf(HasSubstr("command exited with code 1"),
+                                            HasSubstr("it refuses this process's secret")));
+  EXPECT_TRUE(Answers(1));
+}
+
 TEST_F(CalledHostsTest, ACommandThatIsNotThereIsAnError) {
-  const auto streams =
-      StartCallers({.hosts = {"a", "b"}, .command = {"no-such-srun"}, .network = "lo"});
+  const auto streams = StartCallers(
+      {.hosts = {"a", "b"}, .call = {.commands = {{"no-such-srun"}}}, .network = "lo"});
   ASSERT_FALSE(streams.ok());
   EXPECT_THAT(streams.status().message(),
               AllOf(HasSubstr("hosts a to b: "), HasSubstr("no-such-srun")));
@@ -340,7 +465,7 @@ TEST_F(CalledHostsTest, ACommandThatIsNotThereIsAnError) {
 
 TEST_F(CalledHostsTest, ANetworkThatIsNotThereIsAnError) {
   const auto streams =
-      StartCallers({.hosts = {"a", "b"}, .command = {"true"}, .network = "nosuch0"});
+      StartCallers({.hosts = {"a", "b"}, .call = {.commands = {{"true"}}}, .network = "nosuch0"});
   ASSERT_FALSE(streams.ok());
   EXPECT_THAT(streams.status().message(), HasSubstr("nosuch0"));
 }

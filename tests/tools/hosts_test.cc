@@ -13,6 +13,7 @@
 #include "config/environment.h"
 #include "tests/support/patience.h"
 #include "tools/ferryrun/agent_protocol.h"
+#include "tools/ferryrun/launchers.h"
 #include "tools/ferryrun/remote_host.h"
 
 namespace ferry::tools {
@@ -397,6 +398,79 @@ TEST(LauncherCommandTest, ByQrshAsATaskOfTheJob) {
   options.launcher = "qrsh";
   EXPECT_THAT(*LauncherCommand(options, "a", "/my own/ferryrun", {"--agent"}),
               ElementsAre("qrsh", "-inherit", "a", "'/my own/ferryrun'", "--agent"));
+}
+
+TEST(LauncherCommandTest, ByBlaunchWithoutAShell) {
+  config::Options options;
+  options.launcher = "blaunch";
+  EXPECT_THAT(*LauncherCommand(options, "a", "/my own/ferryrun", {"--agent"}),
+              ElementsAre("blaunch", "a", "-no-shell", "/my own/ferryrun", "--agent"));
+}
+
+TEST(LauncherCommandTest, WhatCarriesNoStreamsIsRefused) {
+  config::Options options;
+  for (const char* launcher : {"pbs_tmrsh", "pbsdsh", "flux"}) {
+    options.launcher = launcher;
+    EXPECT_THAT(LauncherCommand(options, "a", "/f", {}).status().message(),
+                HasSubstr("carries no streams of an agent on a"));
+    EXPECT_TRUE(AgentsCall(options, 1, 0)) << launcher;
+  }
+}
+
+TEST(LauncherCommandTest, AgentsCallWhereOneCommandStartsThemAll) {
+  config::Options options;
+  for (const char* launcher : {"srun", "blaunch"}) {
+    options.launcher = launcher;
+    EXPECT_TRUE(AgentsCall(options, 2, 64)) << launcher;
+    EXPECT_FALSE(AgentsCall(options, 1, 64)) << launcher;
+    EXPECT_FALSE(AgentsCall(options, 2, 0)) << launcher;
+  }
+  for (const char* launcher : {"ssh", "qrsh", "none"}) {
+    options.launcher = launcher;
+    EXPECT_FALSE(AgentsCall(options, 2, 64)) << launcher;
+  }
+  options.launcher = "flux";
+  EXPECT_FALSE(AgentsCall(options, 0, 64));
+  options.rsh = "other";
+  EXPECT_FALSE(AgentsCall(options, 2, 64));
+}
+
+// ---- Launchers whose agents call
+
+TEST(PlanCallsTest, OneBlaunchForAllHosts) {
+  config::Options options;
+  options.launcher = "blaunch";
+  const char* const environment[] = {nullptr};
+  const auto plan = PlanCalls(options, {"a", "b"}, "/my own/f", environment);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_THAT(plan->commands, ElementsAre(ElementsAre("blaunch", "-n", "-z", "a b", "-no-shell",
+                                                      "/my own/f", "--call")));
+  EXPECT_EQ(plan->secret_of_job, "");
+  EXPECT_TRUE(plan->may_be_each);
+  EXPECT_FALSE(plan->is_step_of_slurm);
+}
+
+TEST(PlanCallsTest, ACommandOfPbsForEachHost) {
+  config::Options options;
+  options.launcher = "pbs_tmrsh";
+  const char* const environment[] = {"PBS_JOBCOOKIE=cookie", nullptr};
+  const auto plan = PlanCalls(options, {"a", "b"}, "/f", environment);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_THAT(plan->commands, ElementsAre(ElementsAre("pbs_tmrsh", "a", "/f", "--call"),
+                                          ElementsAre("pbs_tmrsh", "b", "/f", "--call")));
+  EXPECT_EQ(plan->secret_of_job, "cookie");
+  EXPECT_FALSE(plan->may_be_each);
+  options.launcher = "pbsdsh";
+  EXPECT_THAT(PlanCalls(options, {"a"}, "/f", environment)->commands,
+              ElementsAre(ElementsAre("pbsdsh", "-h", "a", "--", "/f", "--call")));
+}
+
+TEST(PlanCallsTest, OutsideOfAJobOfPbsItIsAnError) {
+  config::Options options;
+  options.launcher = "pbs_tmrsh";
+  const char* const environment[] = {nullptr};
+  EXPECT_THAT(PlanCalls(options, {"a"}, "/f", environment).status().message(),
+              HasSubstr("pbs_tmrsh works in a job of PBS, and here is no PBS_JOBCOOKIE"));
 }
 
 TEST(LauncherCommandTest, NoneReachesNobody) {

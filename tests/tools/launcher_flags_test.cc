@@ -101,11 +101,12 @@ INSTANTIATE_TEST_SUITE_P(
         Same{"-envall", ""}, Same{"-prepend-rank", "--label"},
         Same{"-launcher ssh", "--launcher ssh"}, Same{"-launcher slurm", "--launcher srun"},
         Same{"-bootstrap fork", "--launcher none"}, Same{"-launcher rsh", "--rsh rsh"},
-        Same{"-launcher sge", "--launcher qrsh"}, Same{"-launcher-exec /bin/ssh", "--rsh /bin/ssh"},
-        Same{"-rmk slurm", "--allocation slurm"}, Same{"-iface ib0", "--network ib0"},
-        Same{"-disable-auto-cleanup", "--keep-going"}, Same{"-print-all-exitcodes", ""},
-        Same{"-print-rank-map", "--verbose"}, Same{"-info", "--version"},
-        Same{"-silent-abort", ""}));
+        Same{"-launcher sge", "--launcher qrsh"}, Same{"-launcher lsf", "--launcher blaunch"},
+        Same{"-launcher pbs", "--launcher pbs_tmrsh"},
+        Same{"-launcher-exec /bin/ssh", "--rsh /bin/ssh"}, Same{"-rmk slurm", "--allocation slurm"},
+        Same{"-iface ib0", "--network ib0"}, Same{"-disable-auto-cleanup", "--keep-going"},
+        Same{"-print-all-exitcodes", ""}, Same{"-print-rank-map", "--verbose"},
+        Same{"-info", "--version"}, Same{"-silent-abort", ""}));
 
 INSTANTIATE_TEST_SUITE_P(
     Srun, SameFlagTest,
@@ -171,7 +172,7 @@ INSTANTIATE_TEST_SUITE_P(
         Other{"-m arbitrary", "--map-by slot, node"}, Other{"-p debug", "sbatch"},
         Other{"--mem=4G", "sbatch"}, Other{"--multi-prog f", "\":\""},
         Other{"-o out", "for each rank"}, Other{"-soft 2:8", "-n N"},
-        Other{"-launcher lsf", "--rsh names any command"}));
+        Other{"-launcher persist", "--rsh names any command"}));
 
 struct Ignored {
   const char* flags;

@@ -295,11 +295,9 @@ std::optional<CallHello> ReadCallHello(std::string_view words) {
 
 // ---- The process --------------------------------------------------------------------------------
 
-int RunCaller() {
-  StatusOr<SignalSource> signals = SignalSource::Create();
-  if (!signals.ok()) {
-    return 1;
-  }
+namespace {
+
+CallHello OwnHello() {
   const char* const* environment = config::ProcessEnvironment();
   CallHello hello{.names = {}, .tasks = 0};
   if (const auto name = config::FindVariable(environment, "SLURMD_NODENAME")) {
@@ -309,17 +307,60 @@ int RunCaller() {
     hello.tasks = NumberIn<uint32_t>(*tasks).value_or(0);
   }
   hello.names.push_back(config::HostName());
+  return hello;
+}
+
+// Where to call, with the whole secret.
+StatusOr<CallPlace> FindPlace(const std::vector<std::string>& words) {
+  const char* const* environment = config::ProcessEnvironment();
+  if (words.empty()) {
+    return ReadCallPlace(config::FindVariable(environment, kCallVariable).value_or(""));
+  }
+  std::string text;
+  for (const std::string& word : words) {
+    text += (text.empty() ? "" : " ") + word;
+  }
+  StatusOr<CallPlace> place = ReadCallPlace(text);
+  FERRY_RETURN_IF_ERROR(place.status());
+  const auto of_job = config::FindVariable(environment, kPbsSecret);
+  if (!of_job) {
+    return Status(ErrorCode::kPermissionDenied,
+                  std::string("here is no ") + kPbsSecret + ", so this is no process of the job");
+  }
+  place->secret = BothSecrets(place->secret, std::string(*of_job));
+  return place;
+}
+
+}  // namespace
+
+std::string BothSecrets(const std::string& of_run, const std::string& of_job) {
+  return of_job.empty() ? of_run : of_run + "+" + of_job;
+}
+
+int RunCaller(const std::vector<std::string>& words) {
+  StatusOr<SignalSource> signals = SignalSource::Create();
+  if (!signals.ok()) {
+    return 1;
+  }
+  const bool is_heard = words.empty();
+  const CallHello hello = OwnHello();
   const std::string& host = hello.names.front();
-  const StatusOr<CallPlace> place =
-      ReadCallPlace(config::FindVariable(environment, kCallVariable).value_or(""));
+  const StatusOr<CallPlace> place = FindPlace(words);
   unsetenv(kCallVariable);  // no rank needs it
-  Say(kCallsWord, host);
+  if (is_heard) {
+    Say(kCallsWord, host);
+  }
   StatusOr<MeetingStream> stream =
       place.ok() ? Call(*place, ToText(hello), &*signals) : place.status();
   StatusOr<std::unique_ptr<LauncherProcess>> agent =
       stream.ok() ? LauncherProcess::StartAgent() : stream.status();
-  if (!agent.ok()) {
+  if (!agent.ok() && is_heard) {
     Say(kCannotCallWord, host + ": " + agent.status().message());
+  } else if (!agent.ok()) {
+    std::fprintf(stderr, "ferryrun on host %s cannot call the one that has started it: %s\n",
+                 host.c_str(), agent.status().message().c_str());
+  }
+  if (!agent.ok()) {
     return 1;
   }
   return Caller(std::move(*signals), std::move(*stream), std::move(*agent)).Run();

@@ -15,6 +15,11 @@
 // On its standard output, which leads to ferryrun too, a caller says that it calls, and why it
 // cannot, by one line each.
 //
+// PBS passes on neither variables nor output: what a caller writes there ends in files of the job.
+// So the place comes in words after kCallFlag, which other users of a host can read, and the key is
+// made of both the secret there and one that only processes of the job know (kPbsSecret). Such a
+// caller says on standard error only why it cannot call.
+//
 // Pure data and functions but for RunCaller; any thread.
 #pragma once
 
@@ -31,6 +36,8 @@ namespace ferry::tools {
 // The flag that makes a ferryrun a caller.
 inline constexpr char kCallFlag[] = "--call";
 inline constexpr char kCallVariable[] = "FERRYRUN_CALL";
+// By it PBS's own daemons know the processes of a job (tm_init(3)).
+inline constexpr char kPbsSecret[] = "PBS_JOBCOOKIE";
 
 inline constexpr std::string_view kWelcome = "welcome";
 // The lines: the word, the host's name, and, for the second one, ": " and why.
@@ -60,9 +67,13 @@ std::string ToText(const CallHello& hello);
 // Nothing: no caller has written it.
 std::optional<CallHello> ReadCallHello(std::string_view words);
 
-// Calls ferryrun, starts an agent, and serves both until the agent has ended, which it does when
-// its ferryrun is gone. Returns the agent's exit code, or 1 if ferryrun has not answered within
-// some seconds. Main thread of a process that does nothing else.
-int RunCaller();
+// Of what the key of the packets is made. `of_job`: empty if there is none.
+std::string BothSecrets(const std::string& of_run, const std::string& of_job);
+
+// `words`: what follows kCallFlag; none: kCallVariable has them. Calls ferryrun, starts an agent,
+// and serves both until the agent has ended, which it does when its ferryrun is gone. Returns the
+// agent's exit code, or 1 if ferryrun has not answered within some seconds. Main thread of a
+// process that does nothing else.
+int RunCaller(const std::vector<std::string>& words);
 
 }  // namespace ferry::tools

@@ -4,9 +4,10 @@
 #include <utility>
 
 #include "common/own_program.h"
-#include "tools/ferryrun/agent_call.h"
+#include "config/environment.h"
 #include "tools/ferryrun/agent_protocol.h"
 #include "tools/ferryrun/called_hosts.h"
+#include "tools/ferryrun/launchers.h"
 #include "tools/ferryrun/relay_link.h"
 
 namespace ferry::tools {
@@ -17,16 +18,16 @@ bool MayBeTree(const AgentPlan& plan) {
          (!plan.options.rsh.empty() || plan.options.launcher == "ssh");
 }
 
-bool MayBeStep(const AgentPlan& plan) {
-  return plan.radix > 0 && plan.hosts.size() > 1 && plan.options.rsh.empty() &&
-         plan.options.launcher == "srun";
-}
-
-StatusOr<std::vector<std::unique_ptr<RemoteHost>>> StartStep(const AgentPlan& plan) {
-  StatusOr<std::vector<std::unique_ptr<HostStream>>> streams =
-      StartCallers({.hosts = plan.hosts,
-                    .command = StepCommand(plan.hosts, OwnProgram(), {kCallFlag}),
-                    .network = plan.network});
+StatusOr<std::vector<std::unique_ptr<RemoteHost>>> StartCalled(const AgentPlan& plan) {
+  StatusOr<CallCommands> call =
+      PlanCalls(plan.options, plan.hosts, OwnProgram(), config::ProcessEnvironment());
+  FERRY_RETURN_IF_ERROR(call.status());
+  CallPlan calls{.hosts = plan.hosts, .call = std::move(*call), .network = plan.network};
+  if (plan.start_limit_ms) {
+    calls.first_limit_ms = *plan.start_limit_ms;
+    calls.next_limit_ms = *plan.start_limit_ms;
+  }
+  StatusOr<std::vector<std::unique_ptr<HostStream>>> streams = StartCallers(calls);
   FERRY_RETURN_IF_ERROR(streams.status());
   std::vector<std::unique_ptr<RemoteHost>> started;
   for (size_t i = 0; i < plan.hosts.size(); ++i) {
@@ -60,8 +61,8 @@ std::vector<HostGroup> SplitHosts(size_t first, size_t count, uint64_t radix) {
 }
 
 StatusOr<std::vector<std::unique_ptr<RemoteHost>>> StartAgents(const AgentPlan& plan) {
-  if (MayBeStep(plan)) {
-    return StartStep(plan);
+  if (AgentsCall(plan.options, plan.hosts.size(), plan.radix)) {
+    return StartCalled(plan);
   }
   const uint64_t most = MayBeTree(plan) ? plan.radix : plan.hosts.size();
   std::vector<std::unique_ptr<RemoteHost>> started;

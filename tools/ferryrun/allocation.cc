@@ -106,14 +106,18 @@ Status About(std::string_view variable, const Status& status) {
 // An allocation whose hosts are in a file that a variable names.
 StatusOr<std::optional<Allocation>> FromFile(
     const char* system, const char* variable, std::string_view path,
-    StatusOr<std::vector<Host>> (*read)(std::string_view text)) {
+    StatusOr<std::vector<Host>> (*read)(std::string_view text),
+    std::vector<const char*> launchers) {
   const StatusOr<std::string> text = ReadWhole(std::string(path));
   StatusOr<std::vector<Host>> hosts = text.ok() ? read(*text) : text.status();
   if (!hosts.ok()) {
     return About(variable, hosts.status());
   }
-  return std::optional<Allocation>(Allocation{
-      .system = system, .source = variable, .hosts = std::move(*hosts), .has_aliases = true});
+  return std::optional<Allocation>(Allocation{.system = system,
+                                              .source = variable,
+                                              .hosts = std::move(*hosts),
+                                              .has_aliases = true,
+                                              .launchers = std::move(launchers)});
 }
 
 // ---- Batch systems: nothing, if this is no job of theirs ----
@@ -130,8 +134,11 @@ StatusOr<std::optional<Allocation>> FindFlux(const char* const* environment, boo
   if (!hosts.ok()) {
     return About(kSource, hosts.status());
   }
-  return std::optional<Allocation>(Allocation{
-      .system = "Flux", .source = kSource, .hosts = std::move(*hosts), .has_aliases = true});
+  return std::optional<Allocation>(Allocation{.system = "Flux",
+                                              .source = kSource,
+                                              .hosts = std::move(*hosts),
+                                              .has_aliases = true,
+                                              .launchers = {"flux"}});
 }
 
 // The hosts of a list with the tasks of each.
@@ -171,7 +178,7 @@ StatusOr<std::optional<Allocation>> FindSlurm(const char* const* environment, bo
                         .hosts = std::move(*hosts),
                         .name_of_node = std::string(
                             config::FindVariable(environment, "SLURMD_NODENAME").value_or("")),
-                        .launcher = "srun"};
+                        .launchers = {"srun"}};
   if (const auto tasks = config::FindVariable(environment, "SLURM_NTASKS")) {
     allocation.ranks = NumberIn<uint64_t>(*tasks);
     if (allocation.ranks.value_or(0) == 0) {
@@ -183,12 +190,13 @@ StatusOr<std::optional<Allocation>> FindSlurm(const char* const* environment, bo
 
 StatusOr<std::optional<Allocation>> FindPbs(const char* const* environment, bool) {
   const auto path = config::FindVariable(environment, "PBS_NODEFILE");
-  return path ? FromFile("PBS", "PBS_NODEFILE", *path, ReadSlotLines) : std::optional<Allocation>();
+  return path ? FromFile("PBS", "PBS_NODEFILE", *path, ReadSlotLines, {"pbs_tmrsh", "pbsdsh"})
+              : std::optional<Allocation>();
 }
 
 StatusOr<std::optional<Allocation>> FindLsf(const char* const* environment, bool) {
   if (const auto path = config::FindVariable(environment, "LSB_DJOB_HOSTFILE")) {
-    return FromFile("LSF", "LSB_DJOB_HOSTFILE", *path, ReadSlotLines);
+    return FromFile("LSF", "LSB_DJOB_HOSTFILE", *path, ReadSlotLines, {"blaunch"});
   }
   const auto pairs = config::FindVariable(environment, "LSB_MCPU_HOSTS");
   if (!pairs) {
@@ -201,20 +209,14 @@ StatusOr<std::optional<Allocation>> FindLsf(const char* const* environment, bool
   return std::optional<Allocation>(Allocation{.system = "LSF",
                                               .source = "LSB_MCPU_HOSTS",
                                               .hosts = std::move(*hosts),
-                                              .has_aliases = true});
+                                              .has_aliases = true,
+                                              .launchers = {"blaunch"}});
 }
 
 StatusOr<std::optional<Allocation>> FindGridEngine(const char* const* environment, bool) {
   const auto path = config::FindVariable(environment, "PE_HOSTFILE");
-  if (!path) {
-    return std::optional<Allocation>();
-  }
-  StatusOr<std::optional<Allocation>> found =
-      FromFile("Grid Engine", "PE_HOSTFILE", *path, ReadCountLines);
-  if (found.ok()) {
-    (*found)->launcher = "qrsh";
-  }
-  return found;
+  return path ? FromFile("Grid Engine", "PE_HOSTFILE", *path, ReadCountLines, {"qrsh"})
+              : std::optional<Allocation>();
 }
 
 struct BatchSystem {

@@ -33,7 +33,9 @@ struct Allocation {
   std::optional<uint64_t> ranks = {};  // that the user asked for; else as many as there are slots
   std::string name_of_node = {};       // what the batch system calls this host; empty: unknown
   bool has_aliases = false;            // hosts may be listed under other names than their own
-  const char* launcher = "";           // option `launcher`: how a job reaches its hosts; empty: ssh
+  // Values of option `launcher` that start what the batch system knows as the job's: the first that
+  // can be used here.
+  std::vector<const char*> launchers = {};
 };
 
 // Returns the allocation of the batch system `wanted` (values of the flag --allocation). With

@@ -401,6 +401,9 @@ class Parser {
       case Flag::kLaunchRadix:
         arguments_.launch_radix = *number;
         return {};
+      case Flag::kLaunchTimeout:
+        arguments_.launch_timeout_s = *number;
+        return *number > 0 ? Status() : Refuse(name + " 0: a start needs some time");
       case Flag::kTreeRadix:
         SetOption("tree_radix", std::to_string(*number));
         return {};

@@ -51,6 +51,7 @@ struct Arguments {
   uint64_t grace_ms = 5000;
   uint64_t deadlock_check_s = 5;     // between looks for deadlocks; 0: none
   uint64_t launch_radix = 64;        // of the tree of agents; 0: none
+  uint64_t launch_timeout_s = 0;     // for agents that call; 0: not said
   std::string network;               // empty: see hosts.h
   std::string ferryd;                // empty: found beside ferryrun
   std::vector<std::string> options;  // "--name=value", for LoadOptions

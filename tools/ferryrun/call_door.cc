@@ -76,12 +76,12 @@ StatusOr<std::string> DrawSecret() {
 
 }  // namespace
 
-Status CallDoor::Open(const std::string& network) {
+Status CallDoor::Open(const std::string& network, const std::string& secret_of_job) {
   StatusOr<std::vector<std::string>> addresses = AddressesToCall(network);
   FERRY_RETURN_IF_ERROR(addresses.status());
   StatusOr<std::string> secret = DrawSecret();
   FERRY_RETURN_IF_ERROR(secret.status());
-  key_ = client::KeyOfText(*secret);
+  key_ = client::KeyOfText(BothSecrets(*secret, secret_of_job));
   const std::string listens_at = addresses->size() == 1 ? addresses->front() : "::";
   StatusOr<UniqueFd> listener = daemon::ListenTcp({listens_at, 0}, "--network");
   FERRY_RETURN_IF_ERROR(listener.status());

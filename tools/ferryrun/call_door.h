@@ -25,9 +25,10 @@ class CallDoor {
   // Gets a caller whose first packet this is; may take its stream. May shut the door.
   using TakeCaller = std::function<void(const CallHello& hello, client::MeetingStream* stream)>;
 
-  // Listens at the address in `network` (--network), or, without one, at all of this host. Errors:
-  // there is no such network; no port is free.
-  Status Open(const std::string& network);
+  // Listens at the address in `network` (--network), or, without one, at all of this host. Callers
+  // are to know `secret_of_job`, too, if it is not empty. Errors: there is no such network; no port
+  // is free.
+  Status Open(const std::string& network, const std::string& secret_of_job = {});
   // Where callers find it; and the same for people.
   const CallPlace& place() const { return place_; }
   const std::string& where() const { return where_; }

@@ -1,13 +1,11 @@
 #include "tools/ferryrun/called_hosts.h"
 
-#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
@@ -15,12 +13,11 @@
 
 #include "client/bootstrap/meeting_stream.h"
 #include "common/clock.h"
-#include "common/process_handle.h"
 #include "tools/ferryrun/agent_call.h"
+#include "tools/ferryrun/call_command.h"
 #include "tools/ferryrun/call_door.h"
 #include "tools/ferryrun/event_set.h"
 #include "tools/ferryrun/hosts.h"
-#include "tools/ferryrun/launcher_process.h"
 #include "tools/ferryrun/process.h"
 
 namespace ferry::tools {
@@ -34,33 +31,43 @@ constexpr uint64_t kCallLimitMs = 10'000;
 constexpr uint64_t kLastCallsMs = 1000;  // for connections to end by themselves after the command
 constexpr uint64_t kLeaveMs = 3000;      // for the command to end after its agents
 constexpr uint64_t kTickMs = 100;
+constexpr char kMoreTime[] = " (--launch-timeout SECONDS waits for longer)";
 constexpr size_t kMoreStrangers = 64;  // than hosts
-constexpr size_t kMostWordsBytes = 1 << 16;
 constexpr size_t kPacketBytes = 1 << 16;
 
-// The command and all its agents.
+bool IsPast(uint64_t since_ns, uint64_t limit_ms, uint64_t now_ns) {
+  return since_ns != 0 && now_ns >= since_ns + limit_ms * kNsPerMs;
+}
+
+std::string Seconds(uint64_t ms) { return std::to_string(ms / 1000) + " s"; }
+
+// The commands and all their agents.
 class CallLink {
  public:
   explicit CallLink(const CallPlan& plan);
   ~CallLink();
   Status Start(const CallPlan& plan);
 
-  pid_t pid() const { return command_->pid(); }
+  pid_t pid(size_t host) const { return StepOf(host).command->pid(); }
   pollfd WordsInterest(size_t host) const;
   pollfd RoomInterest(size_t host) const;
   void Write(size_t host, std::string_view bytes);
   void Advance(size_t host);
   std::string Take(size_t host) { return std::exchange(hosts_[host].received, {}); }
-  // Hosts that end with the command do so together.
+  // Hosts that end with a command do so together.
   bool HasEnded(size_t host) const {
     const CalledHost& one = hosts_[host];
-    return one.has_ended && one.received.empty() && (!one.with_command || is_command_over_);
+    return one.has_ended && one.received.empty() && (!one.with_command || StepOf(host).is_over);
   }
   std::string HowEnded(size_t host);
   bool HaveEndedTogether(size_t one, size_t other) const {
-    return hosts_[one].with_command && hosts_[other].with_command;
+    return &StepOf(one) == &StepOf(other) && hosts_[one].with_command && hosts_[other].with_command;
   }
-  UniqueFd TakeErrors();
+  // The command's standard error, for the first of its hosts.
+  UniqueFd TakeErrors(size_t host) {
+    Step& step = StepOf(host);
+    return step.first == host ? step.command->TakeErrors() : UniqueFd();
+  }
   void Close(size_t host);
 
  private:
@@ -70,48 +77,61 @@ class CallLink {
     std::string to_send = {};                  // before it has
     std::string received = {};
     uint64_t calls_ns = 0;  // when a caller there said that it calls; 0: not yet
+    bool has_called = false;
     bool has_ended = false;
     bool with_command = false;
     std::string how_ended = {};  // empty: its connection has
   };
+  // A command, and its hosts, which follow each other.
+  struct Step {
+    std::unique_ptr<CallCommand> command;
+    size_t first = 0;
+    size_t count = 0;
+    bool is_over = false;  // it has ended, and all connections have, or they had time for it
+  };
+  Step& StepOf(size_t host) { return steps_[steps_.size() == 1 ? 0 : host]; }
+  const Step& StepOf(size_t host) const { return steps_[steps_.size() == 1 ? 0 : host]; }
   size_t IndexOf(const std::string& name) const;
   size_t IndexOf(const CallHello& hello) const;
   static bool Awaits(const CalledHost& host) { return !host.stream && !host.has_ended; }
-  bool IsOver() const {
-    return std::all_of(hosts_.begin(), hosts_.end(),
-                       [](const CalledHost& host) { return host.has_ended; });
+  // Returns true if all hosts of the step fulfil the condition.
+  template <typename Condition>
+  bool AllOf(const Step& step, Condition condition) const {
+    const auto begin = hosts_.begin() + static_cast<ptrdiff_t>(step.first);
+    return std::all_of(begin, begin + static_cast<ptrdiff_t>(step.count), condition);
+  }
+  bool HaveAllEnded(const Step& step) const {
+    return AllOf(step, [](const CalledHost& host) { return host.has_ended; });
   }
   void Admit(const CallHello& hello, MeetingStream* stream);
-  void Hear(CalledHost* host);
-  bool HearCommand();
-  void HearErrors();
+  void Hear(size_t host);
   void OnLine(std::string_view line);
-  void OnCommandEnd();
+  void OnCommandEnd(Step* step);
   void OnTick();
+  void LookAfterEnd(Step* step, uint64_t now_ns);
   void End(CalledHost* host, const std::string& how);
-  void EndAwaited(const std::string& how);
+  void EndAwaited(const Step& step, const std::string& how);
   void FinishStartIfDone();
   void SetClock();
+  void AwaitExits();
   std::string WayOut() const;
   std::string Remarks() const;
 
   std::vector<CalledHost> hosts_;
   std::unordered_map<std::string, size_t> index_;
-  const uint64_t start_limit_ms_;
-  std::unique_ptr<LauncherProcess> command_;
-  EventSet events_;  // of the command, the door and the clock
+  const uint64_t first_limit_ms_;
+  const uint64_t next_limit_ms_;
+  const bool may_be_each_;
+  const bool is_step_of_slurm_;
+  std::vector<Step> steps_;  // one, or one for each host
+  EventSet events_;          // of the commands, the door and the clock
   CallDoor door_;
-  UniqueFd exit_;  // the command's process; not valid: the end of its output stands for its own
   UniqueFd tick_;
   bool has_clock_ = false;   // tick_ is in events_
   bool is_starting_ = true;  // some have still to call
   uint64_t began_ns_ = 0;
-  uint64_t error_ns_ = 0;         // when the command wrote of an error; 0: it has not
-  uint64_t command_ns_ = 0;       // when the command ended; 0: it runs
-  bool is_command_over_ = false;  // and all connections, or they had time for it
+  uint64_t last_call_ns_ = 0;  // when the last agent came; 0: none has
   size_t called_ = 0;
-  std::string output_;   // of the command: the line that has begun
-  std::string errors_;   // what it has written to standard error until TakeErrors
   std::string unknown_;  // a host that has called, and is none of them
 };
 
@@ -120,14 +140,14 @@ class CalledStream final : public HostStream {
   CalledStream(std::shared_ptr<CallLink> link, size_t host) : link_(std::move(link)), host_(host) {}
   ~CalledStream() override { link_->Close(host_); }
 
-  pid_t pid() const override { return link_->pid(); }
+  pid_t pid() const override { return link_->pid(host_); }
   void Write(std::string_view bytes) override { link_->Write(host_, bytes); }
   pollfd WordsInterest() const override { return link_->WordsInterest(host_); }
   pollfd RoomInterest() const override { return link_->RoomInterest(host_); }
   void Advance() override { link_->Advance(host_); }
   std::string Take() override { return link_->Take(host_); }
   bool ended() const override { return link_->HasEnded(host_); }
-  UniqueFd TakeErrors() override { return host_ == 0 ? link_->TakeErrors() : UniqueFd(); }
+  UniqueFd TakeErrors() override { return link_->TakeErrors(host_); }
   std::string HowEnded() override { return link_->HowEnded(host_); }
   bool IsLostWith(const HostStream& other) const override {
     const auto* called = dynamic_cast<const CalledStream*>(&other);
@@ -140,7 +160,11 @@ class CalledStream final : public HostStream {
   const size_t host_;
 };
 
-CallLink::CallLink(const CallPlan& plan) : start_limit_ms_(plan.start_limit_ms) {
+CallLink::CallLink(const CallPlan& plan)
+    : first_limit_ms_(plan.first_limit_ms),
+      next_limit_ms_(plan.next_limit_ms),
+      may_be_each_(plan.call.may_be_each),
+      is_step_of_slurm_(plan.call.is_step_of_slurm) {
   for (const std::string& name : plan.hosts) {
     index_.emplace(name, hosts_.size());
     hosts_.push_back({.name = name});
@@ -148,55 +172,71 @@ CallLink::CallLink(const CallPlan& plan) : start_limit_ms_(plan.start_limit_ms) 
 }
 
 Status CallLink::Start(const CallPlan& plan) {
-  FERRY_RETURN_IF_ERROR(door_.Open(plan.network));
-  StatusOr<std::unique_ptr<LauncherProcess>> command = LauncherProcess::Start(
-      plan.command, {std::string(kCallVariable) + "=" + ToText(door_.place())});
-  FERRY_RETURN_IF_ERROR(command.status());
-  command_ = std::move(*command);
-  began_ns_ = MonotonicNs();
-  StatusOr<UniqueFd> exit = OpenProcessHandle(command_->pid());
-  FERRY_RETURN_IF_ERROR(exit.status());
-  exit_ = std::move(*exit);
+  FERRY_RETURN_IF_ERROR(door_.Open(plan.network, plan.call.secret_of_job));
   tick_.Reset(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
   const itimerspec each{{0, kTickMs * kNsPerMs}, {0, kTickMs * kNsPerMs}};
   if (!tick_.valid() || timerfd_settime(tick_.get(), 0, &each, nullptr) != 0) {
     return StatusFromErrno(errno, "timerfd");
   }
+  const std::string place = ToText(door_.place());
+  const bool in_words = !plan.call.secret_of_job.empty();
+  const size_t each_has = plan.call.commands.size() == 1 ? hosts_.size() : 1;
+  for (const std::vector<std::string>& command : plan.call.commands) {
+    std::vector<std::string> words = command;
+    std::vector<std::string> variables;
+    if (in_words) {
+      const std::vector<std::string_view> of_place = WordsOf(place);
+      words.insert(words.end(), of_place.begin(), of_place.end());
+    } else {
+      variables.push_back(std::string(kCallVariable) + "=" + place);
+    }
+    StatusOr<std::unique_ptr<CallCommand>> started = CallCommand::Start(words, variables);
+    FERRY_RETURN_IF_ERROR(started.status());
+    steps_.push_back({.command = std::move(*started), .first = steps_.size(), .count = each_has});
+  }
+  began_ns_ = MonotonicNs();
   SetClock();
   door_.Serve(
       &events_, hosts_.size() + kMoreStrangers,
       [this](const CallHello& hello, MeetingStream* stream) { Admit(hello, stream); },
       [this] {
-        EndAwaited("ferryrun has no descriptor left for its agents: raise `ulimit -n`");
+        for (const Step& step : steps_) {
+          EndAwaited(step, "ferryrun has no descriptor left for its agents: raise `ulimit -n`");
+        }
         FinishStartIfDone();
       });
-  events_.Add(command_->WordsInterest().fd, EPOLLIN, [this](uint32_t) { HearCommand(); });
-  events_.Add(command_->errors_fd(), EPOLLIN, [this](uint32_t) { HearErrors(); });
-  if (exit_.valid()) {
-    events_.Add(exit_.get(), EPOLLIN, [this](uint32_t) { OnCommandEnd(); });
+  for (Step& step : steps_) {
+    step.command->Serve(
+        &events_, [this](std::string_view line) { OnLine(line); },
+        [this, &step] { OnCommandEnd(&step); });
   }
   return {};
 }
 
-// The agents end when their connections do, and the command with them. A command that has agents
+// The agents end when their connections do, and the commands with them. A command that has agents
 // which never called is told to end: that of Slurm kills them then.
 CallLink::~CallLink() {
-  const bool have_all_called = called_ == hosts_.size();
+  for (const Step& step : steps_) {
+    if (!AllOf(step, [](const CalledHost& host) { return host.has_called; })) {
+      step.command->Terminate();
+    }
+  }
   hosts_.clear();
   door_.Shut();
-  if (command_ == nullptr) {
-    return;
-  }
-  const auto await_exit = [this] {
-    const uint64_t end_ns = MonotonicNs() + kLeaveMs * kNsPerMs;
-    while (!command_->HasExited() && MonotonicNs() < end_ns) {
-      AwaitChild();
+  AwaitExits();
+  for (const Step& step : steps_) {
+    if (!step.command->HasExited()) {
+      step.command->Terminate();
     }
-    return command_->HasExited();
-  };
-  if (!have_all_called || !await_exit()) {
-    kill(command_->pid(), SIGTERM);
-    await_exit();
+  }
+  AwaitExits();
+}
+
+void CallLink::AwaitExits() {
+  const uint64_t end_ns = MonotonicNs() + kLeaveMs * kNsPerMs;
+  const auto has_exited = [](const Step& step) { return step.command->HasExited(); };
+  while (!std::all_of(steps_.begin(), steps_.end(), has_exited) && MonotonicNs() < end_ns) {
+    AwaitChild();
   }
 }
 
@@ -234,44 +274,33 @@ void CallLink::Write(size_t host, std::string_view bytes) {
 
 void CallLink::Advance(size_t host) {
   events_.Dispatch();
-  Hear(&hosts_[host]);
+  Hear(host);
 }
 
-void CallLink::Hear(CalledHost* host) {
-  while (host->stream && !host->has_ended) {
-    const StatusOr<std::string> packet = host->stream->Turn();
+void CallLink::Hear(size_t host) {
+  CalledHost& one = hosts_[host];
+  while (one.stream && !one.has_ended) {
+    const StatusOr<std::string> packet = one.stream->Turn();
     if (packet.ok()) {
-      host->received += *packet;
+      one.received += *packet;
     } else if (packet.status().code() == ErrorCode::kWouldBlock) {
       return;
     } else {
-      host->has_ended = true;
-      host->with_command = command_ns_ != 0;
-      is_command_over_ |= host->with_command && IsOver();
+      Step& step = StepOf(host);
+      one.has_ended = true;
+      one.with_command = step.command->ended_ns() != 0;
+      step.is_over |= one.with_command && HaveAllEnded(step);
     }
   }
 }
 
 std::string CallLink::HowEnded(size_t host) {
   const CalledHost& one = hosts_[host];
-  std::string how = !one.how_ended.empty() ? one.how_ended
-                    : one.with_command     ? command_->HowEnded()
-                                           : "the connection to its agent has ended";
-  HearErrors();
-  const std::string written = Trimmed(errors_);
-  return written.empty() ? how : how + "; " + command_->name() + " wrote:\n  " + written;
-}
-
-// Tells at once of those that have come so far.
-UniqueFd CallLink::TakeErrors() {
-  HearErrors();
-  if (const std::string written = Trimmed(std::exchange(errors_, {})); !written.empty()) {
-    std::fprintf(stderr, "%s\n", written.c_str());
-  }
-  if (command_->errors_fd() >= 0) {
-    events_.Remove(command_->errors_fd());
-  }
-  return command_->TakeErrors();
+  CallCommand& command = *StepOf(host).command;
+  const std::string how = !one.how_ended.empty() ? one.how_ended
+                          : one.with_command     ? command.HowEnded()
+                                                 : "the connection to its agent has ended";
+  return how + command.Written();
 }
 
 void CallLink::Close(size_t host) {
@@ -287,10 +316,10 @@ void CallLink::End(CalledHost* host, const std::string& how) {
   host->how_ended = how;
 }
 
-void CallLink::EndAwaited(const std::string& how) {
-  for (CalledHost& host : hosts_) {
-    if (Awaits(host)) {
-      End(&host, how);
+void CallLink::EndAwaited(const Step& step, const std::string& how) {
+  for (size_t host = step.first; host < step.first + step.count; ++host) {
+    if (Awaits(hosts_[host])) {
+      End(&hosts_[host], how);
     }
   }
 }
@@ -307,10 +336,16 @@ size_t CallLink::IndexOf(const std::string& name) const {
   return static_cast<size_t>(same - hosts_.begin());
 }
 
-// hosts_.size(): it is none of them.
+// hosts_.size(): it is none of them. Slurm's name, which comes first, counts more than the host's
+// own one only in Slurm's own step: elsewhere it may be inherited from a job around this one, and
+// be the same for all.
 size_t CallLink::IndexOf(const CallHello& hello) const {
+  std::vector<std::string> names = hello.names;
+  if (!is_step_of_slurm_) {
+    std::reverse(names.begin(), names.end());
+  }
   size_t index = hosts_.size();
-  for (const std::string& name : hello.names) {
+  for (const std::string& name : names) {
     index = index == hosts_.size() ? IndexOf(name) : index;
   }
   return index;
@@ -330,40 +365,18 @@ void CallLink::Admit(const CallHello& hello, MeetingStream* stream) {
   host.stream.emplace(std::move(*stream));
   host.stream->Put(kWelcome);
   Write(index, std::exchange(host.to_send, {}));
+  host.has_called = true;
+  last_call_ns_ = MonotonicNs();
   ++called_;
-  if (hello.tasks != 0 && called_ >= hello.tasks) {
-    EndAwaited(command_->name() + " has started agents on " + std::to_string(hello.tasks) + " of " +
-               std::to_string(hosts_.size()) + " hosts only, and none there" + Remarks());
+  if (is_step_of_slurm_ && hello.tasks != 0 && called_ >= hello.tasks) {
+    EndAwaited(steps_[0], steps_[0].command->name() + " has started agents on " +
+                              std::to_string(hello.tasks) + " of " + std::to_string(hosts_.size()) +
+                              " hosts only, and none there" + Remarks());
   }
   FinishStartIfDone();
 }
 
-// ---- The command --------------------------------------------------------------------------------
-
-// Returns true if it had something to say.
-bool CallLink::HearCommand() {
-  const int fd = command_->WordsInterest().fd;
-  command_->Receive(kMostWordsBytes);
-  const std::string words = command_->Take();
-  output_ += words;
-  size_t begin = 0;
-  for (size_t end = output_.find('\n'); end != output_.npos; end = output_.find('\n', begin)) {
-    OnLine(std::string_view(output_).substr(begin, end - begin));
-    begin = end + 1;
-  }
-  output_.erase(0, begin);
-  if (output_.size() > kMostWordsBytes) {
-    output_.clear();
-  }
-  if (fd >= 0 && command_->ended()) {
-    events_.Remove(fd);
-    if (!exit_.valid()) {
-      OnCommandEnd();
-    }
-  }
-  FinishStartIfDone();
-  return !words.empty();
-}
+// ---- The commands -------------------------------------------------------------------------------
 
 // A label may come before the word.
 void CallLink::OnLine(std::string_view line) {
@@ -385,41 +398,26 @@ void CallLink::OnLine(std::string_view line) {
     line.remove_prefix(std::min(colon + 2, line.size()));
     End(&hosts_[index],
         "its agent cannot call this ferryrun: " + std::string(line) + WayOut() + Remarks());
+    FinishStartIfDone();
   }
 }
 
-void CallLink::HearErrors() {
-  const int fd = command_->errors_fd();
-  std::string text = command_->ReadErrors(kMostWordsBytes);
-  for (; !text.empty(); text = command_->ReadErrors(kMostWordsBytes)) {
-    errors_ += text.substr(0, kMostWordsBytes - std::min(errors_.size(), kMostWordsBytes));
+void CallLink::OnCommandEnd(Step* step) {
+  for (size_t host = step->first; host < step->first + step->count; ++host) {
+    hosts_[host].with_command |= Awaits(hosts_[host]);
   }
-  if (error_ns_ == 0 && errors_.find("error:") != errors_.npos) {
-    error_ns_ = MonotonicNs();
-  }
-  if (fd >= 0 && command_->errors_fd() < 0) {
-    events_.Remove(fd);
-  }
-}
-
-// Its own processes may hold its streams for longer.
-void CallLink::OnCommandEnd() {
-  events_.Remove(exit_.get());
-  while (HearCommand()) {
-  }
-  command_ns_ = MonotonicNs();
-  for (CalledHost& host : hosts_) {
-    host.with_command |= Awaits(host);
-  }
-  EndAwaited(command_->HowEnded() + Remarks());
-  is_command_over_ = IsOver();
+  EndAwaited(*step, step->command->HowEnded() + Remarks());
+  step->is_over = HaveAllEnded(*step);
   FinishStartIfDone();
   SetClock();
 }
 
 // It ticks while there is something to wait for.
 void CallLink::SetClock() {
-  const bool is_wanted = is_starting_ || (command_ns_ != 0 && !is_command_over_);
+  const bool is_wanted =
+      is_starting_ || std::any_of(steps_.begin(), steps_.end(), [](const Step& step) {
+        return step.command->ended_ns() != 0 && !step.is_over;
+      });
   if (is_wanted && !has_clock_) {
     events_.Add(tick_.get(), EPOLLIN, [this](uint32_t) { OnTick(); });
   } else if (!is_wanted && has_clock_) {
@@ -432,37 +430,45 @@ void CallLink::OnTick() {
   uint64_t ticks = 0;
   (void)!read(tick_.get(), &ticks, sizeof(ticks));
   const uint64_t now_ns = MonotonicNs();
-  const auto is_past = [now_ns](uint64_t since_ns, uint64_t limit_ms) {
-    return since_ns != 0 && now_ns >= since_ns + limit_ms * kNsPerMs;
-  };
   door_.DropSilent(now_ns);
-  const std::string& name = command_->name();
-  const std::string limit = std::to_string(kCallLimitMs / 1000) + " s";
-  for (CalledHost& host : hosts_) {
+  const std::string limit = Seconds(kCallLimitMs);
+  for (size_t i = 0; i < hosts_.size(); ++i) {
+    CalledHost& host = hosts_[i];
     if (!Awaits(host)) {
       continue;
     }
-    if (is_past(host.calls_ns, kCallLimitMs)) {
+    const CallCommand& command = *StepOf(i).command;
+    const std::string not_started = command.name() + " has not started its agent within ";
+    if (IsPast(host.calls_ns, kCallLimitMs, now_ns)) {
       End(&host, "its agent has not reached this ferryrun, at " + door_.where() + ", within " +
                      limit + WayOut() + Remarks());
-    } else if (host.calls_ns == 0 && is_past(error_ns_, kCallLimitMs)) {
-      End(&host, name + " told of an error, and its agent has not called within " + limit +
-                     " after that" + Remarks());
-    } else if (is_past(began_ns_, start_limit_ms_)) {
-      End(&host, name + " has not started its agent within " +
-                     std::to_string(start_limit_ms_ / 1000) + " s" + Remarks());
+    } else if (host.calls_ns == 0 && IsPast(command.error_ns(), kCallLimitMs, now_ns)) {
+      End(&host, command.name() + " told of an error, and its agent has not called within " +
+                     limit + " after that" + Remarks());
+    } else if (host.calls_ns == 0 && IsPast(last_call_ns_, next_limit_ms_, now_ns)) {
+      End(&host, not_started + Seconds(next_limit_ms_) + " after the last that came" + kMoreTime +
+                     Remarks());
+    } else if (last_call_ns_ == 0 && IsPast(began_ns_, first_limit_ms_, now_ns)) {
+      End(&host, not_started + Seconds(first_limit_ms_) + kMoreTime + Remarks());
     }
   }
-  if (is_past(command_ns_, kLastCallsMs)) {
-    for (CalledHost& host : hosts_) {
-      Hear(&host);
-      host.with_command |= !host.has_ended;
-      host.has_ended = true;
-    }
-    is_command_over_ = true;
+  for (Step& step : steps_) {
+    LookAfterEnd(&step, now_ns);
   }
   FinishStartIfDone();
   SetClock();
+}
+
+void CallLink::LookAfterEnd(Step* step, uint64_t now_ns) {
+  if (step->is_over || !IsPast(step->command->ended_ns(), kLastCallsMs, now_ns)) {
+    return;
+  }
+  for (size_t host = step->first; host < step->first + step->count; ++host) {
+    Hear(host);
+    hosts_[host].with_command |= !hosts_[host].has_ended;
+    hosts_[host].has_ended = true;
+  }
+  step->is_over = true;
 }
 
 void CallLink::FinishStartIfDone() {
@@ -476,8 +482,10 @@ void CallLink::FinishStartIfDone() {
 
 // The way out where no agent can call.
 std::string CallLink::WayOut() const {
-  return " (--network names another interface; with --launch-radix 0 there is one " +
-         command_->name() + " for each host, whose agents need not call)";
+  return std::string(" (--network names another interface; ") +
+         (may_be_each_ ? "with --launch-radix 0 there is one " + steps_[0].command->name() +
+                             " for each host, whose agents need not call)"
+                       : "with --launcher ssh no agent calls)");
 }
 
 // Facts that may have to do with it that an agent has not come.

@@ -69,6 +69,9 @@ constexpr FlagRow kTable[] = {
      "to how many hosts one host logs in: ferryrun to all of a job of so many, else to some of "
      "them, "
      "and these to others (64; 0: ferryrun logs in to all, and starts an srun for each)"},
+    {Flag::kLaunchTimeout, "--launch-timeout", "SECONDS",
+     "how long to wait for an agent on another host that srun or the like has not started yet (55 "
+     "for the first; 10 after the last that came)"},
     {Flag::kTreeRadix, "--tree-radix", "N",
      "to how many others each daemon of a job of more than N + 1 nodes passes on news; the others "
      "meet when their ranks do (16; 0: all daemons meet at the start)"},
@@ -87,8 +90,8 @@ constexpr FlagRow kTable[] = {
      "the "
      "default), slurm, pbs, lsf, gridengine, flux, none"},
     {Flag::kLauncher, "--launcher", "HOW",
-     "how to reach other hosts: ssh (the default, but for hosts of Slurm and Grid Engine), srun, "
-     "qrsh, none"},
+     "how to reach other hosts: ssh (the default, but for hosts of a batch system), srun, qrsh, "
+     "blaunch, pbs_tmrsh, pbsdsh, flux, none"},
     {Flag::kRsh, "--rsh", "COMMAND",
      "instead, the command to which a host and what to run there are added"},
     {Flag::kNetwork, "--network", "NAME|ADDRESS/BITS",
@@ -148,8 +151,9 @@ constexpr FlagRow kTable[] = {
 
     // ---- The same for some values ----
     {Flag::kByValue, "-launcher,-bootstrap,--bootstrap", "HOW",
-     "--launcher ssh, srun, qrsh or none says how other hosts are reached, and --rsh names any "
-     "command"},
+     "--launcher ssh, srun, qrsh, blaunch, pbs_tmrsh, pbsdsh, flux or none says how other hosts "
+     "are "
+     "reached, and --rsh names any command"},
     {Flag::kByValue, "-cpu-bind,--cpu-bind", "WHAT",
      "--bind-to core, hwthread, numa, socket or none says where ranks run, and taskset -c LIST "
      "ferryrun ... on which CPUs they all may"},
@@ -256,6 +260,12 @@ constexpr ValueRow kValues[] = {
     {"-launcher", "srun", "--launcher srun"},
     {"-launcher", "sge", "--launcher qrsh"},
     {"-launcher", "qrsh", "--launcher qrsh"},
+    {"-launcher", "lsf", "--launcher blaunch"},
+    {"-launcher", "blaunch", "--launcher blaunch"},
+    {"-launcher", "pbs", "--launcher pbs_tmrsh"},
+    {"-launcher", "pbs_tmrsh", "--launcher pbs_tmrsh"},
+    {"-launcher", "pbsdsh", "--launcher pbsdsh"},
+    {"-launcher", "flux", "--launcher flux"},
     {"-launcher", "fork", "--launcher none"},
     {"-launcher", "none", "--launcher none"},
     {"-cpu-bind", "none", "--bind-to none"},

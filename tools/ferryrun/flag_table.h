@@ -47,6 +47,7 @@ enum class Flag {
   kGrace,
   kDeadlockCheck,
   kLaunchRadix,
+  kLaunchTimeout,
   kTreeRadix,
   kFerryd,
   kAllocation,

@@ -7,14 +7,24 @@
 #include "config/environment.h"
 #include "tools/ferryrun/allocation.h"
 #include "tools/ferryrun/hosts.h"
-#include "tools/ferryrun/process.h"
+#include "tools/ferryrun/launchers.h"
 
 namespace ferry::tools {
 namespace {
 
-bool HasProgram(const std::string& name) {
-  const auto path = config::FindVariable(config::ProcessEnvironment(), "PATH");
-  return FindProgram(name, path.value_or("")).ok();
+// Chooses among the ways of the allocation's batch system.
+void ChooseLauncher(const Allocation& allocation, HostSource* source) {
+  std::string why;
+  for (const char* const launcher : allocation.launchers) {
+    const std::string fault = WhyUnusable(launcher, config::ProcessEnvironment());
+    if (fault.empty()) {
+      source->launcher = launcher;
+      return;
+    }
+    why += (why.empty() ? "" : ", ") + fault;
+  }
+  source->remark =
+      "other hosts of " + allocation.system + "'s allocation are reached by ssh: " + why;
 }
 
 }  // namespace
@@ -35,10 +45,11 @@ StatusOr<HostSource> TakeHosts(bool is_launcher_named, Arguments* arguments) {
   if (arguments->verbose) {
     std::fprintf(stderr, "ferryrun: %s\n", Describe(allocation).c_str());
   }
-  const std::string launcher = allocation.launcher;
-  const bool is_usable = !launcher.empty() && !is_launcher_named && HasProgram(launcher);
-  return HostSource{.is_this_host = [here](const std::string& name) { return name == here; },
-                    .launcher = is_usable ? launcher : ""};
+  HostSource source{.is_this_host = [here](const std::string& name) { return name == here; }};
+  if (!is_launcher_named) {
+    ChooseLauncher(allocation, &source);
+  }
+  return source;
 }
 
 }  // namespace ferry::tools

@@ -13,6 +13,8 @@ namespace ferry::tools {
 struct HostSource {
   std::function<bool(const std::string&)> is_this_host;  // by a name of the job's hosts
   std::string launcher = {};  // by which the others are reached; empty: as option `launcher` says
+  std::string remark =
+      {};  // why that is not the batch system's way; empty: it is, or is not wanted
 };
 
 // Gives `arguments` the hosts and ranks of the allocation around this process, if they name no

@@ -38,6 +38,7 @@ namespace ferry::tools {
 namespace {
 
 constexpr uint64_t kAnswerTimeoutMs = 60000;  // for a login, and a daemon's start
+constexpr uint64_t kMoreMs = 5000;            // for the answer of an agent that came at the last
 constexpr time_t kClockSkewS = 24 * 3600;
 constexpr time_t kValidS = 400L * 24 * 3600;
 
@@ -210,6 +211,9 @@ Status Launch::ReachHosts() {
   if (!launcher_.empty()) {
     plan.options.launcher = launcher_;
   }
+  if (arguments_.launch_timeout_s > 0) {
+    plan.start_limit_ms = arguments_.launch_timeout_s * 1000;
+  }
   std::vector<size_t> nodes;
   for (size_t node = 0; node < layout_.nodes.size(); ++node) {
     if (IsRemote(node)) {
@@ -248,8 +252,9 @@ Status Launch::FindDaemons() {
   };
   for (size_t node = 0; node < layout_.nodes.size(); ++node) {
     if (IsRemote(node)) {
+      const uint64_t limit_ms = arguments_.launch_timeout_s * 1000 + kMoreMs;
       const StatusOr<Frame> answer =
-          hosts_[node]->Await(FrameKind::kFound, kAnswerTimeoutMs, &signals_);
+          hosts_[node]->Await(FrameKind::kFound, std::max(kAnswerTimeoutMs, limit_ms), &signals_);
       FERRY_RETURN_IF_ERROR(answer.status());
       const StatusOr<AgentFound> found = ReadFound(answer->payload);
       FERRY_RETURN_IF_ERROR(found.status());

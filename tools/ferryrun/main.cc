@@ -25,8 +25,8 @@ int main(int argc, char** argv) {
   if (argc == 2 && std::string_view(argv[1]) == ferry::tools::kAgentFlag) {
     return ferry::tools::RunAgent();
   }
-  if (argc == 2 && std::string_view(argv[1]) == ferry::tools::kCallFlag) {
-    return ferry::tools::RunCaller();
+  if (argc >= 2 && std::string_view(argv[1]) == ferry::tools::kCallFlag) {
+    return ferry::tools::RunCaller({argv + 2, argv + argc});
   }
   if (argc == 2 && std::string_view(argv[1]) == ferry::tools::kRelayFlag) {
     return ferry::tools::RunRelay();

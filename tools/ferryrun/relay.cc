@@ -20,6 +20,7 @@
 #include "tools/ferryrun/agent_protocol.h"
 #include "tools/ferryrun/agent_tree.h"
 #include "tools/ferryrun/launcher_process.h"
+#include "tools/ferryrun/launchers.h"
 #include "tools/ferryrun/output.h"
 #include "tools/ferryrun/remote_host.h"
 #include "tools/ferryrun/signals.h"

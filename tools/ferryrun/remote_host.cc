@@ -3,33 +3,16 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <sstream>
 #include <utility>
 
 #include "common/clock.h"
 #include "tools/ferryrun/launcher_process.h"
-#include "tools/ferryrun/node_list.h"
 
 namespace ferry::tools {
 namespace {
 
 constexpr size_t kBlockBytes = 1 << 16;
 constexpr int kLookMs = 50;  // between looks at what cannot be polled for
-
-std::string Quoted(const std::string& word) {
-  const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           std::string_view("/._-=:,+@%").find(c) != std::string_view::npos;
-  });
-  if (plain) {
-    return word;
-  }
-  std::string quoted = "'";
-  for (const char c : word) {
-    quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  }
-  return quoted + "'";
-}
 
 }  // namespace
 
@@ -108,65 +91,6 @@ std::string RemoteHost::LastWords() {
   written.append(bytes, static_cast<size_t>(std::max<ssize_t>(size, 0)));
   written = Trimmed(std::move(written));
   return written.empty() ? words : words + "; it wrote:\n  " + written;
-}
-
-StatusOr<std::vector<std::string>> LauncherCommand(const config::Options& options,
-                                                   const std::string& host,
-                                                   const std::string& program,
-                                                   const std::vector<std::string>& arguments) {
-  if (options.launcher == "none") {
-    return Status(
-        ErrorCode::kConfiguration,
-        host + " is another host, and launcher is none (use --launcher ssh, srun or qrsh)");
-  }
-  // srun passes words on as they are; the others give them to a shell there.
-  const bool by_srun = options.launcher == "srun" && options.rsh.empty();
-  std::vector<std::string> command;
-  if (by_srun) {
-    // Slurm would keep what an agent says until a line of it ends.
-    command = {"srun",       "--nodes=1",    "--ntasks=1",     "--nodelist=" + host,
-               "--overlap",  "--input=0",    "--unbuffered",   "--kill-on-bad-exit",
-               "--mpi=none", "--export=ALL", "--cpu-bind=none"};
-  } else {
-    const char* const usual =
-        options.launcher == "qrsh" ? "qrsh -inherit" : "ssh -x -o BatchMode=yes";
-    std::istringstream words(options.rsh.empty() ? usual : options.rsh);
-    for (std::string word; words >> word;) {
-      command.push_back(word);
-    }
-    if (command.empty()) {
-      return Status(ErrorCode::kConfiguration,
-                    "rsh is \"" + options.rsh + "\", which is no command");
-    }
-    command.push_back(host);
-  }
-  command.push_back(by_srun ? program : Quoted(program));
-  for (const std::string& argument : arguments) {
-    command.push_back(by_srun ? argument : Quoted(argument));
-  }
-  return command;
-}
-
-std::vector<std::string> StepCommand(const std::vector<std::string>& hosts,
-                                     const std::string& program,
-                                     const std::vector<std::string>& arguments) {
-  const std::string count = std::to_string(hosts.size());
-  std::vector<std::string> command = {"srun",
-                                      "--nodes=" + count,
-                                      "--ntasks=" + count,
-                                      "--ntasks-per-node=1",
-                                      "--nodelist=" + ShortNodeList(hosts),
-                                      "--overlap",
-                                      "--input=none",
-                                      "--kill-on-bad-exit=0",
-                                      "--no-kill",
-                                      "--wait=0",
-                                      "--mpi=none",
-                                      "--export=ALL",
-                                      "--cpu-bind=none",
-                                      program};
-  command.insert(command.end(), arguments.begin(), arguments.end());
-  return command;
 }
 
 }  // namespace ferry::tools

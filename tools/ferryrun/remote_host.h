@@ -17,7 +17,6 @@
 
 #include "common/status.h"
 #include "common/unique_fd.h"
-#include "config/options.h"
 #include "tools/ferryrun/agent_protocol.h"
 #include "tools/ferryrun/host_stream.h"
 #include "tools/ferryrun/signals.h"
@@ -79,19 +78,5 @@ class RemoteHost {
   const std::unique_ptr<HostStream> stream_;
   FrameReader reader_{/*greeting=*/true};
 };
-
-// Pure, any thread: returns the command that runs `program` with `arguments` on `host`, its name
-// first: options `launcher` and `rsh`. Quotes the remote command for a shell where necessary, since
-// ssh and the like pass it to one. kConfiguration: launcher is none, or rsh is empty.
-StatusOr<std::vector<std::string>> LauncherCommand(const config::Options& options,
-                                                   const std::string& host,
-                                                   const std::string& program,
-                                                   const std::vector<std::string>& arguments);
-
-// Pure, any thread: returns the command that runs `program` with `arguments` once on each of these
-// hosts, as one step of the Slurm job around this process, which goes on when a task has failed.
-std::vector<std::string> StepCommand(const std::vector<std::string>& hosts,
-                                     const std::string& program,
-                                     const std::vector<std::string>& arguments);
 
 }  // namespace ferry::tools

@@ -1,4 +1,6 @@
 // Finds what a run needs before it begins: options, hosts, places, programs. See launch.h.
+#include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <string>
 #include <system_error>
@@ -44,6 +46,11 @@ int RunJob(Arguments arguments) {
   StatusOr<JobLayout> layout = PlanNodes(arguments, *options, source->is_this_host);
   if (!layout.ok()) {
     return Fail(kUsageError, layout.status());
+  }
+  const auto& nodes = layout->nodes;
+  if (!source->remark.empty() &&
+      std::any_of(nodes.begin(), nodes.end(), [](const NodePlan& node) { return node.remote; })) {
+    std::fprintf(stderr, "ferryrun: %s\n", source->remark.c_str());
   }
   if (const Status status = CheckPrograms(arguments, *layout); !status.ok()) {
     return Fail(status.code() == ErrorCode::kInvalidArgument ? kUsageError : ExitCodeOf(status),
