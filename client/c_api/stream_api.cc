@@ -47,13 +47,33 @@ int WithStream(ferry_stream handle, Use&& use) {
   });
 }
 
-using Enqueue = Status (Client::*)(ferry_queue, std::span<const ferry_request>);
+// The call in which the rank waits for a queue, with the place of its steps.
+struct QueueCall : ferry::client::CallNote {
+  explicit QueueCall(uint64_t queue_steps) : CallNote(&DescribeIt), steps(queue_steps) {}
+
+  const uint64_t steps;
+
+ private:
+  static void DescribeIt(const CallNote& note, ferry::shm::CallDescription* description) {
+    description->name = ferry::shm::CallName::kFerryQueueWait;
+    description->object = static_cast<const QueueCall&>(note).steps;
+    description->flags = description->object == 0 ? 0 : ferry::shm::kCallHasObject;
+  }
+};
+
+// By what measures the rank, if anything does. Client's own `queues` are its innermost part.
+ferry::client::StreamQueues& QueuesOf(Client& client) {
+  return *static_cast<ferry::client::FrontEnd&>(client).queues;
+}
+
+using Enqueue = Status (ferry::client::StreamQueues::*)(ferry_queue,
+                                                        std::span<const ferry_request>);
 
 int EnqueueAll(Enqueue enqueue, ferry_queue queue, size_t count, const ferry_request* requests) {
   return WithClient([&](Client& client) -> Status {
     auto all = RequestsOf(count, requests);
     FERRY_RETURN_IF_ERROR(all.status());
-    return (client.*enqueue)(queue, *all);
+    return (QueuesOf(client).*enqueue)(queue, *all);
   });
 }
 
@@ -122,7 +142,7 @@ int ferry_queue_init(ferry_queue_type type, const void* stream_address, ferry_qu
 int ferry_queue_free(ferry_queue* queue) {
   return WithClient([&](Client& client) -> Status {
     FERRY_RETURN_IF_ERROR(CheckAddress(queue, "queue"));
-    FERRY_RETURN_IF_ERROR(client.FreeQueue(*queue));
+    FERRY_RETURN_IF_ERROR(QueuesOf(client).FreeQueue(*queue));
     *queue = FERRY_QUEUE_NULL;
     return {};
   });
@@ -130,15 +150,15 @@ int ferry_queue_free(ferry_queue* queue) {
 
 int ferry_queue_wait(ferry_queue queue) {
   return WithClient([&](Client& client) {
-    ferry::client::NamedCall call(ferry::shm::CallName::kFerryQueueWait);
+    QueueCall call(client.queues().StepsOf(queue));
     const ferry::client::CallScope scope(client.calls, &call);
     client.calls->NoteWait();  // the stream's own wait does not
-    return client.AwaitQueue(queue);
+    return QueuesOf(client).AwaitQueue(queue);
   });
 }
 
 int ferry_enqueue_startall(ferry_queue queue, size_t count, const ferry_request* requests) {
-  return EnqueueAll(&Client::EnqueueStart, queue, count, requests);
+  return EnqueueAll(&ferry::client::StreamQueues::EnqueueStart, queue, count, requests);
 }
 
 int ferry_enqueue_start(ferry_queue queue, ferry_request request) {
@@ -146,7 +166,7 @@ int ferry_enqueue_start(ferry_queue queue, ferry_request request) {
 }
 
 int ferry_enqueue_waitall(ferry_queue queue, size_t count, const ferry_request* requests) {
-  return EnqueueAll(&Client::EnqueueWait, queue, count, requests);
+  return EnqueueAll(&ferry::client::StreamQueues::EnqueueWait, queue, count, requests);
 }
 
 int ferry_enqueue_wait(ferry_queue queue, ferry_request request) {

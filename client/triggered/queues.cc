@@ -239,7 +239,9 @@ StatusOr<QueueHandle> Queues::Make(QueueType type, const void* stream_address) {
     FERRY_RETURN_IF_ERROR(adopted.status());
     stream = *adopted;
   }
-  queues_[++last_].owner = stream;
+  Queue& made = queues_[++last_];
+  made.owner = stream;
+  made.steps = std::make_unique<QueueSteps>(&memory_);
   count_.store(queues_.size(), std::memory_order_relaxed);
   return last_;
 }
@@ -465,6 +467,7 @@ Status Queues::StartRequest(QueueHandle handle, Queue& queue, Pair& pair, bool* 
   pair.was_enqueued = true;
   ++queue.open_starts;
   *rings |= !pair.local;
+  queue.steps->Note(shm::QueueStepKind::kStart, pair);
   return Start(queue.stream(), pair);
 }
 
@@ -553,6 +556,7 @@ Status Queues::EnqueueWait(QueueHandle handle, std::span<const Item> items) {
 }
 
 Status Queues::WaitRequest(Queue& queue, Pair& pair) {
+  queue.steps->Note(shm::QueueStepKind::kWait, pair);
   FERRY_RETURN_IF_ERROR(Wait(queue.stream(), pair));
   pair.wants_wait = false;
   --queue.open_starts;
@@ -578,6 +582,9 @@ void Queues::Release(uint32_t request) {
   }
   if (pair->is_listed) {
     Unlist(pair);
+  }
+  for (auto& [handle, queue] : queues_) {
+    queue.steps->Forget(*pair);
   }
   const auto found = queues_.find(pair->queue);
   pairs_.Release(

@@ -28,6 +28,7 @@
 #include "client/triggered/pairs.h"
 #include "client/triggered/program.h"
 #include "client/triggered/queue_calls.h"
+#include "client/triggered/queue_steps.h"
 #include "common/status.h"
 #include "gpu_backends/api/backend.h"
 
@@ -62,6 +63,12 @@ class Queues {
   // Blocks until the stream has done everything. Returns the first failure of a request, or of a
   // call, since the last Await.
   Status Await(QueueHandle queue);
+  // Returns QueueSteps::object of a queue; 0: there is no such queue.
+  uint64_t StepsOf(QueueHandle queue) {
+    std::lock_guard lock(mutex_);
+    const auto found = queues_.find(queue);
+    return found == queues_.end() ? 0 : found->second.steps->object();
+  }
   // Something that queues start and wait for: a request by its slot, or a program.
   struct Item {
     uint32_t request = 0;
@@ -104,6 +111,7 @@ class Queues {
     uint32_t open_starts = 0;   // without a wait
     std::vector<void*> blocks;  // blocks of freed requests that the stream may still look at
     std::shared_ptr<QueueCalls> calls;  // null: there were none
+    std::unique_ptr<QueueSteps> steps;
 
     gpu::Stream& stream() const { return *owner->stream; }
   };

@@ -9,6 +9,7 @@
 
 #include "common/counted.h"
 #include "daemon/admin/why_steps.h"
+#include "daemon/admin/why_streams.h"
 #include "shm/call_record.h"
 
 namespace ferry::daemon {
@@ -301,6 +302,36 @@ void AddAlternatives(uint32_t rank, const shm::CallView& call, WhySteps* steps, 
   }
 }
 
+// Says what the stream waits for that the rank waits for, and which rank keeps it from that for
+// ever.
+void AddStreamWait(uint32_t rank, WhySteps* steps, control::RankWait* wait) {
+  const std::optional<StreamWait> stream = FindStreamWait(rank, steps);
+  if (!stream) {
+    return;
+  }
+  const auto call =
+      std::find_if(wait->mutable_calls()->begin(), wait->mutable_calls()->end(),
+                   [](const control::RankCall& told) {
+                     return told.name() == shm::CallText(shm::CallName::kFerryQueueWait);
+                   });
+  if (call == wait->mutable_calls()->end()) {
+    return;
+  }
+  const std::string text = StreamWaitText(*stream);
+  control::WaitEdge* const edge =
+      stream->is_peer_held ? Edges(*steps, rank, wait).To(stream->peer) : nullptr;
+  if (edge == nullptr) {
+    call->set_ends_by(call->ends_by() + "; the next message that it waits for is one " + text);
+    return;
+  }
+  // The stream never wakes to look around, and no other thread changes the order of its queue.
+  edge->set_sends(true);
+  wait->set_asleep(true);
+  call->set_ends_by("");
+  wait->set_detail(wait->detail() + ", whose stream has first " + text +
+                   ", where that stands behind a wait");
+}
+
 // Adds whom the rank waits for. Only a rank inside a blocking call waits.
 void AddEdges(uint32_t rank, WhySteps* steps, control::RankWait* wait) {
   const RankView& view = steps->Look(rank).view;
@@ -308,7 +339,10 @@ void AddEdges(uint32_t rank, WhySteps* steps, control::RankWait* wait) {
   Edges edges(*steps, rank, wait);
   if (const shm::CallView* const call = OnlyCall(view); call != nullptr) {
     const shm::CallKind kind = shm::KindOf(call->name);
-    if (kind == shm::CallKind::kWait || kind == shm::CallKind::kQueue) {
+    if (kind == shm::CallKind::kQueue) {
+      return AddStreamWait(rank, steps, wait);
+    }
+    if (kind == shm::CallKind::kWait) {
       return;  // it ends whatever becomes of the rank's requests
     }
     if (EndsWithAny(*call) || call->peer == shm::kCallAnyRank) {
@@ -382,8 +416,10 @@ void FillLook(uint32_t rank, bool details, uint64_t now_ns, QuietLog* quiet, Why
 // Adds what the rank has for another one that waits for it.
 void FillPair(uint32_t rank, uint32_t waiter, WhySteps* steps, control::RankWait* wait) {
   const RankView& view = steps->Look(rank).view;
-  // Another thread may be about to send.
-  wait->set_asleep(wait->asleep() && !steps->HasRunningThread(rank));
+  // Another thread may be about to send; but what streams have to do first stands in their queues.
+  const std::optional<StreamWait> stream = FindStreamWait(waiter, steps);
+  const bool is_by_stream = stream && stream->is_peer_held && stream->peer == rank;
+  wait->set_asleep(wait->asleep() && (is_by_stream || !steps->HasRunningThread(rank)));
   AddUnexpected(view, wait);
   wait->set_queued_to_waiter(
       std::any_of(view.requests.begin(), view.requests.end(), [&](const RequestView& request) {

@@ -543,4 +543,25 @@ void PairBook::FailAll(ErrorCode error) {
   }
 }
 
+std::vector<PairBook::EndView> PairBook::EndsOf(uint32_t rank) const {
+  std::vector<EndView> ends;
+  for (const auto& [key, match] : matches_) {
+    for (const bool is_send : {true, false}) {
+      const std::optional<Half>& half = match.half(is_send);
+      if (match.rank(is_send) != rank || !half || !half->is_here() || !half->matched) {
+        continue;
+      }
+      const std::optional<Half>& other = match.half(!is_send);
+      EndView& view = ends.emplace_back();
+      view.end = half->end;
+      view.other = other && other->is_here() ? other->end : RegionPlace();
+      view.peer = match.rank(!is_send);
+      view.tag = match.key.tag();
+      view.is_send = is_send;
+      view.mode = match.send ? match.send->mode : shm::SendMode::kStandard;
+    }
+  }
+  return ends;
+}
+
 }  // namespace ferry::daemon

@@ -70,6 +70,21 @@ class PairBook {
 
   size_t size() const { return matches_.size(); }
 
+  // An end of a matched pair, of a rank here; its memory stays for as long as `end` does.
+  struct EndView {
+    RegionPlace end;
+    RegionPlace other;  // without a region: that end is on another node
+    uint32_t peer = 0;
+    int32_t tag = 0;
+    bool is_send = false;
+    shm::SendMode mode = shm::SendMode::kStandard;  // of the pair's send
+
+    const shm::PairLayout& layout() const {
+      return *reinterpret_cast<const shm::PairLayout*>(end.address());
+    }
+  };
+  std::vector<EndView> EndsOf(uint32_t rank) const;
+
  private:
   using Key = std::tuple<uint32_t, uint32_t, uint32_t, int32_t, uint64_t>;
   // One side. Without a session it is on another node.

@@ -129,7 +129,8 @@ const Hang kHangs[] = {
     {kQueues, "start", 2, {0}, 0,
      {"rank 0 waits for rank 1, which is outside Ferry", "rank 0 is in ferry_wait"}},
     {kQueues, "queue", 2, {0}, 0,
-     {"rank 0 is in ferry_queue_wait: its stream has not done all that was enqueued"}},
+     {"rank 0 is in ferry_queue_wait: its stream has not done all that was enqueued",
+      "the next message that it waits for is one to receive from rank 1, tag 3"}},
     // None of them can ever go on.
     {kMpiCircles, "mismatch", 2, {0, 1}, 0,
      {"deadlock: rank 0 waits for rank 1, which waits for rank 0", "rank 0 is in MPI_Bcast",
@@ -156,6 +157,11 @@ const Hang kHangs[] = {
     {kFerry, "circle", 3, {0, 1, 2}, 0,
      {"deadlock: rank 0 waits for rank 1, which waits for rank 2, which waits for rank 0",
       "rank 0 is in ferry_recv"}, 2},
+    // Each daemon knows the order of its own ranks' queues.
+    {kQueues, "circle", 2, {0, 1}, 0,
+     {"rank 0 is in ferry_queue_wait", "to receive from rank 1, tag 3"}, 1},
+    {kQueues, "later", 3, {0, 1, 2}, 0,
+     {"rank 0 is in ferry_queue_wait", "to receive from rank 2, tag 3"}, 1},
     {kFerry, "crossed", 2, {0, 1}, 0,
      {"deadlock: rank 0 waits for rank 1, which waits for rank 0", "rank 0 is in ferry_send",
       "rank 1 is in ferry_recv"}, 2},
@@ -248,7 +254,8 @@ const Words kHealthy[] = {
     {"tests/mpi/ranks/healthy", "collectives"}, {"tests/mpi/ranks/healthy", "workers"},
     {"tests/mpi/ranks/healthy", "probes"},      {"tests/mpi/ranks/healthy", "windows"},
     {"tests/mpi/ranks/healthy", "parts"},       {"tests/mpi/ranks/healthy", "threads"},
-    {"tests/shmem/ranks/healthy", "pes"},
+    {"tests/shmem/ranks/healthy", "pes"},       {kQueues, "halo"},
+    {kQueues, "relay"},
 };
 
 class HealthyTest : public testing::TestWithParam<std::tuple<Words, int>> {};

@@ -9,6 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "tests/e2e/command.h"
@@ -234,16 +236,44 @@ TEST_F(WhyTest, MismatchedTagsOverNodesAreADeadlock) {
   EXPECT_EQ(Why(1, 1, "what has come from rank 0 is tag 3 (1 message)")["deadlock"], true);
 }
 
+// ---- Streams ----
+
+class StreamsTest : public WhyTest, public testing::WithParamInterface<const char*> {};
+
+TEST_P(StreamsTest, ThatWaitForEachOtherAreADeadlock) {
+  StartProgram(3, 1, {"tests/e2e/ranks/stuck_queues", GetParam()});
+  const bool sends_first = std::string_view(GetParam()) == "sends";
+  json why;
+  EXPECT_TRUE(Eventually([&] {
+    why = Ask(0, {"why", id_ + ".0"})["ranks"][0];
+    return why["deadlock"] == true;
+  })) << why.dump(2);
+  EXPECT_THAT(
+      why["verdict"].get<std::string>(),
+      HasSubstr(sends_first ? "deadlock: rank 0 waits for rank 1, which waits for rank 2, which "
+                              "waits for rank 0: each of them waits for what the next one has not "
+                              "sent or asked for; rank 0 is in ferry_queue_wait, whose stream has "
+                              "first to send to rank 1, tag 3, where that stands behind a wait"
+                            : "deadlock: rank 0 waits for rank 2, which waits for rank 1, which "
+                              "waits for rank 0: each of them waits for what the next one has not "
+                              "sent or asked for; rank 0 is in ferry_queue_wait, whose stream has "
+                              "first to receive from rank 2, tag 3, where that stands behind a "
+                              "wait"));
+}
+INSTANTIATE_TEST_SUITE_P(All, StreamsTest, testing::Values("circle", "sends", "later"));
+
 // Nothing is a deadlock that goes on, whenever and however often one looks.
-class HealthyTest : public WhyTest, public testing::WithParamInterface<int> {};
+class HealthyTest : public WhyTest,
+                    public testing::WithParamInterface<std::tuple<const char*, int>> {};
 
 TEST_P(HealthyTest, AHaloExchangeIsNeverCalledADeadlock) {
   constexpr int kLooks = 40;
-  Start(4, GetParam(), "halo");
+  const auto& [program, nodes] = GetParam();
+  StartProgram(4, nodes, {program, "halo"});
   std::set<std::string> told;
   size_t waits = 0;
   for (int look = 0; look < kLooks; ++look) {
-    const json answer = Ask(look % GetParam(), {"why", id_});
+    const json answer = Ask(look % nodes, {"why", id_});
     for (const json& rank : answer["ranks"]) {
       waits += rank["state"] == "waits" ? 1 : 0;
       const std::string verdict = rank["verdict"];
@@ -256,7 +286,11 @@ TEST_P(HealthyTest, AHaloExchangeIsNeverCalledADeadlock) {
   EXPECT_THAT(told, testing::IsEmpty());
   EXPECT_GT(waits, 10U) << "the looks must have met ranks that wait";
 }
-INSTANTIATE_TEST_SUITE_P(Nodes, HealthyTest, testing::Values(1, 2));
+// By CPUs, and by streams whose kernels take longer than the time between two looks.
+INSTANTIATE_TEST_SUITE_P(Programs, HealthyTest,
+                         testing::Combine(testing::Values("tests/e2e/ranks/waits",
+                                                          "tests/e2e/ranks/stuck_queues"),
+                                          testing::Values(1, 2)));
 
 // Each rank has receives from the others, for what they may ask of its window.
 TEST_F(WhyTest, AWindowOverMemoryOfTheProgramsOwnIsNoDeadlock) {
