@@ -29,6 +29,7 @@ _GROUPS = {
     "opencl": ["/usr/lib/x86_64-linux-gnu/libOpenCL.so.1", "/usr/lib/x86_64-linux-gnu/libpocl.so.2"],
     "openmpi_library": ["/usr/lib/x86_64-linux-gnu/libmpi.so.40"],
     "orterun": ["/usr/bin/orterun", "/usr/lib/x86_64-linux-gnu/libpmix.so.2"],
+    "patchelf": ["/usr/bin/patchelf"],
     "prometheus": ["/usr/bin/prometheus", "/usr/bin/promtool"],
     "protoc": ["/usr/bin/protoc", "/usr/bin/grpc_cpp_plugin"],
     "slurm": [
