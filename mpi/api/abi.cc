@@ -11,6 +11,7 @@
 #include "mpi/api/call.h"
 #include "mpi/api/function.h"
 #include "mpi/base/handle_table.h"
+#include "mpi/io/file.h"
 
 namespace ferry::mpi {
 namespace {
@@ -142,32 +143,13 @@ FERRY_MPI_CALL(int, MPI_Get_hw_resource_info, (MPI_Info * hw_info)) {
 // handler sees an error, for these calls have no way to report one: what is no handle becomes 0,
 // and 0 is no handle.
 
-namespace {
-
-// Kinds of objects that Ferry does not have: only their predefined handles exist.
-template <typename Handle>
-struct PredefinedOnly {
-  static int NumberOf(Handle handle) {
-    const auto number = reinterpret_cast<uintptr_t>(handle);
-    return number < kPredefinedHandles ? static_cast<int>(number) : 0;
-  }
-  static Handle HandleOf(int number) {
-    const bool predefined = number >= 0 && static_cast<uintptr_t>(number) < kPredefinedHandles;
-    return reinterpret_cast<Handle>(predefined ? static_cast<uintptr_t>(number) : 0);
-  }
-};
-
-constexpr PredefinedOnly<MPI_File> kFiles;
-
-}  // namespace
-
 #define FERRY_HANDLE_NUMBER(to_number, to_handle, Handle, table)                       \
   FERRY_MPI_CALL(int, to_number, (Handle handle)) { return (table).NumberOf(handle); } \
   FERRY_MPI_CALL(Handle, to_handle, (int number)) { return (table).HandleOf(number); }
 
 FERRY_HANDLE_NUMBER(MPI_Comm_toint, MPI_Comm_fromint, MPI_Comm, comms)
 FERRY_HANDLE_NUMBER(MPI_Errhandler_toint, MPI_Errhandler_fromint, MPI_Errhandler, error_handlers)
-FERRY_HANDLE_NUMBER(MPI_File_toint, MPI_File_fromint, MPI_File, kFiles)
+FERRY_HANDLE_NUMBER(MPI_File_toint, MPI_File_fromint, MPI_File, files)
 FERRY_HANDLE_NUMBER(MPI_Group_toint, MPI_Group_fromint, MPI_Group, groups)
 FERRY_HANDLE_NUMBER(MPI_Info_toint, MPI_Info_fromint, MPI_Info, infos)
 FERRY_HANDLE_NUMBER(MPI_Message_toint, MPI_Message_fromint, MPI_Message, matched_messages)

@@ -1,7 +1,6 @@
 // Error classes, codes and their strings (MPI 5.0, sections 9.4 and 9.5), which may be used before
-// MPI_Init and after MPI_Finalize; and error handlers (section 9.3). Files, which Ferry does not
-// have, can have handlers made for them; the null file has a handler, too: that of files that
-// cannot be opened.
+// MPI_Init and after MPI_Finalize; and error handlers (section 9.3). The null file has a handler,
+// too: that of files that cannot be opened.
 #include <algorithm>
 #include <cstddef>
 #include <mutex>
@@ -10,12 +9,14 @@
 #include <utility>
 
 #include "mpi/api/call.h"
+#include "mpi/api/file_call.h"
 #include "mpi/api/function.h"
 #include "mpi/base/error_codes.h"
 #include "mpi/base/error_handler.h"
 #include "mpi/comm/call_notes.h"
 #include "mpi/init/fail.h"
 #include "mpi/init/process.h"
+#include "mpi/io/file.h"
 
 namespace ferry::mpi {
 namespace {
@@ -125,22 +126,15 @@ std::string SaidByProgram(int code) {
   return "the program reports error " + std::to_string(code) + " (" + text + ")";
 }
 
-// ---- The handler of MPI_FILE_NULL --------------------------------------------------------------
-
-std::mutex file_mutex;
-Ref<ErrorHandler>& file_handler = *new Ref<ErrorHandler>();  // null: MPI_ERRORS_RETURN
-
-Ref<ErrorHandler> FileHandler() {
-  std::lock_guard lock(file_mutex);
-  return file_handler ? file_handler
-                      : Ref<ErrorHandler>::Share(error_handlers.Find(MPI_ERRORS_RETURN));
+// Returns the file; null: the handle is MPI_FILE_NULL, which has a handler, too, or the call has
+// failed.
+File* FindFileOrNull(Call& call, MPI_File handle) {
+  call.NeedRunning();
+  return handle == MPI_FILE_NULL ? nullptr : FindFile(call, handle);
 }
 
-void NeedFileNull(Call& call, MPI_File file) {
-  call.NeedRunning();
-  if (file != MPI_FILE_NULL) {
-    call.Refuse(MPI_ERR_FILE, "the file does not exist: Ferry opens no files");
-  }
+Ref<ErrorHandler> HandlerOf(const File* file) {
+  return file == nullptr ? NullFileHandler() : file->error_handler();
 }
 
 }  // namespace
@@ -261,37 +255,28 @@ FERRY_MPI_CALL(int, MPI_File_create_errhandler,
 
 FERRY_MPI_CALL(int, MPI_File_set_errhandler, (MPI_File file, MPI_Errhandler errhandler)) {
   Call call(FERRY_MPI_NAME);
-  NeedFileNull(call, file);
+  File* const found = FindFileOrNull(call, file);
   ErrorHandler* const handler = call.FindFor(Owner::kFile, errhandler);
   return call.Then([&] {
-    std::lock_guard lock(file_mutex);
-    file_handler = Ref<ErrorHandler>::Share(handler);
+    found == nullptr ? SetNullFileHandler(Ref<ErrorHandler>::Share(handler))
+                     : found->SetErrorHandler(Ref<ErrorHandler>::Share(handler));
   });
 }
 
 FERRY_MPI_CALL(int, MPI_File_get_errhandler, (MPI_File file, MPI_Errhandler* errhandler)) {
   Call call(FERRY_MPI_NAME);
-  NeedFileNull(call, file);
+  const File* const found = FindFileOrNull(call, file);
   call.Need(errhandler, "errhandler");
-  return call.Then([&] { Hand(call, FileHandler(), errhandler); });
+  return call.Then([&] { Hand(call, HandlerOf(found), errhandler); });
 }
 
 FERRY_MPI_CALL(int, MPI_File_call_errhandler, (MPI_File file, int errorcode)) {
   Call call(FERRY_MPI_NAME);
-  NeedFileNull(call, file);
+  const File* const found = FindFileOrNull(call, file);
   CheckCode(call, errorcode);
   FERRY_RETURN_ERROR(call.result());
-  const Ref<ErrorHandler> handler = FileHandler();
-  const std::string sentence = "MPI_File_call_errhandler: " + SaidByProgram(errorcode);
-  if (handler->kind == ErrorHandler::Kind::kUser) {
-    const OutsideCalls outside;
-    handler->Tell(file, errorcode);
-  } else if (handler->kind == ErrorHandler::Kind::kReturn) {
-    Remember(errorcode, sentence);
-  } else {
-    Process::Abort(errorcode, sentence);
-  }
-  return call.result();
+  (void)FailBy(FERRY_MPI_NAME, HandlerOf(found), file, {errorcode, SaidByProgram(errorcode)});
+  return MPI_SUCCESS;
 }
 
 // ---- Windows ------------------------------------------------------------------------------------

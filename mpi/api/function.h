@@ -2,7 +2,7 @@
 // that name, with MPI_x a weak alias of it that a tool may replace (MPI 5.0, chapter 15).
 //
 // The public headers are the table of the functions. A definition that differs from its declaration
-// there does not compile, and unsupported.cc makes the refusals of the others from the same lines.
+// there does not compile.
 //
 // For use inside of namespace ferry::mpi.
 #pragma once
@@ -53,61 +53,3 @@ using Count = MPI_Count;
 using Displacement = MPI_Aint;
 }  // namespace with_count
 }  // namespace ferry::mpi
-
-// Calls of the chapters in unsupported.cc that other files of this folder define. One line each:
-//   #define FERRY_ELSEWHERE_Win_create_keyval ~,
-#define FERRY_ELSEWHERE_Win_create_keyval ~,
-#define FERRY_ELSEWHERE_Win_free_keyval ~,
-#define FERRY_ELSEWHERE_Put ~,
-#define FERRY_ELSEWHERE_Put_c ~,
-#define FERRY_ELSEWHERE_Get ~,
-#define FERRY_ELSEWHERE_Get_c ~,
-#define FERRY_ELSEWHERE_Rput ~,
-#define FERRY_ELSEWHERE_Rput_c ~,
-#define FERRY_ELSEWHERE_Rget ~,
-#define FERRY_ELSEWHERE_Rget_c ~,
-#define FERRY_ELSEWHERE_Accumulate ~,
-#define FERRY_ELSEWHERE_Accumulate_c ~,
-#define FERRY_ELSEWHERE_Raccumulate ~,
-#define FERRY_ELSEWHERE_Raccumulate_c ~,
-#define FERRY_ELSEWHERE_Get_accumulate ~,
-#define FERRY_ELSEWHERE_Get_accumulate_c ~,
-#define FERRY_ELSEWHERE_Rget_accumulate ~,
-#define FERRY_ELSEWHERE_Rget_accumulate_c ~,
-#define FERRY_ELSEWHERE_Fetch_and_op ~,
-#define FERRY_ELSEWHERE_Compare_and_swap ~,
-#define FERRY_ELSEWHERE_Win_create ~,
-#define FERRY_ELSEWHERE_Win_create_c ~,
-#define FERRY_ELSEWHERE_Win_allocate ~,
-#define FERRY_ELSEWHERE_Win_allocate_c ~,
-#define FERRY_ELSEWHERE_Win_free ~,
-#define FERRY_ELSEWHERE_Win_allocate_shared ~,
-#define FERRY_ELSEWHERE_Win_allocate_shared_c ~,
-#define FERRY_ELSEWHERE_Win_shared_query ~,
-#define FERRY_ELSEWHERE_Win_shared_query_c ~,
-#define FERRY_ELSEWHERE_Win_create_dynamic ~,
-#define FERRY_ELSEWHERE_Win_attach ~,
-#define FERRY_ELSEWHERE_Win_detach ~,
-#define FERRY_ELSEWHERE_Win_get_group ~,
-#define FERRY_ELSEWHERE_Win_get_info ~,
-#define FERRY_ELSEWHERE_Win_set_info ~,
-#define FERRY_ELSEWHERE_Win_get_name ~,
-#define FERRY_ELSEWHERE_Win_set_name ~,
-#define FERRY_ELSEWHERE_Win_get_attr ~,
-#define FERRY_ELSEWHERE_Win_set_attr ~,
-#define FERRY_ELSEWHERE_Win_delete_attr ~,
-#define FERRY_ELSEWHERE_Win_complete ~,
-#define FERRY_ELSEWHERE_Win_fence ~,
-#define FERRY_ELSEWHERE_Win_lock ~,
-#define FERRY_ELSEWHERE_Win_lock_all ~,
-#define FERRY_ELSEWHERE_Win_post ~,
-#define FERRY_ELSEWHERE_Win_start ~,
-#define FERRY_ELSEWHERE_Win_test ~,
-#define FERRY_ELSEWHERE_Win_unlock ~,
-#define FERRY_ELSEWHERE_Win_unlock_all ~,
-#define FERRY_ELSEWHERE_Win_wait ~,
-#define FERRY_ELSEWHERE_Win_flush ~,
-#define FERRY_ELSEWHERE_Win_flush_all ~,
-#define FERRY_ELSEWHERE_Win_flush_local ~,
-#define FERRY_ELSEWHERE_Win_flush_local_all ~,
-#define FERRY_ELSEWHERE_Win_sync ~,

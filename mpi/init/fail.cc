@@ -111,11 +111,6 @@ std::string NoSuchHandle(const char* kind, const void* handle) {
          " does not exist: is it null, or was it freed?";
 }
 
-int FailUnsupported(const char* call) {
-  return Fail(call, nullptr, MPI_ERR_UNSUPPORTED_OPERATION,
-              "Ferry does not have this call yet (docs/mpi.md lists those it has)");
-}
-
 int CheckRunning(const char* call) {
   return Process::IsRunning() ? MPI_SUCCESS : Fail(call, nullptr, MPI_ERR_OTHER, NotRunning());
 }

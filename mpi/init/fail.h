@@ -47,8 +47,6 @@ int FailComm(const char* call, MPI_Comm handle);
 // Fails the call for any other handle that stands for nothing: `kind` is the handle's type, such as
 // "MPI_Datatype".
 int FailHandle(const char* call, Comm* comm, int error_class, const char* kind, const void* handle);
-// Fails a call that Ferry does not have yet.
-int FailUnsupported(const char* call);
 // Returns the message of this thread's last failing call: MPI_Error_string adds it to the text of
 // the error class that the call returned. Empty: that call returned another class.
 const std::string& LastMessage(int error_class);

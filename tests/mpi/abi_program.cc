@@ -1,17 +1,11 @@
 // The queries of another language's binding, in a job of one rank: sizes, truth values, handles as
 // integers. Prints "rank 0: ok", or what was wrong.
-//
-// `abi_program unsupported` calls everything that Ferry does not have yet. It prints the calls that
-// did not fail as docs/mpi.md says, and how many did.
-#include <dlfcn.h>
-
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <string>
 
 #include "ferry/mpi/mpi.h"
-#include "tests/mpi/declared_calls.h"
 
 namespace {
 
@@ -94,50 +88,15 @@ void CheckNumbers() {
   MPI_Group_free(&group);
 }
 
-// No call looks at its arguments; with the calling conventions of C, one type of function calls
-// them all.
-using Call = int (*)(void*, void*, void*, void*, void*, void*, void*, void*, void*, void*, void*);
-
-bool FailsAsItShould(const std::string& name) {
-  const auto call = reinterpret_cast<Call>(dlsym(RTLD_DEFAULT, name.c_str()));
-  if (call == nullptr) {
-    std::printf("%s is not there\n", name.c_str());
-    return false;
-  }
-  const int code = call(nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
-                        nullptr, nullptr, nullptr);
-  char text[MPI_MAX_ERROR_STRING];
-  int length = 0;
-  MPI_Error_string(code, text, &length);
-  const bool good =
-      code == MPI_ERR_UNSUPPORTED_OPERATION && std::string(text).find(name) != std::string::npos;
-  if (!good) {
-    std::printf("%s returned %d: %s\n", name.c_str(), code, text);
-  }
-  return good;
-}
-
-void CheckUnsupportedCalls() {
-  int good = 0;
-  for (const std::string& name : ferry::mpi::CallsNotThereYet()) {
-    good += FailsAsItShould(name) ? 1 : 0;
-  }
-  std::printf("%d calls are not there yet\n", good);
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
-  if (argc > 1) {
-    CheckUnsupportedCalls();
-  } else {
-    CheckSizes();
-    CheckFortranSizes();
-    CheckTruthValues();
-    CheckNumbers();
-    std::fputs(failures == 0 ? "rank 0: ok\n" : "", stdout);
-  }
+  CheckSizes();
+  CheckFortranSizes();
+  CheckTruthValues();
+  CheckNumbers();
+  std::fputs(failures == 0 ? "rank 0: ok\n" : "", stdout);
   return MPI_Finalize() == MPI_SUCCESS && failures == 0 ? 0 : 1;
 }

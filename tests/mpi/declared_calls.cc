@@ -1,7 +1,6 @@
 #include "tests/mpi/declared_calls.h"
 
 #include "ferry/mpi/mpi.h"
-#include "mpi/api/function.h"
 
 namespace ferry::mpi {
 
@@ -35,23 +34,6 @@ std::vector<std::string> DeclaredCalls() {
 #include "ferry/mpi/ferry_mpi/processes.h"
 #include "ferry/mpi/ferry_mpi/sessions.h"
 #include "ferry/mpi/ferry_mpi/tools.h"
-#include "ferry/mpi/ferry_mpi/windows.h"
-  return calls;
-}
-
-#undef FERRY_MPI_FILES_H_
-#undef FERRY_MPI_WINDOWS_H_
-
-// As in mpi/api/unsupported.cc.
-#undef FERRY_MPI
-#define FERRY_SECOND(first, second, ...) second
-#define FERRY_UNLESS(...) FERRY_SECOND(__VA_ARGS__, )
-#define FERRY_MPI(result, name, parameters) \
-  FERRY_UNLESS(FERRY_ELSEWHERE_##name, calls.push_back("MPI_" #name))
-
-std::vector<std::string> CallsNotThereYet() {
-  std::vector<std::string> calls;
-#include "ferry/mpi/ferry_mpi/files.h"
 #include "ferry/mpi/ferry_mpi/windows.h"
   return calls;
 }

@@ -9,7 +9,4 @@ namespace ferry::mpi {
 // All of them, such as "MPI_Send".
 std::vector<std::string> DeclaredCalls();
 
-// The calls that only report that Ferry does not have them (mpi/api/unsupported.cc).
-std::vector<std::string> CallsNotThereYet();
-
 }  // namespace ferry::mpi

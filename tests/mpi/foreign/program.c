@@ -643,10 +643,22 @@ static void errors(void) {
   OK(MPI_Error_class(MPI_ERR_OTHER, &class_of));
   CHECK(class_of == MPI_ERR_OTHER);
 
-  step = "what Ferry does not have";
+  step = "files";
   MPI_File file;
-  expect_error(MPI_File_open(MPI_COMM_SELF, "/tmp/none", MPI_MODE_RDONLY, MPI_INFO_NULL, &file),
-               MPI_ERR_UNSUPPORTED_OPERATION, "MPI-IO");
+  expect_error(MPI_File_open(MPI_COMM_SELF, "/dev/none", MPI_MODE_RDONLY, MPI_INFO_NULL, &file),
+               MPI_ERR_NO_SUCH_FILE, "/dev/none");
+  CHECK(file == MPI_FILE_NULL);
+  OK(MPI_File_open(MPI_COMM_SELF, "/dev/null", MPI_MODE_RDWR, MPI_INFO_NULL, &file));
+  OK(MPI_File_write_at(file, 0, &value, 1, MPI_INT, of));
+  MPI_Get_count(of, MPI_INT, &own);
+  CHECK(own == 1 && MPI_File_f2c(MPI_File_c2f(file)) == file);
+  int amode = 0;
+  OK(MPI_File_get_amode(file, &amode));
+  CHECK(amode == MPI_MODE_RDWR);
+  OK(MPI_File_close(&file));
+  CHECK(file == MPI_FILE_NULL);
+
+  step = "what Ferry does not have";
   MPI_Comm spawned;
   CHECK(MPI_Comm_spawn("/bin/true", MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, MPI_COMM_SELF, &spawned,
                        MPI_ERRCODES_IGNORE) != MPI_SUCCESS);

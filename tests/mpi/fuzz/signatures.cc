@@ -9,7 +9,6 @@
 #include <type_traits>
 #include <utility>
 
-#include "mpi/api/function.h"
 #include "tests/mpi/mpix_calls.h"
 
 // Those of mpix.h, declared once more: the list's parameters are the header's, or this does not
@@ -136,15 +135,6 @@ std::vector<CallSignature> AllSignatures() {
 #include "ferry/mpi/ferry_mpi/point_to_point.h"
 #include "ferry/mpi/ferry_mpi/sessions.h"
 #include "ferry/mpi/ferry_mpi/tools.h"
-
-// Of these chapters, adds only the calls that Ferry has; the others are in
-// mpi/api/unsupported.cc.
-#undef FERRY_MPI
-#define FERRY_THIRD(first, second, third, ...) third
-#define FERRY_WHERE(...) FERRY_THIRD(__VA_ARGS__, , )
-#define FERRY_ADD(name, parameters) table.Add("MPI_" #name, #parameters, &MPI_##name)
-#define FERRY_MPI(result, name, parameters) \
-  FERRY_WHERE(FERRY_ELSEWHERE_##name, FERRY_ADD(name, parameters))
 #include "ferry/mpi/ferry_mpi/windows.h"
   // The others of their chapter are refused, whatever they are given.
   table.Add("MPI_Comm_get_parent", "(MPI_Comm* parent)", &MPI_Comm_get_parent);

@@ -1,0 +1,226 @@
+#include "mpi/io/access.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "mpi/io/range_lock.h"
+
+namespace ferry::mpi {
+namespace {
+
+// To read over a gap of so many bytes takes less time than another system call, and a longer read
+// of a short piece still more than pays on a disk.
+constexpr int64_t kMostGap = 16 << 10;
+// Longer pieces are read straight to their places.
+constexpr int64_t kMostSievedPiece = 64 << 10;
+// Of which a system call each would be made otherwise.
+constexpr size_t kMostPieces = 16 << 10;
+constexpr int64_t kLeastBuffer = 64 << 10;
+constexpr int64_t kMostBuffer = 64 << 20;
+
+struct FreeMemory {
+  void operator()(std::byte* memory) const { std::free(memory); }
+};
+using Memory = std::unique_ptr<std::byte, FreeMemory>;
+
+Failure Allocate(int64_t bytes, Memory* memory) {
+  memory->reset(static_cast<std::byte*>(std::malloc(static_cast<size_t>(bytes))));
+  return *memory ? Failure()
+                 : Failure{MPI_ERR_NO_MEM, "no memory for a buffer of " + std::to_string(bytes) +
+                                               " bytes between the file and the data"};
+}
+
+// Reads pieces of a file to places in memory; those that lie near each other by one system call.
+class Sieve {
+ public:
+  Sieve(const PosixFile& file, const AccessWays& ways)
+      : file_(file), most_bytes_(ways.buffer_bytes), sieves_(ways.sieves) {}
+
+  // Adds a piece; what comes behind the first one that is cut short does not count any more.
+  void Add(int64_t place, std::byte* to, int64_t length) {
+    if (is_over()) {
+      return;
+    }
+    const bool is_near = !pieces_.empty() && sieves_ && place >= end_ && place - end_ <= kMostGap &&
+                         length <= kMostSievedPiece && pieces_.back().length <= kMostSievedPiece &&
+                         place + length - pieces_.front().place <= most_bytes_ &&
+                         pieces_.size() < kMostPieces;
+    if (!is_near) {
+      Read();
+    }
+    pieces_.push_back({place, to, length});
+    end_ = place + length;
+  }
+  // Reads what was added. *moved: the bytes up to the first one that is not there.
+  Failure Finish(int64_t* moved) {
+    Read();
+    *moved = moved_;
+    return failure_;
+  }
+  bool is_over() const { return is_short_ || !failure_.ok(); }
+
+ private:
+  struct Piece {
+    int64_t place;
+    std::byte* to;
+    int64_t length;
+  };
+
+  void Read() {
+    if (pieces_.empty() || is_over()) {
+      return;
+    }
+    const Piece& first = pieces_.front();
+    int64_t got = 0;
+    if (pieces_.size() == 1) {
+      failure_ = file_.ReadAt(first.place, first.to, first.length, &got);
+      moved_ += got;
+      is_short_ = got < first.length;
+    } else {
+      ReadAll(first.place);
+    }
+    pieces_.clear();
+  }
+
+  void ReadAll(int64_t begin) {
+    if (!memory_) {
+      failure_ = Allocate(most_bytes_, &memory_);
+    }
+    if (!failure_.ok()) {
+      return;
+    }
+    int64_t got = 0;
+    failure_ = file_.ReadAt(begin, memory_.get(), end_ - begin, &got);
+    for (const Piece& piece : pieces_) {
+      const int64_t there = std::clamp(begin + got - piece.place, int64_t{0}, piece.length);
+      std::memcpy(piece.to, memory_.get() + (piece.place - begin), static_cast<size_t>(there));
+      moved_ += there;
+      if (there < piece.length) {
+        is_short_ = true;
+        return;
+      }
+    }
+  }
+
+  const PosixFile& file_;
+  const int64_t most_bytes_;
+  const bool sieves_;
+  std::vector<Piece> pieces_;
+  int64_t end_ = 0;  // of the last piece
+  Memory memory_;
+  int64_t moved_ = 0;
+  bool is_short_ = false;
+  Failure failure_;
+};
+
+Failure ReadPacked(const PosixFile& file, const AccessWays& ways, const View& view,
+                   int64_t position, std::byte* packed, int64_t bytes, int64_t* moved) {
+  Sieve sieve(file, ways);
+  view.ForEachPiece(position, bytes, [&](int64_t place, int64_t length) {
+    sieve.Add(place, packed, length);
+    packed += length;
+  });
+  return sieve.Finish(moved);
+}
+
+Failure WritePacked(const PosixFile& file, const View& view, int64_t position,
+                    const std::byte* packed, int64_t bytes, int64_t* moved) {
+  Failure failure;
+  view.ForEachPiece(position, bytes, [&](int64_t place, int64_t length) {
+    if (failure.ok()) {
+      int64_t now = 0;
+      failure = file.WriteAt(place, packed, length, &now);
+      packed += length;
+      *moved += now;
+    }
+  });
+  return failure;
+}
+
+// Calls move(packed, offset, bytes, &moved) for parts of the payload, one after the other, until
+// one is cut short; straight for the program's memory where it is one run that the host reaches.
+template <typename Move>
+Failure InParts(const Access& access, int64_t buffer_bytes, int64_t* moved, Move&& move) {
+  *moved = 0;
+  const Payload& payload = access.payload;
+  const int64_t bytes = access.bytes();
+  if (bytes == 0) {
+    return {};
+  }
+  if (payload.is_dense() && !payload.IsByStream()) {
+    return move(static_cast<std::byte*>(payload.data()), 0, bytes, moved);
+  }
+  Memory memory;
+  const int64_t most = std::min(bytes, buffer_bytes);
+  FERRY_RETURN_FAILURE(Allocate(most, &memory));
+  while (*moved < bytes) {
+    const int64_t part = std::min(bytes - *moved, most);
+    if (access.is_write) {
+      FERRY_RETURN_FAILURE(payload.CopyOut(memory.get(), *moved, part));
+    }
+    int64_t now = 0;
+    Failure failure = move(memory.get(), *moved, part, &now);
+    if (!access.is_write) {
+      const Failure copied = payload.CopyIn(memory.get(), *moved, now);
+      failure = failure.ok() ? copied : failure;
+    }
+    *moved += now;
+    if (!failure.ok() || now < part) {
+      return failure;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+AccessWays WaysOf(const Hints& hints, bool is_write) {
+  const int64_t wanted = is_write ? hints.write_buffer_size() : hints.read_buffer_size();
+  return {std::clamp(wanted, kLeastBuffer, kMostBuffer), hints.sieve_reads() != Switch::kDisable};
+}
+
+Failure CarryPacked(const PosixFile& file, const AccessWays& ways, const View& view,
+                    int64_t position, std::byte* packed, int64_t bytes, bool is_write,
+                    int64_t* moved) {
+  *moved = 0;
+  return is_write ? WritePacked(file, view, position, packed, bytes, moved)
+                  : ReadPacked(file, ways, view, position, packed, bytes, moved);
+}
+
+Failure Carry(const PosixFile& file, const AccessWays& ways, const Access& access, int64_t* moved) {
+  return InParts(access, ways.buffer_bytes, moved,
+                 [&](std::byte* packed, int64_t offset, int64_t bytes, int64_t* now) {
+                   return CarryPacked(file, ways, *access.view, access.position + offset, packed,
+                                      bytes, access.is_write, now);
+                 });
+}
+
+Failure CarryNext(const PosixFile& file, const AccessWays& ways, const Access& access,
+                  int64_t* moved) {
+  return InParts(access, ways.buffer_bytes, moved,
+                 [&](std::byte* packed, int64_t /*offset*/, int64_t bytes, int64_t* now) {
+                   return access.is_write ? file.WriteNext(packed, bytes, now)
+                                          : file.ReadNext(packed, bytes, now);
+                 });
+}
+
+Failure CarryIn(File& file, const Access& access, int64_t* moved) {
+  const AccessWays ways = WaysOf(*file.hints(), access.is_write);
+  *moved = 0;
+  if (file.posix().is_stream()) {
+    return CarryNext(file.posix(), ways, access, moved);
+  }
+  RangeLock lock;
+  if (file.is_atomic() && access.bytes() != 0) {
+    const Bounds span = access.view->SpanOf(access.position, access.bytes());
+    FERRY_RETURN_FAILURE(
+        lock.Lock(file.posix(), &file.atomic_mutex(), span.low, span.high, access.is_write));
+  }
+  return Carry(file.posix(), ways, access, moved);
+}
+
+}  // namespace ferry::mpi

@@ -1,0 +1,53 @@
+#include "mpi/io/meeting.h"
+
+#include <cstring>
+#include <string>
+
+#include "coll/problem.h"
+#include "mpi/base/connection.h"
+#include "mpi/base/error_codes.h"
+#include "mpi/coll/channel.h"
+
+namespace ferry::mpi {
+
+Failure Meeting::Gather(const void* own, size_t bytes, void* all) {
+  if (size() == 1) {
+    std::memcpy(all, own, bytes);
+    return {};
+  }
+  Channel& channel = Channel::Of(comm_);
+  channel.Name(call_);
+  front_end->calls->NoteNumber(channel.call_number());
+  channel.Enter();
+  collective::Problem problem;
+  problem.collective = collective::Collective::kAllgather;
+  problem.block_bytes = bytes;
+  collective::Binding binding;
+  binding.input = own;
+  binding.output = all;
+  collective::RunFailure failure;
+  channel.Run(&problem, binding, &failure);
+  return failure.code == ErrorCode::kOk ? Failure{} : DescribeFailedRun(failure);
+}
+
+Failure Meeting::Agree(const Failure& own) {
+  std::vector<int32_t> classes;
+  FERRY_RETURN_FAILURE(Gather(static_cast<int32_t>(own.error_class), &classes));
+  return FirstFailure(classes, rank(), own);
+}
+
+Failure FirstFailure(const std::vector<int32_t>& classes, int rank, const Failure& own) {
+  if (!own.ok()) {
+    return own;
+  }
+  for (size_t other = 0; other < classes.size(); ++other) {
+    if (classes[other] != MPI_SUCCESS && static_cast<int>(other) != rank) {
+      const char* const name = PredefinedErrorName(classes[other]);
+      return {classes[other], "the call failed on rank " + std::to_string(other) + ", with " +
+                                  (name == nullptr ? "an error" : name)};
+    }
+  }
+  return {};
+}
+
+}  // namespace ferry::mpi

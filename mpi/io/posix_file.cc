@@ -1,0 +1,209 @@
+#include "mpi/io/posix_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace ferry::mpi {
+namespace {
+
+// The kernel moves at most 2,147,479,552 bytes in a call; whole pages of that.
+constexpr int64_t kMostAtOnce = int64_t{1} << 30;
+
+int ClassOfErrno(int error) {
+  switch (error) {
+    case ENOENT:
+      return MPI_ERR_NO_SUCH_FILE;
+    case EEXIST:
+      return MPI_ERR_FILE_EXISTS;
+    case EACCES:
+    case EPERM:
+      return MPI_ERR_ACCESS;
+    case EROFS:
+      return MPI_ERR_READ_ONLY;
+    case ENOSPC:
+      return MPI_ERR_NO_SPACE;
+    case EDQUOT:
+      return MPI_ERR_QUOTA;
+    case ENAMETOOLONG:
+    case EISDIR:
+    case ENOTDIR:
+    case ELOOP:
+      return MPI_ERR_BAD_FILE;
+    case ETXTBSY:
+      return MPI_ERR_FILE_IN_USE;
+    case ENOMEM:
+      return MPI_ERR_NO_MEM;
+    default:
+      return MPI_ERR_IO;
+  }
+}
+
+// Makes transfer(done) move what is left until all has moved, or nothing moves any more.
+template <typename Transfer>
+Failure MoveAll(int64_t bytes, const char* doing, const std::string& name, int64_t* moved,
+                Transfer&& transfer) {
+  *moved = 0;
+  while (*moved < bytes) {
+    const auto most = static_cast<size_t>(std::min(bytes - *moved, kMostAtOnce));
+    const ssize_t now = transfer(*moved, most);
+    if (now > 0) {
+      *moved += now;
+    } else if (now == 0) {
+      break;
+    } else if (errno != EINTR) {
+      return FailureOfErrno(errno, doing, name);
+    }
+  }
+  return {};
+}
+
+int OpenUnlessInterrupted(const std::string& name, int flags, mode_t mode) {
+  int fd = -1;
+  do {
+    fd = open(name.c_str(), flags | O_CLOEXEC | O_NOCTTY, mode);
+  } while (fd < 0 && errno == EINTR);
+  return fd;
+}
+
+template <typename SystemCall>
+Failure Call(const char* doing, const std::string& name, SystemCall&& call) {
+  int result = 0;
+  do {
+    result = call();
+  } while (result != 0 && errno == EINTR);
+  return result == 0 ? Failure() : FailureOfErrno(errno, doing, name);
+}
+
+}  // namespace
+
+Failure FailureOfErrno(int error, const char* doing, const std::string& name) {
+  // Texts go into MPI_MAX_ERROR_STRING bytes: of a very long name the beginning tells enough.
+  constexpr size_t kMostOfName = 200;
+  const std::string shown =
+      name.size() <= kMostOfName
+          ? name
+          : name.substr(0, kMostOfName) + "... (" + std::to_string(name.size()) + " characters)";
+  const char* const text = strerrordesc_np(error);
+  return {ClassOfErrno(error), std::string("cannot ") + doing + " '" + shown +
+                                   "': " + (text == nullptr ? "error " : text) +
+                                   (text == nullptr ? std::to_string(error) : "")};
+}
+
+PosixFile::PosixFile(UniqueFd fd, std::string name) : fd_(std::move(fd)), name_(std::move(name)) {
+  is_stream_ = lseek(fd_.get(), 0, SEEK_CUR) < 0 && errno == ESPIPE;
+}
+
+Failure PosixFile::Open(const std::string& name, int flags, PosixFile* file) {
+  UniqueFd fd(OpenUnlessInterrupted(name, flags, 0));
+  if (!fd.valid()) {
+    return FailureOfErrno(errno, "open", name);
+  }
+  // A directory can be opened to be read; it is no file all the same.
+  struct stat facts {};
+  if (fstat(fd.get(), &facts) != 0) {
+    return FailureOfErrno(errno, "open", name);
+  }
+  if (S_ISDIR(facts.st_mode)) {
+    return FailureOfErrno(EISDIR, "open", name);
+  }
+  *file = PosixFile(std::move(fd), name);
+  return {};
+}
+
+Failure PosixFile::Create(const std::string& name, int flags, mode_t mode, bool exclusive,
+                          PosixFile* file, bool* created) {
+  UniqueFd fd(OpenUnlessInterrupted(name, flags | O_CREAT | O_EXCL, mode));
+  *created = fd.valid();
+  if (fd.valid()) {
+    *file = PosixFile(std::move(fd), name);
+    return {};
+  }
+  if (errno != EEXIST || exclusive) {
+    return FailureOfErrno(errno, errno == EEXIST ? "create" : "open", name);
+  }
+  Failure failure = Open(name, flags, file);
+  if (failure.error_class != MPI_ERR_NO_SUCH_FILE) {
+    return failure;
+  }
+  // The name is a link to a file that does not exist, or was removed at this moment.
+  fd.Reset(OpenUnlessInterrupted(name, flags | O_CREAT, mode));
+  if (!fd.valid()) {
+    return FailureOfErrno(errno, "open", name);
+  }
+  *file = PosixFile(std::move(fd), name);
+  return {};
+}
+
+Failure PosixFile::Remove(const std::string& name) {
+  return Call("remove", name, [&] { return unlink(name.c_str()); });
+}
+
+Failure PosixFile::ReadAt(int64_t offset, void* to, int64_t bytes, int64_t* moved) const {
+  return MoveAll(bytes, "read from", name_, moved, [&](int64_t done, size_t most) {
+    return pread(fd_.get(), static_cast<char*>(to) + done, most, offset + done);
+  });
+}
+
+Failure PosixFile::WriteAt(int64_t offset, const void* from, int64_t bytes, int64_t* moved) const {
+  Failure failure = MoveAll(bytes, "write to", name_, moved, [&](int64_t done, size_t most) {
+    return pwrite(fd_.get(), static_cast<const char*>(from) + done, most, offset + done);
+  });
+  return failure.ok() && *moved < bytes ? FailureOfErrno(ENOSPC, "write to", name_) : failure;
+}
+
+Failure PosixFile::ReadNext(void* to, int64_t bytes, int64_t* moved) const {
+  return MoveAll(bytes, "read from", name_, moved, [&](int64_t done, size_t most) {
+    return read(fd_.get(), static_cast<char*>(to) + done, most);
+  });
+}
+
+Failure PosixFile::WriteNext(const void* from, int64_t bytes, int64_t* moved) const {
+  Failure failure = MoveAll(bytes, "write to", name_, moved, [&](int64_t done, size_t most) {
+    return write(fd_.get(), static_cast<const char*>(from) + done, most);
+  });
+  return failure.ok() && *moved < bytes ? FailureOfErrno(ENOSPC, "write to", name_) : failure;
+}
+
+Failure PosixFile::GetSize(int64_t* bytes) const {
+  struct stat facts {};
+  FERRY_RETURN_FAILURE(Call("find the size of", name_, [&] { return fstat(fd_.get(), &facts); }));
+  *bytes = facts.st_size;
+  if (S_ISBLK(facts.st_mode)) {
+    *bytes = lseek(fd_.get(), 0, SEEK_END);
+  }
+  return *bytes < 0 ? FailureOfErrno(errno, "find the size of", name_) : Failure();
+}
+
+Failure PosixFile::SetSize(int64_t bytes) const {
+  return Call("set the size of", name_, [&] { return ftruncate(fd_.get(), bytes); });
+}
+
+Failure PosixFile::Allocate(int64_t bytes) const {
+  // fallocate takes no length of 0. The C library's function writes where the file system cannot.
+  return bytes == 0 ? Failure() : Call("reserve room for", name_, [&] {
+    errno = posix_fallocate(fd_.get(), 0, bytes);
+    return errno;
+  });
+}
+
+Failure PosixFile::Sync() const {
+  return Call("write back", name_, [&] {
+    const int result = fsync(fd_.get());
+    // Pipes, and devices without a memory of their own, have nothing to write back.
+    return result != 0 && (errno == EINVAL || errno == EROFS) ? 0 : result;
+  });
+}
+
+Failure PosixFile::Close() {
+  const int fd = fd_.Release();
+  // The descriptor is gone even if the call was interrupted, so it is made once.
+  return fd < 0 || close(fd) == 0 || errno == EINTR ? Failure()
+                                                    : FailureOfErrno(errno, "close", name_);
+}
+
+}  // namespace ferry::mpi
