@@ -650,8 +650,9 @@ static void errors(void) {
   CHECK(file == MPI_FILE_NULL);
   OK(MPI_File_open(MPI_COMM_SELF, "/dev/null", MPI_MODE_RDWR, MPI_INFO_NULL, &file));
   OK(MPI_File_write_at(file, 0, &value, 1, MPI_INT, of));
-  MPI_Get_count(of, MPI_INT, &own);
-  CHECK(own == 1 && MPI_File_f2c(MPI_File_c2f(file)) == file);
+  int written = 0;
+  OK(MPI_Get_count(of, MPI_INT, &written));
+  CHECK(written == 1 && MPI_File_f2c(MPI_File_c2f(file)) == file);
   int amode = 0;
   OK(MPI_File_get_amode(file, &amode));
   CHECK(amode == MPI_MODE_RDWR);

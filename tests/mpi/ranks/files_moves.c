@@ -300,6 +300,7 @@ static void atomic_mode(void) {
     OK(MPI_File_read_at(file, 0, back, kBlocks, MPI_INT, MPI_STATUS_IGNORE));
     for (int i = 1; i < kBlocks; ++i) CHECK(back[i] == back[0]);
   }
+  meet();
   step = "a file that is opened twice keeps its locks (40)";
   MPI_File again = open_in(MPI_COMM_SELF, "moves", MPI_MODE_RDWR);
   OK(MPI_File_set_atomicity(again, 1));
