@@ -10,7 +10,9 @@
 #include <string>
 
 #include "common/topology/affinity.h"
+#include "common/topology/discover.h"
 #include "tests/e2e/command.h"
+#include "tests/e2e/hosts_here.h"
 #include "tests/e2e/two_cores.h"
 
 namespace ferry::e2e {
@@ -81,6 +83,60 @@ TEST_F(CoresTest, RanksThatAreNotBoundLeaveACoreThatTheyShare) {
 
 TEST_F(CoresTest, RanksThatBoundThemselvesStay) {
   RunWell(Job({"-n", "2", "--bind-to", "none"}, {"tests/e2e/ranks/shared_core", "quiet"}));
+}
+
+// ---- A rankfile ---------------------------------------------------------------------------------
+
+// Two hosts, each with a daemon; ranks that say where they are, and then meet.
+class RankfileTest : public CoresTest {
+ protected:
+  Words RankfileJob(const std::string& lines) const {
+    std::ofstream(folder_ / "ranks") << lines;
+    return Job(Joined({"-l", "-rf", folder_ / "ranks"}, HostsHere(folder_, "10.99.0.1,10.99.0.2")),
+               {"sh", "-c",
+                "echo node $FERRY_NODE, CPUs $(grep Cpus_allowed_list /proc/self/status | "
+                "cut -f 2); exec examples/hello/hello"});
+  }
+  // The number by which a rankfile knows the core of these CPUs.
+  static std::string NumberOf(const topology::CpuSet& core) {
+    const auto machine = topology::ReadThisMachine(topology::Devices::kLeaveOut);
+    size_t number = 0;
+    while (number < machine->cores.size() && !machine->cores[number].Intersects(core)) {
+      ++number;
+    }
+    return std::to_string(number);
+  }
+
+  const TempDirectory folder_;
+};
+
+TEST_F(RankfileTest, RanksRunWhereItSays) {
+  const std::string first = NumberOf(first_);
+  const std::string second = NumberOf(second_);
+  const std::string out = RunWell(
+      RankfileJob("rank 0=10.99.0.2 slot=" + second + "   # the second core of the second host\n" +
+                  "rank 2=10.99.0.2 slot=" + first + "\n" + "rank 1=10.99.0.1 slot=" + first + "," +
+                  second + "\n" + "rank 3=+n0\n"));
+  EXPECT_THAT(
+      SortedLines(out),
+      ElementsAre("[0] node 1, CPUs " + second_.Text(), "[0] rank 0 of 4: rank 3 says hello",
+                  "[1] node 0, CPUs " + both_.Text(), "[1] rank 1 of 4: rank 0 says hello",
+                  "[2] node 1, CPUs " + first_.Text(), "[2] rank 2 of 4: rank 1 says hello",
+                  "[3] node 0, CPUs " + both_.Text(), "[3] rank 3 of 4: rank 2 says hello"));
+}
+
+TEST_F(RankfileTest, ACoreThatAHostLacksIsNamedAndNoRankStarts) {
+  const CommandResult result =
+      RunCleanly(RankfileJob("rank 0=10.99.0.1 slot=0\nrank 1=10.99.0.2 slot=999\n"));
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(result.out, "");
+  EXPECT_THAT(result.err, testing::AllOf(HasSubstr("10.99.0.2"), HasSubstr("slot=999: ")));
+}
+
+TEST_F(RankfileTest, AHostThatTheJobHasNotIsAMistake) {
+  const CommandResult result = RunCleanly(RankfileJob("rank 0=10.99.0.3 slot=0\n"));
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("10.99.0.3"));
 }
 
 }  // namespace
