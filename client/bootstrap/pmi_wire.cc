@@ -19,6 +19,7 @@ namespace ferry::client {
 namespace {
 
 constexpr int kNoLimit = -1;
+constexpr uint32_t kMostRanks = 1U << 20;  // as option max_ranks allows
 
 bool IsPlain(char letter) {
   return std::isalnum(static_cast<unsigned char>(letter)) != 0 ||
@@ -150,6 +151,12 @@ StatusOr<std::vector<uint32_t>> ParseProcessMapping(std::string_view text, uint3
 
 StatusOr<std::vector<uint32_t>> FindNode(const std::optional<std::string>& mapping,
                                          Exchange* exchange) {
+  // The mapping takes memory for each of them.
+  if (exchange->size() > kMostRanks) {
+    return Status(ErrorCode::kLimitExceeded,
+                  "the launcher says that the job has " + std::to_string(exchange->size()) +
+                      " ranks; one may have " + std::to_string(kMostRanks));
+  }
   return mapping.has_value() && !mapping->empty()
              ? ParseProcessMapping(*mapping, exchange->rank(), exchange->size())
              : FindRanksOfNode(exchange);

@@ -173,13 +173,14 @@ constexpr uint64_t kNoHurryMs = tests::kPatienceMs;
 StatusOr<std::unique_ptr<PmiWire>> OpenTo(const Answers& answers,
                                           std::unique_ptr<PlayedLauncher>* launcher,
                                           uint64_t timeout_ms = kNoHurryMs,
-                                          const std::string& rank = "0") {
+                                          const std::string& rank = "0",
+                                          const std::string& size = "PMI_SIZE=1") {
   std::array<int, 2> ends{};
   EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
   *launcher = std::make_unique<PlayedLauncher>(UniqueFd(ends[0]), answers);
   const std::string fd = "PMI_FD=" + std::to_string(ends[1]);
   const std::string rank_text = "PMI_RANK=" + rank;
-  const char* const environment[] = {fd.c_str(), rank_text.c_str(), "PMI_SIZE=1", nullptr};
+  const char* const environment[] = {fd.c_str(), rank_text.c_str(), size.c_str(), nullptr};
   StatusOr<std::unique_ptr<PmiWire>> wire = PmiWire::Open(environment, timeout_ms);
   if (rank != "0" && !wire.ok() && wire.status().code() == ErrorCode::kConfiguration) {
     close(ends[1]);  // it was not looked at
@@ -257,6 +258,17 @@ TEST(PmiWireTest, ARankThatIsNotInTheJobIsRefused) {
   const auto wire = OpenTo(GoodAnswers(), &launcher, kNoHurryMs, "1");
   EXPECT_EQ(wire.status().code(), ErrorCode::kCorrupt);
   EXPECT_THAT(wire.status().message(), HasSubstr("rank 1 of 1"));
+}
+
+TEST(PmiWireTest, AJobOfMoreRanksThanThereCanBeIsRefusedAtOnce) {
+  for (const char* mapping : {"(vector,(0,1,4294967295))", "(vector,(0,4294967295,1))", ""}) {
+    Answers answers = GoodAnswers();
+    answers["cmd=get"] = "cmd=get_result rc=0 value=" + std::string(mapping);
+    std::unique_ptr<PlayedLauncher> launcher;
+    const auto wire = OpenTo(answers, &launcher, kNoHurryMs, "2147483647", "PMI_SIZE=4294967295");
+    EXPECT_EQ(wire.status().code(), ErrorCode::kLimitExceeded) << mapping;
+    EXPECT_THAT(wire.status().message(), HasSubstr("4294967295 ranks; one may have 1048576"));
+  }
 }
 
 TEST(PmiWireTest, AVariableThatIsNoNumberIsNamed) {
