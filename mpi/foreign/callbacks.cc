@@ -1,5 +1,8 @@
 // Functions of the program that MPI calls: operations, error handlers, attributes, generalised
 // requests. They take the handles and codes of their interface.
+#include "mpi/foreign/callbacks.h"
+
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <iterator>
@@ -7,10 +10,15 @@
 #include <new>
 #include <utility>
 
-#include "mpi/foreign/convert.h"
 #include "mpi/foreign/library.h"
 
 namespace ferry::foreign {
+
+LastMade& LastOfThisThread() {
+  static thread_local constinit LastMade last{};
+  return last;
+}
+
 namespace {
 
 // ---- Callbacks that MPI hands nothing of ours ---------------------------------------------------
@@ -44,6 +52,12 @@ class Callers {
     return nullptr;
   }
   static Function* Get(size_t i) { return functions[i].load(std::memory_order_acquire); }
+  // The one that calls functions[i], if that is not C's.
+  static OtherCaller& CallerOf(size_t i) { return callers[i]; }
+  static OtherCaller* CallerOf(typename Kind::Ours* ours) {
+    const auto* const place = std::find(kCallers.begin(), kCallers.end(), ours);
+    return place == kCallers.end() ? nullptr : &callers[place - kCallers.begin()];
+  }
 
  private:
   template <size_t... i>
@@ -54,40 +68,77 @@ class Callers {
   static constexpr std::array<typename Kind::Ours*, kMostFunctions> kCallers =
       Table(std::make_index_sequence<kMostFunctions>());
   static inline std::array<std::atomic<Function*>, kMostFunctions> functions{};
+  static inline std::array<OtherCaller, kMostFunctions> callers{};
 };
 
+template <typename Kind>
+void (*FunctionOf(size_t i))() {
+  return reinterpret_cast<void (*)()>(Callers<Kind>::Get(i));
+}
+
+// The 256 functions of a kind differ in a number alone: what they do stands once.
 template <typename Count>
 struct Operation {
   using Ours = void(void*, void*, Count*, MPI_Datatype*);
   using Theirs = void(void*, void*, Count*, TheirHandle*);
   template <size_t i>
   static void Caller(void* in, void* inout, Count* length, MPI_Datatype* datatype) {
-    TheirHandle type = foreign::Theirs(*datatype);
-    Callers<Operation>::Get(i)(in, inout, length, &type);
+    Call(i, in, inout, length, *datatype);
   }
+
+ private:
+  __attribute__((noinline)) static void Call(size_t i, void* in, void* inout, Count* length,
+                                             MPI_Datatype datatype) {
+    TheirHandle type = foreign::Theirs(datatype);
+    if (auto* const call = Callers<Operation>::CallerOf(i).load(std::memory_order_relaxed)) {
+      reinterpret_cast<OperationCaller*>(call)(in, inout, static_cast<int>(*length), type,
+                                               FunctionOf<Operation>(i));
+    } else {
+      Callers<Operation>::Get(i)(in, inout, length, &type);
+    }
+  }
+};
+
+template <typename Handle>
+constexpr Handled kHandled = Handled::kCommunicator;
+template <>
+constexpr Handled kHandled<MPI_File> = Handled::kFile;
+template <>
+constexpr Handled kHandled<MPI_Win> = Handled::kWindow;
+template <>
+constexpr Handled kHandled<MPI_Session> = Handled::kSession;
+
+// Files are not numbers in every interface.
+template <typename Handle>
+struct TheirObject {
+  using Type = TheirHandle;
+  static Type Of(Handle ours) { return foreign::Theirs(ours); }
+};
+template <>
+struct TheirObject<MPI_File> {
+  using Type = File;
+  static Type Of(MPI_File ours) { return TheirFile(ours); }
 };
 
 template <typename Handle>
 struct Handler {
   using Ours = void(Handle*, int*, ...);
-  using Theirs = void(TheirHandle*, int*, ...);
+  using Theirs = void(typename TheirObject<Handle>::Type*, int*, ...);
   template <size_t i>
   static void Caller(Handle* object, int* code, ...) {
-    TheirHandle handle = foreign::Theirs(*object);
-    int their_code = TheirCode(*code);
-    Callers<Handler>::Get(i)(&handle, &their_code);
+    Call(i, *object, *code);
   }
-};
 
-template <>
-struct Handler<MPI_File> {
-  using Ours = void(MPI_File*, int*, ...);
-  using Theirs = void(File*, int*, ...);
-  template <size_t i>
-  static void Caller(MPI_File* object, int* code, ...) {
-    File file = TheirFile(*object);
-    int their_code = TheirCode(*code);
-    Callers<Handler>::Get(i)(&file, &their_code);
+ private:
+  __attribute__((noinline)) static void Call(size_t i, Handle object, int code) {
+    auto handle = TheirObject<Handle>::Of(object);
+    int their_code = TheirCode(code);
+    if (auto* const call = Callers<Handler>::CallerOf(i).load(std::memory_order_relaxed)) {
+      reinterpret_cast<HandlerCaller*>(call)(kHandled<Handle>, &handle, &their_code,
+                                             FunctionOf<Handler>(i));
+    } else {
+      Callers<Handler>::Get(i)(&handle, &their_code);
+    }
   }
 };
 
@@ -111,6 +162,10 @@ int CreateOp(const char* call, typename Operation<Count>::Theirs* function, int 
     HandleOut<MPI_Op> made(op);
     const int code = create(ours, commute, made.get());
     made.Give();
+    if (code == MPI_SUCCESS) {
+      LastOfThisThread().operation_handle = *op;
+      LastOfThisThread().operation = Callers<Operation<Count>>::CallerOf(ours);
+    }
     return code;
   });
 }
@@ -122,22 +177,15 @@ int CreateHandler(const char* call, typename Handler<Handle>::Theirs* function,
     HandleOut<MPI_Errhandler> made(errhandler);
     const int code = create(ours, made.get());
     made.Give();
+    if (code == MPI_SUCCESS) {
+      LastOfThisThread().handler_handle = *errhandler;
+      LastOfThisThread().handler = Callers<Handler<Handle>>::CallerOf(ours);
+    }
     return code;
   });
 }
 
 // ---- Attributes ---------------------------------------------------------------------------------
-
-using Copy = int(TheirHandle, int, void*, void*, void*, int*);
-using Delete = int(TheirHandle, int, void*, void*);
-
-// The extra state that our callbacks are handed. Lives as long as the process: a keyval that was
-// freed still serves the attributes that have it.
-struct Keyval {
-  Copy* copy;
-  Delete* remove;
-  void* extra_state;
-};
 
 template <typename Handle>
 int CopyAttribute(Handle object, int number, void* extra_state, void* in, void* out, int* flag) {
@@ -168,6 +216,9 @@ int CreateKeyval(int (*create)(OurCopy*, OurDelete*, int*, void*), const char* c
       create(our_copy, remove == nullptr ? nullptr : DeleteAttribute<Handle>, number, keyval);
   if (code != MPI_SUCCESS) {
     delete keyval;
+  } else {
+    LastOfThisThread().keyval_number = *number;
+    LastOfThisThread().keyval = keyval;
   }
   return TheirCode(code);
 }
@@ -219,13 +270,6 @@ int GetAttribute(int (*get)(Handle, int, void*, int*), TheirHandle object, int k
 }
 
 // ---- Generalised requests -----------------------------------------------------------------------
-
-struct Grequest {
-  int (*query)(void*, Status*);
-  int (*free)(void*);
-  int (*cancel)(void*, int);
-  void* extra_state;
-};
 
 int Query(void* extra_state, MPI_Status* status) {
   const auto& request = *static_cast<const Grequest*>(extra_state);
@@ -299,10 +343,13 @@ FERRY_FOREIGN(int, Grequest_start,
   }
   HandleOut<MPI_Request> made(request);
   const int code = abi.Grequest_start(Query, Free, Cancel, state, made.get());
+  made.Give();
   if (code != MPI_SUCCESS) {
     delete state;
+  } else {
+    LastOfThisThread().request_handle = *request;
+    LastOfThisThread().request = state;
   }
-  made.Give();
   return TheirCode(code);
 }
 

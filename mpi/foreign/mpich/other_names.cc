@@ -41,8 +41,9 @@ int* const MPI_UNWEIGHTED = reinterpret_cast<int*>(uintptr_t{10});
 int* const MPI_WEIGHTS_EMPTY = reinterpret_cast<int*>(uintptr_t{11});
 MPI_T_pvar_handle const MPI_T_PVAR_ALL_HANDLES = reinterpret_cast<MPI_T_pvar_handle>(uintptr_t{1});
 
-FERRY_SHOWN int MPIR_C_MPI_UNWEIGHTED = 0;
-FERRY_SHOWN int MPIR_C_MPI_WEIGHTS_EMPTY = 0;
+// For mpi_f08. A library for Fortran has them too, empty, and its own are found first.
+FERRY_SHOWN int* MPIR_C_MPI_UNWEIGHTED = nullptr;
+FERRY_SHOWN int* MPIR_C_MPI_WEIGHTS_EMPTY = nullptr;
 // A library for Fortran sets the first two.
 FERRY_SHOWN int* MPI_F_STATUS_IGNORE = nullptr;
 FERRY_SHOWN int* MPI_F_STATUSES_IGNORE = nullptr;
@@ -53,6 +54,15 @@ FERRY_SHOWN int MPIR_F08_MPI_BOTTOM = 0;
 FERRY_SHOWN F08Status* MPI_F08_STATUS_IGNORE = &MPIR_F08_MPI_STATUS_IGNORE_OBJ;
 FERRY_SHOWN F08Status* MPI_F08_STATUSES_IGNORE = MPIR_F08_MPI_STATUSES_IGNORE_OBJ;
 }
+
+namespace {
+
+__attribute__((constructor)) void FillFortransPlaces() {
+  MPIR_C_MPI_UNWEIGHTED = MPI_UNWEIGHTED;
+  MPIR_C_MPI_WEIGHTS_EMPTY = MPI_WEIGHTS_EMPTY;
+}
+
+}  // namespace
 
 namespace ferry::foreign {
 

@@ -1,0 +1,151 @@
+// Programs in Fortran and C++ that MPICH's own headers, modules and libraries have made run on
+// Ferry: MPICH's libraries for these languages, as they are, call Ferry's libmpi.so.12.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/e2e/exports.h"
+#include "tests/mpi/e2e/mpi_job.h"
+
+namespace ferry::mpi_tests {
+namespace {
+
+namespace fs = std::filesystem;
+using e2e::CommandResult;
+using e2e::RunCommand;
+using e2e::SortedLines;
+
+const std::string kLibraries = "/usr/lib/x86_64-linux-gnu/";
+const std::string kHeaders = "/usr/include/x86_64-linux-gnu/mpich";
+const std::string kFolder = "tests/mpi/foreign/";
+
+class LanguagesTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!fs::exists(kHeaders + "/mpif.h") || !fs::exists(kLibraries + "libmpichfort.so.12")) {
+      GTEST_SKIP() << kHeaders << "/mpif.h is not there: apt-get install libmpich-dev";
+    }
+  }
+
+  // With what mpif90.mpich and mpicxx.mpich call. `library`: MPICH's, of the language.
+  std::string Compile(std::vector<std::string> words, const std::string& name,
+                      const std::string& library) const {
+    const std::string program = folder_ / name;
+    words.insert(words.end(), {"-I" + kHeaders, "-o", program, kLibraries + library,
+                               kLibraries + "libmpich.so.12"});
+    const CommandResult result = RunCommand(words);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return program;
+  }
+  std::string CompileFortran(const std::string& source, const std::vector<std::string>& more,
+                             const std::string& name) const {
+    std::vector<std::string> words = {"/usr/bin/gfortran", "-O2", "-w", "-fallow-argument-mismatch",
+                                      "-J" + folder_.path()};
+    words.insert(words.end(), more.begin(), more.end());
+    words.insert(words.end(), {"tests/mpi/fortran/checks.f90", kFolder + source});
+    return Compile(words, name, "libmpichfort.so.12");
+  }
+  // On one node and on several.
+  void ExpectOk(const std::string& program) const {
+    for (const auto& [ranks, nodes] :
+         {std::pair{1, 1}, std::pair{2, 1}, std::pair{4, 1}, std::pair{3, 3}}) {
+      ExpectAllOk(ranks, nodes, program);
+    }
+  }
+  static void ExpectAllOk(int ranks, int nodes, const std::string& program) {
+    std::vector<std::string> lines;
+    for (int rank = 0; rank < ranks; ++rank) {
+      lines.push_back("rank " + std::to_string(rank) + ": ok");
+    }
+    const CommandResult result =
+        RunJob({"", {"-n", std::to_string(ranks), "--nodes", std::to_string(nodes), "--abi=mpich"}},
+               {program});
+    EXPECT_EQ(SortedLines(result.out), lines) << result.err;
+  }
+
+  const e2e::TempDirectory folder_;
+};
+
+TEST_F(LanguagesTest, ProgramsOverMpifHRun) { ExpectOk(CompileFortran("fortran.F90", {}, "f77")); }
+
+TEST_F(LanguagesTest, ProgramsOverTheModuleRun) {
+  ExpectOk(CompileFortran("fortran.F90", {"-DWITH_MODULE"}, "f90"));
+}
+
+TEST_F(LanguagesTest, ProgramsOverMpiF08Run) {
+  ExpectOk(CompileFortran("fortran_typed.f90", {}, "f08"));
+}
+
+TEST_F(LanguagesTest, ProgramsOverTheBindingsForCxxRun) {
+  if (!fs::exists(kLibraries + "libmpichcxx.so.12")) {
+    GTEST_SKIP() << "libmpichcxx.so.12 is not there: apt-get install libmpich-dev";
+  }
+  ExpectOk(
+      Compile({"/usr/bin/g++", "-O2", "-w", kFolder + "bindings.cc"}, "cxx", "libmpichcxx.so.12"));
+}
+
+// An attribute that one language sets is right in the other (MPI 5.0, section 19.3.7), and
+// statuses are the same in both.
+TEST_F(LanguagesTest, AttributesCrossLanguages) {
+  std::ofstream(folder_ / "c.c") << R"(#include <mpi.h>
+#include <stdint.h>
+static int word = 42;
+void set_in_c_(int* comm, int* key) { MPI_Comm_set_attr(*comm, *key, &word); }
+int64_t get_in_c_(int* comm, int* key) {
+  void* value; int flag;
+  MPI_Comm_get_attr(*comm, *key, &value, &flag);
+  return flag ? *(int64_t*)value : -1;
+}
+int is_my_word_(int64_t* value) { return *value == (int64_t)&word && *(int*)*value == 42; }
+int source_in_c_(int* status) {
+  MPI_Status converted;
+  MPI_Status_f2c(status, &converted);
+  return converted.MPI_SOURCE * 1000 + converted.MPI_TAG;
+}
+)";
+  std::ofstream(folder_ / "main.f90") << R"(program main
+  use mpi
+  use checks
+  implicit none
+  integer :: key, ierr, other, status(MPI_STATUS_SIZE), rank
+  integer(MPI_ADDRESS_KIND) :: value
+  integer(8), external :: get_in_c
+  integer, external :: is_my_word, source_in_c
+  logical :: flag
+  call MPI_Init(ierr)
+  call MPI_Comm_rank(MPI_COMM_WORLD, rank, ierr)
+  call MPI_Comm_create_keyval(MPI_COMM_DUP_FN, MPI_COMM_NULL_DELETE_FN, key, 0_8, ierr)
+  value = 12345678901_8
+  call MPI_Comm_set_attr(MPI_COMM_WORLD, key, value, ierr)
+  call check(get_in_c(MPI_COMM_WORLD, key) == value, 'what Fortran has set, in C')
+  call set_in_c(MPI_COMM_WORLD, key)
+  call MPI_Comm_get_attr(MPI_COMM_WORLD, key, value, flag, ierr)
+  call check(flag .and. is_my_word(value) == 1, 'what C has set, in Fortran')
+  call MPI_Comm_dup(MPI_COMM_WORLD, other, ierr)
+  value = 0
+  call MPI_Comm_get_attr(other, key, value, flag, ierr)
+  call check(flag .and. is_my_word(value) == 1, 'a copy of what C has set, in Fortran')
+  call MPI_Comm_free(other, ierr)
+  call MPI_Sendrecv(rank, 1, MPI_INTEGER, rank, 17, other, 1, MPI_INTEGER, rank, 17, &
+                    MPI_COMM_WORLD, status, ierr)
+  call check(source_in_c(status) == rank * 1000 + 17, 'a status')
+  call report(rank)
+  call MPI_Finalize(ierr)
+end program
+)";
+  const std::string object = folder_ / "c.o";
+  const CommandResult compiled =
+      RunCommand({"/usr/bin/gcc", "-c", "-I" + kHeaders, folder_ / "c.c", "-o", object});
+  ASSERT_EQ(compiled.exit_code, 0) << compiled.err;
+  ExpectAllOk(2, 1,
+              Compile({"/usr/bin/gfortran", "-w", "-J" + folder_.path(),
+                       "tests/mpi/fortran/checks.f90", folder_ / "main.f90", object},
+                      "mixed", "libmpichfort.so.12"));
+}
+
+}  // namespace
+}  // namespace ferry::mpi_tests
