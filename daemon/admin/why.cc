@@ -210,13 +210,19 @@ class Edges {
   std::map<uint32_t, control::WaitEdge*> by_peer_;
 };
 
+// Messages of a peer on another node that have come, by lanes and by matched pairs (it wraps).
+uint32_t DrainedFrom(const WhySteps& steps, uint32_t rank, uint32_t peer) {
+  return ReadPeerCounts(*steps.SessionOf(rank), peer).drained +
+         static_cast<uint32_t>(PairsReceived(rank, peer, steps));
+}
+
 // The peer must send: to a probe, which has no request, or to a receive from any rank.
 void AddSender(const Session& own, const WhySteps& steps, uint32_t peer, control::WaitEdge* edge) {
   const Session* const sender = steps.SessionOf(peer);
   const bool is_empty = sender == nullptr || LaneBacklog(own, sender->local_index) == 0;
   edge->set_receives(is_empty);
   if (!steps.job().IsLocal(peer)) {
-    edge->set_drained(ReadPeerCounts(own, peer).drained);
+    edge->set_drained(DrainedFrom(steps, own.rank, peer));
   }
 }
 
@@ -318,18 +324,27 @@ void AddStreamWait(uint32_t rank, WhySteps* steps, control::RankWait* wait) {
     return;
   }
   const std::string text = StreamWaitText(*stream);
+  // A peer on another node may hold back what this one waits for: its daemon will say.
+  const bool may_be_held = stream->is_remote && !stream->is_send;
   control::WaitEdge* const edge =
-      stream->is_peer_held ? Edges(*steps, rank, wait).To(stream->peer) : nullptr;
+      stream->is_peer_held || may_be_held ? Edges(*steps, rank, wait).To(stream->peer) : nullptr;
   if (edge == nullptr) {
     call->set_ends_by(call->ends_by() + "; the next message that it waits for is one " + text);
     return;
   }
   // The stream never wakes to look around, and no other thread changes the order of its queue.
-  edge->set_sends(true);
   wait->set_asleep(true);
+  if (may_be_held) {
+    edge->set_receives(true);
+    edge->set_drained(DrainedFrom(*steps, rank, stream->peer));
+    wait->set_detail(wait->detail() + ": " + call->ends_by() +
+                     "; the next message that it waits for is one " + text);
+  } else {
+    edge->set_sends(true);
+    wait->set_detail(wait->detail() + ", whose stream has first " + text +
+                     ", where that stands behind a wait");
+  }
   call->set_ends_by("");
-  wait->set_detail(wait->detail() + ", whose stream has first " + text +
-                   ", where that stands behind a wait");
 }
 
 // Adds whom the rank waits for. Only a rank inside a blocking call waits.
@@ -418,16 +433,20 @@ void FillPair(uint32_t rank, uint32_t waiter, WhySteps* steps, control::RankWait
   const RankView& view = steps->Look(rank).view;
   // Another thread may be about to send; but what streams have to do first stands in their queues.
   const std::optional<StreamWait> stream = FindStreamWait(waiter, steps);
-  const bool is_by_stream = stream && stream->is_peer_held && stream->peer == rank;
+  const PairsTo pairs = FindPairsTo(rank, waiter, steps);
+  const bool is_by_stream =
+      pairs.is_held || (stream && stream->is_peer_held && stream->peer == rank);
   wait->set_asleep(wait->asleep() && (is_by_stream || !steps->HasRunningThread(rank)));
   AddUnexpected(view, wait);
   wait->set_queued_to_waiter(
+      pairs.may_send ||
       std::any_of(view.requests.begin(), view.requests.end(), [&](const RequestView& request) {
         return request.send && request.state == shm::RequestState::kQueued &&
                request.peer == static_cast<int32_t>(waiter);
       }));
   if (const Session* session = steps->SessionOf(rank)) {
-    wait->set_sent_to_waiter(ReadPeerCounts(*session, waiter).sent);
+    wait->set_sent_to_waiter(ReadPeerCounts(*session, waiter).sent +
+                             static_cast<uint32_t>(pairs.sent));
   }
 }
 

@@ -61,6 +61,13 @@ bool IsForAnybody(const control::RankWait& look) {
   return look.calls_size() == 1 && look.calls(0).ends_by() == kAnybodyMaySend;
 }
 
+// Returns true if it is not known whether the rank's stream is at that wait yet, or has kernels to
+// run before it. So the edge is one of a deadlock, or of none.
+bool IsAhead(const control::RankWait& look, const control::WaitEdge& edge) {
+  return !edge.sends() && look.calls_size() == 1 &&
+         look.calls(0).name() == shm::CallText(shm::CallName::kFerryQueueWait);
+}
+
 // Returns true if both are in the same call of a group of ranks, or `other` is in a later one of
 // it.
 bool HasCome(const control::RankWait& rank, const control::RankWait& other) {
@@ -167,7 +174,8 @@ class ChainFinder {
     // Only a rank inside a blocking call waits; what others have begun goes on without them.
     if (visited_.insert(rank).second && look.state() == kWaits && !IsForAnybody(look)) {
       for (const control::WaitEdge& edge : look.edges()) {
-        if (visited_.size() < kMostFollowed && edge.peer() != rank) {
+        if (visited_.size() < kMostFollowed && edge.peer() != rank &&
+            (with_circles_ || !IsAhead(look, edge))) {
           Meet(edge.peer());
         }
       }
@@ -560,7 +568,7 @@ void WaitGraph::Explain(google::protobuf::RepeatedPtrField<control::RankWait>* w
   for (int i = 0; i < waits->size(); ++i) {
     control::RankWait* const wait = waits->Mutable(i);
     Chain& chain = chains[static_cast<size_t>(i)];
-    if (chain.circle && !certain_.contains(CircleOf(wait->job_id(), chain))) {
+    if (!chain.circle || !certain_.contains(CircleOf(wait->job_id(), chain))) {
       chain = Find(wait->job_id(), wait->rank(), /*with_circles=*/false);
     }
     if (chain.weight < kCircleWeight) {

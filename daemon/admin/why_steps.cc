@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "common/counted.h"
+#include "daemon/admin/why_streams.h"
 #include "engine/engine_options.h"
 
 namespace ferry::daemon {
@@ -291,7 +292,8 @@ Step WhySteps::Posted(uint32_t rank, const RequestView& request) {
                                             : shm::DaemonLane(own.local_size);
     const bool is_remote = !job_.IsLocal(peer);
     if (is_remote) {
-      step.drained = ReadPeerCounts(own, peer).drained;
+      step.drained = ReadPeerCounts(own, peer).drained +
+                     static_cast<uint32_t>(PairsReceived(rank, peer, *this));
     }
     if (const uint64_t backlog = sender != nullptr || is_remote ? LaneBacklog(own, lane) : 0;
         backlog != 0) {

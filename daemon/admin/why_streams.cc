@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "daemon/jobs/pair_book.h"
+#include "shm/atomic.h"
 #include "shm/counter.h"
 #include "shm/queue_steps.h"
 
@@ -53,8 +54,28 @@ struct Queue {
   }
 };
 
+uint64_t ValueOf(const shm::PairLayout& end) {
+  return shm::Counter(const_cast<shm::CounterLayout*>(&end.done)).Value();
+}
+
 bool IsComplete(const shm::PairLayout& end, uint64_t round) {
-  return shm::Counter(const_cast<shm::CounterLayout*>(&end.done)).Value() >= round;  // or failed
+  return ValueOf(end) >= round;  // or failed
+}
+
+// Messages that are complete at this end; a failure does not undo them.
+uint64_t MessagesOf(const shm::PairLayout& end) {
+  const uint64_t value = ValueOf(end);
+  return value >= shm::kCounterFailure ? value - shm::kCounterFailure : value;
+}
+
+// Returns true if that start of an end stands behind the queue's first wait that is not over.
+bool IsHeld(const Queue& queue, const Place& end, uint64_t round) {
+  return queue.wait != nullptr &&
+         std::any_of(queue.steps.begin(), queue.steps.end(), [&](const QueueStep& step) {
+           return step.kind == QueueStepKind::kStart && step.round == round &&
+                  Place(step.end.region, step.end.address) == end &&
+                  step.position > queue.wait->position;
+         });
 }
 
 Queue ReadQueue(uint32_t rank, WhySteps* steps) {
@@ -85,22 +106,50 @@ std::optional<StreamWait> FindStreamWait(uint32_t rank, WhySteps* steps) {
     return std::nullopt;
   }
   const PairBook::EndView& end = *own.EndOf(*own.wait);
-  StreamWait wait{end.peer, end.tag, end.is_send, false};
+  StreamWait wait{end.peer, end.tag, end.is_send, false, end.other.region == nullptr};
   // The end of a ready send needs no start of the receive.
   const bool needs_other = !end.is_send || end.mode != shm::SendMode::kReady;
   if (end.other.region == nullptr || !needs_other) {
     return wait;
   }
-  const Queue other = ReadQueue(end.peer, steps);
   // Both ends are started equally often: the message needs the start of the same number.
-  wait.is_peer_held =
-      other.wait != nullptr &&
-      std::any_of(other.steps.begin(), other.steps.end(), [&](const QueueStep& step) {
-        return step.kind == QueueStepKind::kStart && step.round == own.wait->round &&
-               Place(step.end.region, step.end.address) == PlaceOf(end.other) &&
-               step.position > other.wait->position;
-      });
+  wait.is_peer_held = IsHeld(ReadQueue(end.peer, steps), PlaceOf(end.other), own.wait->round);
   return wait;
+}
+
+PairsTo FindPairsTo(uint32_t rank, uint32_t waiter, WhySteps* steps) {
+  PairsTo found;
+  if (steps->SessionOf(rank) == nullptr || steps->job().matches == nullptr) {
+    return found;
+  }
+  const Queue queue = ReadQueue(rank, steps);
+  size_t held = 0;
+  size_t pairs = 0;
+  for (const PairBook::EndView& end : steps->job().matches->EndsOf(rank)) {
+    if (!end.is_send || end.peer != waiter) {
+      continue;
+    }
+    ++pairs;
+    const uint64_t messages = MessagesOf(end.layout());
+    found.sent += messages;
+    if (IsHeld(queue, PlaceOf(end.end), messages + 1)) {
+      ++held;
+    } else if (shm::LoadAcquire(end.layout().armed) > messages) {  // pairs with Queues::Start
+      found.may_send = true;
+    }
+  }
+  found.is_held = pairs != 0 && held == pairs;
+  return found;
+}
+
+uint64_t PairsReceived(uint32_t rank, uint32_t peer, const WhySteps& steps) {
+  uint64_t received = 0;
+  if (steps.SessionOf(rank) != nullptr && steps.job().matches != nullptr) {
+    for (const PairBook::EndView& end : steps.job().matches->EndsOf(rank)) {
+      received += !end.is_send && end.peer == peer ? MessagesOf(end.layout()) : 0;
+    }
+  }
+  return received;
 }
 
 std::string StreamWaitText(const StreamWait& wait) {

@@ -6,7 +6,9 @@
 // do not change by themselves, whatever kernels run meanwhile: a circle of them never ends. Of a
 // halo exchange that goes on, the starts stand before the waits.
 //
-// Only ends of one node are compared, and queues that their ranks wait for (ferry_queue_wait).
+// Only queues count that their ranks wait for (ferry_queue_wait). Of two ends on one node the order
+// is known here. Between nodes each daemon knows its own end's: that the other one holds back all
+// that it could send, and that nothing is under way, is for the second look to tell (WaitGraph).
 //
 // Thread: the control thread. Reads are bounded; see rank_view.h.
 #pragma once
@@ -27,10 +29,24 @@ struct StreamWait {
   bool is_send = false;
   // The start of the other end stands behind such a wait of the peer's queue.
   bool is_peer_held = false;
+  // The other end is on another node, so that this daemon cannot tell.
+  bool is_remote = false;
 };
 
 // Nothing: the rank waits for no queue, or for nothing in it that it has noted down.
 std::optional<StreamWait> FindStreamWait(uint32_t rank, WhySteps* steps);
+
+// The messages and starts of a rank here for one that waits for it, by their matched pairs.
+struct PairsTo {
+  uint64_t sent = 0;  // messages that it has sent, of all pairs
+  // Some start has been made, or enqueued, that nothing is known to hold back. Of a pair inside the
+  // node it is known only from its queue's steps.
+  bool may_send = false;
+  bool is_held = false;  // each pair's next start stands behind a wait that is not over
+};
+PairsTo FindPairsTo(uint32_t rank, uint32_t waiter, WhySteps* steps);
+// How many messages of that peer have come by matched pairs.
+uint64_t PairsReceived(uint32_t rank, uint32_t peer, const WhySteps& steps);
 
 // "to receive from rank 1, tag 3".
 std::string StreamWaitText(const StreamWait& wait);

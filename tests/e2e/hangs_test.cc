@@ -157,11 +157,12 @@ const Hang kHangs[] = {
     {kFerry, "circle", 3, {0, 1, 2}, 0,
      {"deadlock: rank 0 waits for rank 1, which waits for rank 2, which waits for rank 0",
       "rank 0 is in ferry_recv"}, 2},
-    // Each daemon knows the order of its own ranks' queues.
     {kQueues, "circle", 2, {0, 1}, 0,
-     {"rank 0 is in ferry_queue_wait", "to receive from rank 1, tag 3"}, 1},
+     {"deadlock: rank 0 waits for rank 1, which waits for rank 0", "rank 0 is in ferry_queue_wait",
+      "to receive from rank 1, tag 3"}, 2},
     {kQueues, "later", 3, {0, 1, 2}, 0,
-     {"rank 0 is in ferry_queue_wait", "to receive from rank 2, tag 3"}, 1},
+     {"deadlock: rank 0 waits for rank 2, which waits for rank 1, which waits for rank 0",
+      "rank 0 is in ferry_queue_wait", "to receive from rank 2, tag 3"}, 2},
     {kFerry, "crossed", 2, {0, 1}, 0,
      {"deadlock: rank 0 waits for rank 1, which waits for rank 0", "rank 0 is in ferry_send",
       "rank 1 is in ferry_recv"}, 2},
@@ -251,10 +252,14 @@ INSTANTIATE_TEST_SUITE_P(All, HangTest,
 int LooksWanted() { return tests::RunsAll() ? 72 : 4; }
 
 const Words kHealthy[] = {
-    {"tests/mpi/ranks/healthy", "collectives"}, {"tests/mpi/ranks/healthy", "workers"},
-    {"tests/mpi/ranks/healthy", "probes"},      {"tests/mpi/ranks/healthy", "windows"},
-    {"tests/mpi/ranks/healthy", "parts"},       {"tests/mpi/ranks/healthy", "threads"},
-    {"tests/shmem/ranks/healthy", "pes"},       {kQueues, "halo"},
+    {"tests/mpi/ranks/healthy", "collectives"},
+    {"tests/mpi/ranks/healthy", "workers"},
+    {"tests/mpi/ranks/healthy", "probes"},
+    {"tests/mpi/ranks/healthy", "windows"},
+    {"tests/mpi/ranks/healthy", "parts"},
+    {"tests/mpi/ranks/healthy", "threads"},
+    {"tests/shmem/ranks/healthy", "pes"},
+    {kQueues, "halo"},
     {kQueues, "relay"},
 };
 
