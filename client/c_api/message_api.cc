@@ -87,6 +87,12 @@ Status CheckRequest(const ferry_request* request) {
   return {};
 }
 
+// Through which the rank's messages go: the connection itself, or what measures it.
+inline ferry::client::Messaging& Messages() { return *connection.client->messages; }
+inline bool IsMeasured() {
+  return connection.client->messages != static_cast<ferry::client::Messaging*>(connection.client);
+}
+
 // A call for a message, or for requests (then `message` is null), for those who look at the rank
 // while it waits (client/api/calls.h).
 struct MessageCall : ferry::client::CallNote {
@@ -145,7 +151,7 @@ int Finish(ferry_request* request, ferry_status* status, const Completion& compl
 int WaitFor(ferry_request* request, ferry_status* status) {
   Completion completion;
   if (*request != FERRY_REQUEST_NULL) {
-    connection.client->Wait(*request, &completion);
+    Messages().Wait(*request, &completion);
   }
   return Finish(request, status, completion);
 }
@@ -164,7 +170,7 @@ int Begin(const Message& message, bool receive, ferry_request* request, Start&& 
 
 int MakePersistent(const Message& message, bool is_send, ferry_request* request) {
   return Begin(message, !is_send, request, [&](const Message& checked, ferry_request* made) {
-    return connection.client->MakePersistent(checked, is_send, made);
+    return Messages().MakePersistent(checked, is_send, made);
   });
 }
 
@@ -177,7 +183,7 @@ int ferry_isend(const void* buffer, size_t size_bytes, int destination, int tag,
   return Begin(ToMessage(buffer, size_bytes, destination, tag), false, request,
                [](const Message& message, ferry_request* started) {
                  *started = FERRY_REQUEST_NULL;
-                 return connection.client->StartSend(message, started);
+                 return Messages().StartSend(message, started);
                });
 }
 
@@ -185,7 +191,7 @@ int ferry_irecv(void* buffer, size_t size_bytes, int source, int tag, ferry_requ
   return Begin(ToMessage(buffer, size_bytes, source, tag), true, request,
                [](const Message& message, ferry_request* started) {
                  *started = FERRY_REQUEST_NULL;
-                 return connection.client->StartReceive(message, started);
+                 return Messages().StartReceive(message, started);
                });
 }
 
@@ -194,13 +200,13 @@ int ferry_send(const void* buffer, size_t size_bytes, int destination, int tag) 
   if (const int error = Check(message, false); error != FERRY_SUCCESS) [[unlikely]] {
     return error;
   }
-  if (connection.client->SendNow(message)) [[likely]] {
+  if (!IsMeasured() && connection.client->SendNow(message)) [[likely]] {
     return FERRY_SUCCESS;
   }
   MessageCall call(CallName::kFerrySend, &message);
   const CallScope scope(connection.client->calls, &call);
   Completion completion;
-  const ErrorCode error = connection.client->Send(message, &completion);
+  const ErrorCode error = Messages().Send(message, &completion);
   return Report(error != ErrorCode::kOk ? error : completion.error);
 }
 
@@ -212,7 +218,7 @@ int ferry_recv(void* buffer, size_t size_bytes, int source, int tag, ferry_statu
   MessageCall call(CallName::kFerryRecv, &message);
   const CallScope scope(connection.client->calls, &call);
   Completion completion;
-  const ErrorCode error = connection.client->Receive(message, &completion);
+  const ErrorCode error = Messages().Receive(message, &completion);
   Fill(status, completion);
   return Report(error != ErrorCode::kOk ? error : completion.error);
 }
@@ -237,7 +243,7 @@ int ferry_start(ferry_request request) {
   if (Status status = CheckRequest(&request); !status.ok()) {
     return Fail(status);
   }
-  const ErrorCode error = connection.client->Start(request);
+  const ErrorCode error = Messages().Start(request);
   return error == ErrorCode::kInvalidRequest
              ? Fail(error, "only a persistent request that is not active can be started")
              : Report(error);
@@ -250,7 +256,7 @@ int ferry_request_free(ferry_request* request) {
   if (*request == FERRY_REQUEST_NULL) {
     return FERRY_SUCCESS;
   }
-  if (connection.client->FreePersistent(*request) != ErrorCode::kOk) {
+  if (Messages().FreePersistent(*request) != ErrorCode::kOk) {
     return Fail(ErrorCode::kInvalidRequest,
                 "only a persistent request that is not active can be freed; wait for it first");
   }
@@ -266,7 +272,7 @@ int ferry_test(ferry_request* request, int* done, ferry_status* status) {
     return Fail(ErrorCode::kInvalidArgument, "the address for the flag is null");
   }
   Completion completion;
-  *done = *request == FERRY_REQUEST_NULL || connection.client->Test(*request, &completion) ? 1 : 0;
+  *done = *request == FERRY_REQUEST_NULL || Messages().Test(*request, &completion) ? 1 : 0;
   return *done != 0 ? Finish(request, status, completion) : FERRY_SUCCESS;
 }
 
@@ -338,8 +344,7 @@ int ferry_iprobe(int source, int tag, int* found, ferry_status* status) {
     return Fail(ErrorCode::kInvalidArgument, "the address for the flag is null");
   }
   Completion completion;
-  const ErrorCode error =
-      connection.client->Probe(ToMessage(nullptr, 0, source, tag), false, &completion);
+  const ErrorCode error = Messages().Probe(ToMessage(nullptr, 0, source, tag), false, &completion);
   *found = error == ErrorCode::kOk ? 1 : 0;
   if (*found != 0) {
     Fill(status, completion);
@@ -355,7 +360,7 @@ int ferry_probe(int source, int tag, ferry_status* status) {
   MessageCall call(CallName::kFerryProbe, &pattern);
   const CallScope scope(connection.client->calls, &call);
   Completion completion;
-  const ErrorCode error = connection.client->Probe(pattern, true, &completion);
+  const ErrorCode error = Messages().Probe(pattern, true, &completion);
   Fill(status, completion);
   return Report(error);
 }
@@ -364,7 +369,7 @@ int ferry_cancel(ferry_request request) {
   if (Status status = CheckRequest(&request); !status.ok()) {
     return Fail(status);
   }
-  (void)connection.client->Cancel(request);
+  (void)Messages().Cancel(request);
   return FERRY_SUCCESS;
 }
 

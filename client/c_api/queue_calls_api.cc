@@ -30,10 +30,10 @@ Status StatusOf(int code) {
 
 int Enqueue(ferry_queue queue, std::function<int()> call) {
   return WithClient([&](Client& client) {
-    return client.EnqueueCall(queue,
-                              {[call = std::move(call)](const std::atomic<bool>& /*is_cancelled*/) {
-                                return StatusOf(call());
-                              }});
+    return static_cast<ferry::client::FrontEnd&>(client).queues->EnqueueCall(
+        queue, {[call = std::move(call)](const std::atomic<bool>& /*is_cancelled*/) {
+          return StatusOf(call());
+        }});
   });
 }
 

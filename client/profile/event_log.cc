@@ -24,7 +24,10 @@ constexpr uint32_t kCounted = 1;
 constexpr uint32_t kUncounted = 2;
 
 uint32_t ThreadId() {
-  thread_local const auto id = static_cast<uint32_t>(gettid());
+  constinit thread_local uint32_t id = 0;
+  if (id == 0) [[unlikely]] {
+    id = static_cast<uint32_t>(gettid());
+  }
   return id;
 }
 
@@ -112,7 +115,11 @@ EventLog::Stream* EventLog::Find(int32_t peer, uint32_t context, int32_t tag, bo
 // 0: it is not counted. Numbers skip 0 when they begin anew, at both ends.
 uint32_t EventLog::CountMessage(int32_t peer, uint32_t context, int32_t tag, bool is_send) {
   const std::lock_guard lock(lock_);
-  Stream* const stream = Find(peer, context, tag, is_send);
+  Stream*& stream = last_[is_send ? 1 : 0];  // programs send and receive many alike
+  if (stream == nullptr || stream->peer != peer || stream->context != context ||
+      stream->tag != tag) {
+    stream = Find(peer, context, tag, is_send);
+  }
   if (stream == nullptr || stream->state != kCounted) {
     return 0;
   }

@@ -73,6 +73,7 @@ class EventLog final : public CallWatcher {
   SpinLock lock_;
   // Zeroed pages that are touched at first use.
   const std::unique_ptr<Stream[], void (*)(void*)> streams_;
+  Stream* last_[2] = {};  // that of the last message received, and sent
 };
 
 }  // namespace ferry::client

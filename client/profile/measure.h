@@ -50,6 +50,12 @@ class Measure {
   Profile* profile() { return profile_.has_value() ? &*profile_ : nullptr; }
   // Null: no events are wanted.
   EventLog* events() { return events_.has_value() ? &*events_ : nullptr; }
+  // A call has completed a request otherwise than by messages().
+  void NoteMessageEnd(RequestHandle handle, const Completion& completion) {
+    if (messages_.has_value()) {
+      messages_->NoteEnd(handle, completion);
+    }
+  }
   // The rank leaves in good order.
   void NoteEnd();
 

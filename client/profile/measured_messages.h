@@ -42,6 +42,11 @@ class MeasuredMessages final : public Messaging {
   void Wait(RequestHandle handle, Completion* completion) override;
   bool IsComplete(RequestHandle handle) override;
 
+  // A request of this class that has completed elsewhere.
+  void NoteEnd(RequestHandle handle, const Completion& completion) {
+    NoteEnd(handle, completion, Now());
+  }
+
  private:
   // A request under way, by its slot.
   struct Request {

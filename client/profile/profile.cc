@@ -71,10 +71,11 @@ void Profile::WaitBegan(CallNote* note) {
 }
 
 void Profile::End(CallNote* note, bool inner) {
-  Waiting& waiting = WaitingOfThread();
-  const bool has_said = waiting.note == note && note->begin_ns != 0;
+  // Of few calls: to find what is the thread's takes a call.
+  Waiting* const waiting = note->begin_ns != 0 ? &WaitingOfThread() : nullptr;
+  const bool has_said = waiting != nullptr && waiting->note == note;
   if (has_said) {
-    waiting.note = nullptr;
+    waiting->note = nullptr;
   }
   if (inner || note->entered_ns == 0) {
     return;
@@ -82,7 +83,7 @@ void Profile::End(CallNote* note, bool inner) {
   CallDescription call;
   note->describe(*note, &call);
   if (has_said && (call.flags & shm::kCallHasGroup) == 0 && call.peer == shm::kCallNoRank) {
-    call = waiting.call;
+    call = waiting->call;
   }
   const bool has_waited = note->begin_ns != 0;
   const uint64_t now_ns =

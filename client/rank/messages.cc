@@ -499,6 +499,9 @@ int Client::WaitAny(std::span<const RequestHandle> handles, Completion* completi
       *completion = {};
     } else {
       requests_->Collect(request, completion);
+      if (measure_ != nullptr) {
+        measure_->NoteMessageEnd(handles[static_cast<size_t>(found)], *completion);
+      }
     }
   }
   return found;

@@ -180,16 +180,20 @@ struct Traced {
   Picture picture;
 };
 
-Traced Trace(const Words& flags, const Words& program, const Words& variables = {}) {
+Traced TraceProgram(const Words& flags, const Words& program, const Words& variables = {}) {
   const e2e::TempDirectory folder;
   const std::string file = folder / "trace.json";
   Words all = flags;
   all.push_back("--trace=" + file);
-  Words words = {kProgram};
-  words.insert(words.end(), program.begin(), program.end());
-  Traced run{.result = RunJob({"", all}, words, variables), .picture = {}};
+  Traced run{.result = RunJob({"", all}, program, variables), .picture = {}};
   run.picture = Read(ReadFile(file));
   return run;
+}
+
+Traced Trace(const Words& flags, const Words& program, const Words& variables = {}) {
+  Words words = {kProgram};
+  words.insert(words.end(), program.begin(), program.end());
+  return TraceProgram(flags, words, variables);
 }
 
 // ---- Arrows -------------------------------------------------------------------------------------
@@ -229,6 +233,34 @@ TEST(TraceTest, MessagesOfANodeHaveArrows) {
     EXPECT_EQ(arrow.from->args["way"], "in the node");
   }
 }
+
+// Programs without MPI: messages and queues of ferry.h, which the report has, too.
+class FerryMessagesTest : public testing::TestWithParam<int> {};
+
+TEST_P(FerryMessagesTest, HaveArrowsAndAreReported) {
+  const e2e::TempDirectory folder;
+  const std::string file = folder / "report.json";
+  const Traced run = TraceProgram(
+      {"-n", "3", "--nodes", std::to_string(GetParam()), "--direct_links=off", "--report=" + file},
+      {"tests/e2e/ranks/traced_messages"});
+  ASSERT_EQ(run.result.exit_code, 0) << run.result.err;
+  ExpectAllMessages(run.picture, 3);
+  EXPECT_EQ(run.picture.facts["messages_unmatched"], 0);
+  std::map<std::pair<int64_t, int64_t>, uint64_t> bytes;
+  for (const Arrow& arrow : run.picture.arrows) {
+    bytes[{arrow.from->rank, arrow.to->rank}] += arrow.from->args["bytes"].get<uint64_t>();
+  }
+  const json traffic = ReadFile(file)["traffic"];
+  size_t cells = 0;
+  for (const json& cell : traffic) {
+    cells += cell["bytes"] == bytes[{cell["from"], cell["to"]}] ? 1 : 0;
+  }
+  EXPECT_EQ(cells, 3U) << traffic << ": as the arrows say";
+  for (int64_t rank = 0; rank < 3; ++rank) {
+    EXPECT_EQ(run.picture.Count("operation 3", rank), 1U) << "two starts and two waits of a queue";
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Nodes, FerryMessagesTest, testing::Values(1, 2));
 
 // A rank sends to itself, too.
 TEST(TraceTest, ARankAloneHasArrows) {
