@@ -116,6 +116,7 @@ place() {
   done
   fill_in config/ferryd.service "$root${at[unit]}" \
     FERRYD="${at[sbin]}/ferryd" CONFIG="${at[etc]}/ferryd.toml"
+  fill_in config/ferry-web.service "$root${at[user_unit]}" FERRYCTL="${at[bin]}/ferryctl"
   for name in functions prolog epilog task-prolog; do
     fill_in "config/slurm/$name" "$root${at[libexec]}/slurm" \
       FERRYD="${at[sbin]}/ferryd" FERRYCTL="${at[bin]}/ferryctl" ETC="${at[etc]}"

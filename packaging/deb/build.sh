@@ -20,6 +20,7 @@ place_files() {
   local -A at=([bin]=/usr/bin [sbin]=/usr/sbin [include]=/usr/include [etc]=/etc/ferry
     [lib]=/usr/lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH) [libexec]=/usr/libexec/ferry
     [doc]=/usr/share/doc/ferry [man]=/usr/share/man [unit]=/lib/systemd/system
+    [user_unit]=/usr/lib/systemd/user
     [share]=/usr/share [zsh]=/usr/share/zsh/vendor-completions
     [rpath]="")  # the loader looks there by itself
   place "$built" "$root"

@@ -24,6 +24,7 @@ place_files() {
     [include]=$nowhere/include [libexec]=$nowhere/libexec/ferry [etc]=$nowhere/share/ferry
     [doc]=$nowhere/share/doc/ferry [man]=$nowhere/share/man [share]=$nowhere/share
     [zsh]=$nowhere/share/zsh/site-functions [unit]=$nowhere/unit
+    [user_unit]=$nowhere/unit
     [rpath]='-Wl,-rpath,${libdir} ')
   place "$built" "$root"
   # Services of the machine need fixed paths: they are what the Debian package is for.

@@ -243,6 +243,21 @@ TEST_F(ServiceUnitTest, IsHardened) {
            std::string("--threshold=") + kExposureTimesTen});
 }
 
+// That of users, which serves the page of ferryctl.
+TEST_F(ServiceUnitTest, ThatOfThePageIsCorrect) {
+  if (!fs::exists(kAnalyze)) {
+    GTEST_SKIP() << kAnalyze << " is not there: apt-get install systemd";
+  }
+  std::string unit = ReadFile("config/ferry-web.service");
+  Replace(&unit, "@FERRYCTL@", fs::canonical("tools/ferryctl/ferryctl"));
+  const std::string path = directory_ / "ferry-web.service";
+  std::ofstream(path) << unit;
+  const CommandResult result = RunCommand({kAnalyze, "--user", "verify", "--man=no", path},
+                                          {"XDG_RUNTIME_DIR=" + directory_.path()});
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  EXPECT_EQ(result.err, "");
+}
+
 // With the flags of ExecStart.
 TEST_F(ServiceUnitTest, ServesWithTheUnitsCapabilities) {
   if (geteuid() != 0 || !fs::exists(kSetpriv)) {

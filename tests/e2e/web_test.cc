@@ -252,6 +252,35 @@ TEST_F(WebTest, SaysAtOnceThatThereIsNoDaemon) {
   EXPECT_THAT(result.err, HasSubstr("no ferryd serves /nonexistent/x"));
 }
 
+// As the user's service: it is there before the daemon, and its log does not tell the address.
+TEST_F(WebTest, AServiceWaitsForADaemonAndWritesItsAddress) {
+  const TempDirectory folder;
+  const std::string file = folder / "address";
+  std::ofstream(file) << "of a page that was killed\n";
+  const std::string place = folder / "run";
+  Command web({kFerryctl, "web", "--address-file=" + file, "--run_directory=" + place});
+  ASSERT_TRUE(Eventually([&] { return tests::ReadFile(file).find("http://127.0.0.1:") == 0; }))
+      << tests::ReadFile(file);
+  const auto mode = fs::status(file).permissions();
+  EXPECT_EQ(mode, fs::perms::owner_read | fs::perms::owner_write);
+  std::string address = tests::ReadFile(file);
+  ASSERT_EQ(address.back(), '\n');
+  address.pop_back();
+  WebEvents events((WebVisitor(address)));
+  ASSERT_TRUE(Reaches(&events, [](const json& state) { return state["trouble"] != ""; }));
+  const std::unique_ptr<Command> daemon = StartDaemon({"daemon/ferryd"}, place);
+  EXPECT_TRUE(Reaches(&events, [](const json& state) {
+    return state["trouble"] == "" && state["daemons"].size() == 1;
+  })) << events.state.dump(2);
+  daemon->Signal(SIGTERM);
+  EXPECT_EQ(daemon->WaitCleanly().exit_code, 0);
+  web.Signal(SIGTERM);
+  const CommandResult result = web.WaitCleanly();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, "");
+  EXPECT_FALSE(fs::exists(file));
+}
+
 // ---- Two users ----
 
 constexpr char kAnn[] = "1234567";

@@ -132,6 +132,7 @@ TEST_F(DebTest, HoldsEveryPart) {
                            "usr/libexec/ferry/slurm/task-prolog",
                            "usr/libexec/ferry/slurm/functions",
                            "lib/systemd/system/ferryd.service",
+                           "usr/lib/systemd/user/ferry-web.service",
                            "usr/share/man/man8/ferryd.8.gz",
                            "usr/share/man/man1/ferryctl.1.gz",
                            "usr/share/man/man1/ferryrun.1.gz",
@@ -250,6 +251,8 @@ TEST_F(DebTest, KnowsItsPlaces) {
   EXPECT_EQ(left.out, "");
   EXPECT_THAT(ReadFile("lib/systemd/system/ferryd.service"),
               HasSubstr("ExecStart=/usr/sbin/ferryd --config /etc/ferry/ferryd.toml\n"));
+  EXPECT_THAT(ReadFile("usr/lib/systemd/user/ferry-web.service"),
+              HasSubstr("ExecStart=/usr/bin/ferryctl web --address-file="));
   EXPECT_THAT(ReadFile("usr/libexec/ferry/slurm/functions"),
               AllOf(HasSubstr("ferryd=/usr/sbin/ferryd\n"),
                     HasSubstr("ferryctl=/usr/bin/ferryctl\n"), HasSubstr("/etc/ferry/job.toml")));

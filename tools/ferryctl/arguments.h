@@ -35,6 +35,7 @@ struct CtlArguments {
   // For web.
   uint16_t port = 0;  // 0: any that is free
   bool open = false;
+  std::string address_file;  // empty: the address goes to standard output
 
   // For links.
   bool take_back = false;

@@ -381,6 +381,10 @@ const Command* Parse(CLI::App* app, int argc, const char* const* argv, CtlArgume
       subcommand->add_option("--port", arguments->port,
                              "of 127.0.0.1, where the page is (any that is free)");
       subcommand->add_flag("--open", arguments->open, "open it in this desktop's browser, too");
+      subcommand->add_option(
+          "--address-file", arguments->address_file,
+          "for services: write the address to this file, which only you can read,\n"
+          "and wait for a daemon where there is none");
     }
     if (command.run == Watch) {
       subcommand->add_option("--interval-ms", arguments->interval_ms,

@@ -305,6 +305,46 @@ class Signpost {
   std::string path_;
 };
 
+// ---- The address ----
+
+// A file with the address, as long as the page is there. Its reader finds the whole of it, or none.
+class AddressFile {
+ public:
+  explicit AddressFile(std::string path) : path_(std::move(path)) {}
+  ~AddressFile() {
+    if (is_written_) {
+      unlink(path_.c_str());
+    }
+  }
+  AddressFile(const AddressFile&) = delete;
+  AddressFile& operator=(const AddressFile&) = delete;
+
+  // Replaces what an earlier page has left. kSystem: it cannot be written.
+  Status Write(const std::string& address) {
+    const std::string text = address + "\n";
+    const std::string draft = path_ + ".new";
+    unlink(draft.c_str());
+    {
+      // Not through a link that another user has put there.
+      const UniqueFd file(
+          open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+      if (!file.valid() ||
+          write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
+        return StatusFromErrno(errno, "write " + draft);
+      }
+    }
+    if (rename(draft.c_str(), path_.c_str()) != 0) {
+      return StatusFromErrno(errno, "write " + path_);
+    }
+    is_written_ = true;
+    return {};
+  }
+
+ private:
+  const std::string path_;
+  bool is_written_ = false;
+};
+
 }  // namespace
 
 Status Web(const CtlArguments& arguments) {
@@ -315,7 +355,10 @@ Status Web(const CtlArguments& arguments) {
     sigaddset(&ends, signal);
   }
   pthread_sigmask(SIG_BLOCK, &ends, nullptr);
-  FERRY_RETURN_IF_ERROR(ChooseDaemons(arguments).status());  // else its reason is told at once
+  const bool is_service = !arguments.address_file.empty();
+  if (!is_service) {
+    FERRY_RETURN_IF_ERROR(ChooseDaemons(arguments).status());  // else its reason is told at once
+  }
 
   Looker looker(arguments);
   WebOptions options;
@@ -325,8 +368,13 @@ Status Web(const CtlArguments& arguments) {
       {[&] { return looker.Take(); }, [&](const RankQuestion& rank) { return looker.Why(rank); }});
   FERRY_RETURN_IF_ERROR(started.status());
   const WebServer& server = **started;
-  arguments.json ? PrintJson({{"address", server.address()}, {"port", server.port()}}, -1)
-                 : Print("until it is interrupted, for you only:\n  " + server.address() + "\n");
+  AddressFile address_file(arguments.address_file);
+  if (is_service) {  // whose output is a log
+    FERRY_RETURN_IF_ERROR(address_file.Write(server.address()));
+  } else {
+    arguments.json ? PrintJson({{"address", server.address()}, {"port", server.port()}}, -1)
+                   : Print("until it is interrupted, for you only:\n  " + server.address() + "\n");
+  }
   std::optional<Signpost> signpost;
   if (arguments.open) {
     StatusOr<Signpost> made = Signpost::Make(server.address());
