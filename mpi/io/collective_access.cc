@@ -1,8 +1,10 @@
 #include "mpi/io/collective_access.h"
 
+#include <memory>
 #include <vector>
 
 #include "mpi/io/meeting.h"
+#include "mpi/io/two_phase.h"
 
 namespace ferry::mpi {
 namespace {
@@ -62,7 +64,16 @@ Failure CarryInTurns(Meeting& meeting, File& file, const CollectivePart& part, i
 
 Failure CarryTogether(const char* call, File& file, const CollectivePart& part, int64_t* moved) {
   Meeting meeting(call, file.comm());
-  return meeting.Agree(CarryApart(file, part, moved));
+  if (file.two_phase() == nullptr) {
+    file.two_phase() = std::make_shared<TwoPhase>();
+  }
+  bool is_carried = false;
+  Failure own = file.two_phase()->Carry(meeting, file, part, moved, &is_carried);
+  if (!is_carried) {
+    FERRY_RETURN_FAILURE(own);
+    own = CarryApart(file, part, moved);
+  }
+  return meeting.Agree(own);
 }
 
 Failure CarryInOrder(const char* call, File& file, CollectivePart* part, int64_t* moved) {

@@ -1,0 +1,155 @@
+#include "mpi/io/file_domains.h"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+#include <vector>
+
+#include "mpi/datatype/order.h"
+
+namespace ferry::mpi {
+namespace {
+
+// Pieces of this length and longer are as fast without a copy more.
+constexpr int64_t kLongPiece = 32 << 10;
+// So few pieces take less time than the ranks' waits for each other.
+constexpr int64_t kFewPieces = 16;
+// Of the bytes between the first and the last one, at least one in so many is accessed.
+constexpr int64_t kSparse = 8;
+constexpr int64_t kMostReaders = 4;
+
+// What the facts of the ranks with data come to.
+struct Sum {
+  int ranks = 0;
+  int64_t bytes = 0;
+  int64_t pieces = 0;
+  int64_t spanned = 0;  // of the bytes between the first and the last one of some rank
+  int64_t low = kNowhere;
+  int64_t high = 0;
+  int grain_shift = kMostGrainShift;
+  bool is_sorted = true;
+  bool is_fit = true;
+  bool is_interleaved = false;
+};
+
+Sum SumOf(std::span<const AccessFacts> ranks) {
+  std::vector<const AccessFacts*> with_data;
+  Sum sum;
+  for (const AccessFacts& facts : ranks) {
+    sum.is_fit = sum.is_fit && facts.is_fit;
+    if (facts.bytes > 0) {
+      with_data.push_back(&facts);
+    }
+  }
+  std::sort(with_data.begin(), with_data.end(),
+            [](const AccessFacts* a, const AccessFacts* b) { return a->low < b->low; });
+  for (const AccessFacts* facts : with_data) {
+    sum.ranks++;
+    sum.bytes += facts->bytes;
+    sum.pieces += facts->bytes / std::max<int64_t>(facts->piece_bytes, 1);
+    sum.low = std::min(sum.low, facts->low);
+    sum.is_interleaved = sum.is_interleaved || facts->low < sum.high;
+    sum.spanned += std::max<int64_t>(facts->high - std::max(facts->low, sum.high), 0);
+    sum.high = std::max(sum.high, facts->high);
+    sum.grain_shift = std::min<int>(sum.grain_shift, facts->grain_shift);
+    sum.is_sorted = sum.is_sorted && facts->is_sorted;
+  }
+  return sum;
+}
+
+bool Pays(const Sum& sum) {
+  return sum.is_interleaved && sum.pieces > kFewPieces && sum.bytes / sum.pieces < kLongPiece &&
+         sum.spanned / kSparse <= sum.bytes;
+}
+
+int64_t AlignUp(int64_t bytes) {
+  return (bytes + kStretchAlignment - 1) / kStretchAlignment * kStretchAlignment;
+}
+
+}  // namespace
+
+int64_t StretchBytesFor(int64_t buffer_bytes) {
+  return std::clamp(buffer_bytes / kStretches / kStretchAlignment * kStretchAlignment,
+                    kLeastStretch, kMostStretch);
+}
+
+NodePlan PlanFor(std::span<const AccessFacts> ranks, const AccessFacts& hints, bool is_write) {
+  NodePlan plan;
+  const Sum sum = SumOf(ranks);
+  if (!sum.is_fit || !sum.is_sorted || sum.ranks == 0 || ranks.size() < 2 ||
+      hints.buffering == Switch::kDisable ||
+      (hints.buffering == Switch::kAutomatic && !Pays(sum))) {
+    return plan;
+  }
+  plan.is_buffered = true;
+  plan.grain_shift = sum.grain_shift;
+  plan.low = sum.low;
+  // Smaller accesses are cut up, too, so that ranks copy while others access the file.
+  plan.stretch_bytes = std::clamp(AlignUp((sum.high - sum.low) / (2 * kStretches)), kLeastStretch,
+                                  StretchBytesFor(hints.buffer_bytes));
+  // Ext4, XFS and tmpfs let one process write a file at a time.
+  const int64_t usual = is_write ? 1 : kMostReaders;
+  plan.aggregators = static_cast<int>(std::min<int64_t>(
+      hints.aggregators == 0 ? usual : hints.aggregators, static_cast<int64_t>(ranks.size())));
+  return plan;
+}
+
+int64_t FirstPositionAt(const View& view, int64_t place, int64_t from, int64_t to) {
+  while (from < to) {
+    const int64_t middle = from + (to - from) / 2;
+    if (view.PlaceOf(middle) < place) {
+      from = middle + 1;
+    } else {
+      to = middle;
+    }
+  }
+  return from;
+}
+
+ViewShape ShapeOf(const View& view) {
+  if (view.is_empty()) {
+    return {true, 0};
+  }
+  const RunOrder order = OrderOf(view.filetype());
+  return {order.is_monotone && order.is_disjoint &&
+              order.high - order.first <= view.filetype().extent(),
+          std::gcd(order.grain, order.first)};
+}
+
+void DescribeAccess(const View& view, const ViewShape& shape, int64_t position, int64_t bytes,
+                    AccessFacts* facts) {
+  facts->is_plain = view.is_dense();
+  facts->is_sorted = shape.is_sorted || bytes == 0;
+  facts->bytes = bytes;
+  if (bytes == 0) {
+    return;
+  }
+  facts->low = view.PlaceOf(position);
+  facts->high = view.PlaceOf(position + bytes - 1) + 1;
+  const int64_t tile = view.filetype().size_bytes();
+  int64_t grain = std::gcd(facts->low, bytes);
+  if (!view.is_dense()) {
+    grain = std::gcd(std::gcd(shape.grain, view.displacement()), std::gcd(position, bytes));
+    if ((position + bytes - 1) / tile != 0) {
+      grain = std::gcd(grain, view.filetype().extent());
+    }
+  }
+  facts->grain_shift = static_cast<int8_t>(
+      std::min(std::countr_zero(static_cast<uint64_t>(grain)), kMostGrainShift));
+  // A look at the first pieces: more of them while they are long.
+  int64_t pieces = 0;
+  int64_t looked_at = 2 << 10;
+  for (;;) {
+    const int64_t now = std::min(bytes, looked_at);
+    pieces = 0;
+    view.ForEachPiece(position, now,
+                      [&pieces](int64_t /*place*/, int64_t /*length*/) { ++pieces; });
+    facts->piece_bytes = now / pieces;
+    if (pieces > 4 || now == bytes || looked_at > 16 * kLongPiece) {
+      return;
+    }
+    looked_at *= 8;
+  }
+}
+
+}  // namespace ferry::mpi

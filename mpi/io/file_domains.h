@@ -1,0 +1,79 @@
+// How the ranks of a node share a collective access: by a buffer of the node, or each for itself;
+// and which part of the file goes through the buffer at a time. Decided from facts that all ranks
+// have of each other, so all of them decide alike.
+//
+// The idea of two phases, exchange and access: R. Thakur, W. Gropp and E. Lusk, "Data Sieving and
+// Collective I/O in ROMIO" (1999).
+//
+// Units: bytes; places are bytes of the file. Calling thread: any. Nothing blocks.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+
+#include "mpi/io/hints.h"
+#include "mpi/io/view.h"
+
+namespace ferry::mpi {
+
+// A place that is behind all others.
+inline constexpr int64_t kNowhere = std::numeric_limits<int64_t>::max();
+
+// What one rank tells the others of its part.
+struct AccessFacts {
+  int32_t error_class = 0;  // why it was refused; then the rest does not count
+  bool is_plain = false;    // its view's data are one run of the file, and no hint asks for buffers
+  bool is_sorted = false;   // each of its pieces lies behind the one before
+  bool is_fit = true;       // file and view allow a buffer of the node
+  int8_t grain_shift = 0;   // all its places are multiples of 2^grain_shift
+  int64_t bytes = 0;
+  int64_t low = kNowhere;   // its first byte
+  int64_t high = 0;         // its last one, and 1
+  int64_t piece_bytes = 0;  // of a piece, on the average
+  // Hints, of which rank 0's count.
+  Switch buffering = Switch::kAutomatic;
+  int64_t buffer_bytes = 0;
+  int64_t aggregators = 0;
+};
+
+// The stretches that one node's buffer has room for, at a time.
+inline constexpr int64_t kStretches = 4;
+inline constexpr int64_t kLeastStretch = 64 << 10;
+inline constexpr int64_t kMostStretch = 1 << 20;
+// Stretches begin at multiples of this, so that no two share a page or a block of the file.
+inline constexpr int64_t kStretchAlignment = 4096;
+inline constexpr int kMostGrainShift = 12;
+
+// How the ranks of one node carry out the access.
+struct NodePlan {
+  bool is_buffered = false;  // else each rank for itself
+  int grain_shift = 0;
+  int64_t stretch_bytes = 0;  // a multiple of kStretchAlignment
+  int aggregators = 0;        // so many ranks, the node's first ones, access the file
+  int64_t low = 0;            // the first byte
+};
+
+// `ranks`: those of the node; `hints`: the facts of the file's rank 0.
+NodePlan PlanFor(std::span<const AccessFacts> ranks, const AccessFacts& hints, bool is_write);
+
+// Returns the size of the stretches that a node's memory of `buffer_bytes` (a hint) has room for.
+int64_t StretchBytesFor(int64_t buffer_bytes);
+
+// Returns the first position in [from, to) whose place is `place` or behind it; `to`: there is
+// none. The view's pieces must be sorted there.
+int64_t FirstPositionAt(const View& view, int64_t place, int64_t from, int64_t to);
+
+// What is the same for all accesses by one view.
+struct ViewShape {
+  bool is_sorted = false;  // of all tiles
+  int64_t grain = 0;       // divides the lengths and distances of a tile's pieces; 0: no data
+};
+// Takes time in proportion to the entries of the filetype's layout.
+ViewShape ShapeOf(const View& view);
+// Sets what the view and the access say: is_plain, is_sorted, grain_shift, bytes, low, high and
+// piece_bytes.
+void DescribeAccess(const View& view, const ViewShape& shape, int64_t position, int64_t bytes,
+                    AccessFacts* facts);
+
+}  // namespace ferry::mpi

@@ -1,0 +1,286 @@
+#include "mpi/io/stretch_run.h"
+
+#include <algorithm>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "mpi/io/coverage.h"
+#include "mpi/rma/waiting.h"
+#include "shm/atomic.h"
+
+namespace ferry::mpi {
+namespace {
+
+// Of working memory: it stays in a core's cache.
+constexpr int64_t kPackedBytes = 128 << 10;
+
+// Returns where byte 0 of the file would lie if `place` lay at `at`.
+std::byte* Origin(std::byte* at, int64_t place) {
+  return reinterpret_cast<std::byte*>(reinterpret_cast<uintptr_t>(at) -
+                                      static_cast<uintptr_t>(place));
+}
+
+}  // namespace
+
+StretchRun::StretchRun(const NodeBuffer& buffer, const NodePlan& plan, const PosixFile& file,
+                       const Access& access, uint64_t first)
+    : buffer_(buffer),
+      plan_(plan),
+      file_(file),
+      access_(access),
+      first_(first),
+      own_(buffer.words(buffer.self())),
+      announced_(first),
+      moved_(first),
+      to_carry_(first + static_cast<uint64_t>(buffer.self())),
+      position_(access.position),
+      end_position_(access.position + access.bytes()) {}
+
+// ---- The order of steps -------------------------------------------------------------------------
+
+bool StretchRun::HaveAll(uint64_t RankWords::*word, uint64_t count) const {
+  for (size_t i = 0; i < buffer_.ranks().size(); ++i) {
+    // Pairs with Announce and Move: what they have written before is there.
+    if (shm::LoadAcquire(buffer_.words(static_cast<int>(i)).*word) < count) {
+      return false;
+    }
+  }
+  return true;
+}
+
+int StretchRun::AggregatorOf(uint64_t number) const {
+  return static_cast<int>((number - first_) % static_cast<uint64_t>(plan_.aggregators));
+}
+
+bool StretchRun::IsCarried(uint64_t number) const {
+  // Pairs with Carry: publishes the stretch's bytes, or that its memory is free.
+  return shm::LoadAcquire(buffer_.words(AggregatorOf(number)).carried) > number;
+}
+
+bool StretchRun::CanAnnounce() const {
+  if (is_ended_) {
+    return false;
+  }
+  // All ranks have said where they go on.
+  if (announced_ > first_ && !HaveAll(&RankWords::announced, announced_)) {
+    return false;
+  }
+  // The stretch's memory serves no other stretch any more.
+  if (announced_ < first_ + kStretches) {
+    return true;
+  }
+  const uint64_t before = announced_ - kStretches;
+  return access_.is_write ? IsCarried(before) : HaveAll(&RankWords::moved, before + 1);
+}
+
+bool StretchRun::CanMove() const {
+  return moved_ < announced_ && (access_.is_write || IsCarried(moved_));
+}
+
+bool StretchRun::CanCarry() const {
+  return buffer_.self() < plan_.aggregators && to_carry_ < announced_ &&
+         HaveAll(access_.is_write ? &RankWords::moved : &RankWords::announced, to_carry_ + 1);
+}
+
+bool StretchRun::is_over() const {
+  return is_ended_ && moved_ == end_ && (buffer_.self() >= plan_.aggregators || to_carry_ >= end_);
+}
+
+bool StretchRun::Step() {
+  if (CanAnnounce()) {
+    Announce();
+  } else if (!access_.is_write && CanCarry()) {
+    Carry();  // others wait for it
+  } else if (CanMove()) {
+    Move();
+  } else if (CanCarry()) {
+    Carry();
+  } else {
+    return false;
+  }
+  return true;
+}
+
+Failure StretchRun::Run() {
+  while (!is_over()) {
+    if (Step()) {
+      continue;
+    }
+    FERRY_RETURN_FAILURE(AwaitWords(
+        client::WordWait::From::kNode, [this] { return CanAnnounce() || CanMove() || CanCarry(); },
+        [this] { return buffer_.DeathAmongRanks(); }));
+  }
+  if (!failure_.ok()) {
+    moved_bytes_ = 0;
+  }
+  return failure_;
+}
+
+void StretchRun::Note(Failure failure) {
+  if (failure_.ok()) {
+    failure_ = std::move(failure);
+  }
+}
+
+// ---- The steps ----------------------------------------------------------------------------------
+
+void StretchRun::Announce() {
+  int64_t begin = plan_.low;
+  if (announced_ > first_) {
+    begin = kNowhere;
+    bool has_failed = false;
+    for (size_t i = 0; i < buffer_.ranks().size(); ++i) {
+      const StretchEntry& entry =
+          buffer_.words(static_cast<int>(i)).entries[(announced_ - 1) % kKeptStretches];
+      begin = std::min(begin, entry.next);
+      has_failed = has_failed || entry.error_class != MPI_SUCCESS;
+    }
+    if (begin == kNowhere || has_failed) {
+      is_ended_ = true;
+      end_ = announced_;
+      return;
+    }
+  }
+  Stretch& stretch = StretchAt(announced_);
+  stretch.begin = begin / kStretchAlignment * kStretchAlignment;
+  stretch.from = position_;
+  const int64_t behind = stretch.begin + std::min(plan_.stretch_bytes, kNowhere - stretch.begin);
+  stretch.to = FirstPositionAt(*access_.view, behind, position_, end_position_);
+  position_ = stretch.to;
+  StretchEntry entry;
+  if (stretch.from < stretch.to) {
+    entry.low = access_.view->PlaceOf(stretch.from);
+    entry.high = access_.view->PlaceOf(stretch.to - 1) + 1;
+  }
+  entry.next = stretch.to < end_position_ ? access_.view->PlaceOf(stretch.to) : kNowhere;
+  entry.error_class = failure_.error_class;
+  own_.entries[announced_ % kKeptStretches] = entry;
+  shm::StoreRelease(own_.announced, ++announced_);  // Pairs with HaveAll.
+}
+
+void StretchRun::Move() {
+  const Stretch& stretch = StretchAt(moved_);
+  if (access_.is_write) {
+    FillStretch(stretch, moved_);
+  } else {
+    EmptyStretch(stretch, moved_,
+                 buffer_.words(AggregatorOf(moved_)).ends[moved_ % kKeptStretches]);
+  }
+  shm::StoreRelease(own_.moved, ++moved_);  // Pairs with HaveAll.
+}
+
+void StretchRun::Carry() {
+  int64_t low = kNowhere;
+  int64_t high = 0;
+  for (size_t i = 0; i < buffer_.ranks().size(); ++i) {
+    const StretchEntry& entry =
+        buffer_.words(static_cast<int>(i)).entries[to_carry_ % kKeptStretches];
+    low = std::min(low, entry.low);
+    high = std::max(high, entry.high);
+  }
+  if (access_.is_write) {
+    WriteOut(to_carry_, low, high);
+  } else {
+    own_.ends[to_carry_ % kKeptStretches] = ReadIn(to_carry_, low, high);
+  }
+  shm::StoreRelease(own_.carried, to_carry_ + 1);  // Pairs with IsCarried.
+  to_carry_ += static_cast<uint64_t>(plan_.aggregators);
+}
+
+// ---- Between the program's memory and a stretch -------------------------------------------------
+
+// Moves the bytes of positions [from, to) between the program's memory and the stretch's.
+Failure StretchRun::MovePacked(const Stretch& stretch, std::byte* bytes, int64_t from, int64_t to) {
+  const View& view = *access_.view;
+  const Payload& payload = access_.payload;
+  const Datatype& filetype = view.filetype();
+  std::byte* const tiles = Origin(bytes, stretch.begin - view.displacement());
+  const bool is_direct = payload.is_dense() && !payload.IsByStream();
+  if (!is_direct && packed_ == nullptr) {
+    packed_.reset(new (std::nothrow) std::byte[kPackedBytes]);
+    if (packed_ == nullptr) {
+      return {MPI_ERR_NO_MEM, "no memory for a buffer of " + std::to_string(kPackedBytes) +
+                                  " bytes between the file and the data"};
+    }
+  }
+  while (from < to) {
+    const int64_t offset = from - access_.position;
+    const int64_t length = is_direct ? to - from : std::min(to - from, kPackedBytes);
+    std::byte* const packed =
+        is_direct ? static_cast<std::byte*>(payload.data()) + offset : packed_.get();
+    const int64_t count = (from + length - 1) / filetype.size_bytes() + 1;
+    if (access_.is_write) {
+      if (!is_direct) {
+        FERRY_RETURN_FAILURE(payload.CopyOut(packed, offset, length));
+      }
+      filetype.Unpack(tiles, count, from, length, packed);
+    } else {
+      filetype.Pack(tiles, count, from, length, packed);
+      if (!is_direct) {
+        FERRY_RETURN_FAILURE(payload.CopyIn(packed, offset, length));
+      }
+    }
+    from += length;
+  }
+  return {};
+}
+
+void StretchRun::FillStretch(const Stretch& stretch, uint64_t number) {
+  if (stretch.from == stretch.to || !failure_.ok()) {
+    return;
+  }
+  Failure moved = MovePacked(stretch, buffer_.bytes(number), stretch.from, stretch.to);
+  if (!moved.ok()) {
+    Note(std::move(moved));
+    return;
+  }
+  Coverage coverage(buffer_.marks(number), plan_.grain_shift);
+  access_.view->ForEachPiece(
+      stretch.from, stretch.to - stretch.from,
+      [&](int64_t place, int64_t length) { coverage.Mark(place - stretch.begin, length); });
+  moved_bytes_ += stretch.to - stretch.from;
+}
+
+void StretchRun::EmptyStretch(const Stretch& stretch, uint64_t number, int64_t end) {
+  if (stretch.from == stretch.to || !failure_.ok() || is_short_) {
+    return;
+  }
+  const int64_t to = FirstPositionAt(*access_.view, end, stretch.from, stretch.to);
+  is_short_ = to < stretch.to;
+  Failure moved = MovePacked(stretch, buffer_.bytes(number), stretch.from, to);
+  if (!moved.ok()) {
+    Note(std::move(moved));
+    return;
+  }
+  moved_bytes_ += to - stretch.from;
+}
+
+// ---- Between a stretch and the file -------------------------------------------------------------
+
+void StretchRun::WriteOut(uint64_t number, int64_t low, int64_t high) {
+  if (low >= high) {
+    return;
+  }
+  const int64_t begin = StretchAt(number).begin;
+  const std::byte* const bytes = buffer_.bytes(number);
+  Coverage coverage(buffer_.marks(number), plan_.grain_shift);
+  coverage.Take(low - begin, high - begin, [&](int64_t at, int64_t length) {
+    if (failure_.ok()) {
+      int64_t written = 0;
+      Note(file_.WriteAt(begin + at, bytes + at, length, &written));
+    }
+  });
+}
+
+// Returns where the bytes end that are there now.
+int64_t StretchRun::ReadIn(uint64_t number, int64_t low, int64_t high) {
+  int64_t got = 0;
+  if (low < high && failure_.ok()) {
+    Note(file_.ReadAt(low, buffer_.bytes(number) + (low - StretchAt(number).begin), high - low,
+                      &got));
+  }
+  return low < high ? low + got : high;
+}
+
+}  // namespace ferry::mpi

@@ -1,0 +1,92 @@
+// One access through the buffer of a node (two_phase.h): its stretches, one after the other.
+//
+// Each rank announces for each stretch where its bytes lie in it, and where they go on behind it:
+// the next stretch begins where the first rank goes on. For a write the ranks copy their bytes into
+// the stretch, and mark them; when all have done so, the stretch's aggregator writes the marked
+// runs. For a read the aggregator reads from the first byte that a rank wants to the last one, and
+// then the ranks copy. A stretch's memory serves again kStretches later. All ranks go through all
+// stretches, also those that have failed; the first announced failure ends the access for all of
+// them.
+//
+// Calling thread: that of the call. Units: bytes.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "mpi/base/failure.h"
+#include "mpi/io/access.h"
+#include "mpi/io/file_domains.h"
+#include "mpi/io/node_buffer.h"
+#include "mpi/io/posix_file.h"
+
+namespace ferry::mpi {
+
+class StretchRun {
+ public:
+  // `first`: the number of the first stretch. `access`: of no bytes where the rank moves nothing.
+  // All that is named here outlives this.
+  StretchRun(const NodeBuffer& buffer, const NodePlan& plan, const PosixFile& file,
+             const Access& access, uint64_t first);
+
+  // Returns once this rank's part is done; an aggregator may still write others' bytes. Blocks.
+  Failure Run();
+  // The number of stretches, the same on all ranks.
+  uint64_t stretches() const { return is_over() ? end_ - first_ : 0; }
+  // False after Run: a rank is gone.
+  bool is_over() const;
+  // The bytes of this rank that were moved; of a read, up to the first one that is not there.
+  int64_t moved() const { return moved_bytes_; }
+
+ private:
+  // A stretch, and this rank's bytes in it: positions of the view.
+  struct Stretch {
+    int64_t begin = 0;
+    int64_t from = 0;
+    int64_t to = 0;
+  };
+
+  bool CanAnnounce() const;
+  bool CanMove() const;
+  bool CanCarry() const;
+  bool Step();
+
+  void Announce();
+  void Move();
+  void Carry();
+  void FillStretch(const Stretch& stretch, uint64_t number);
+  void EmptyStretch(const Stretch& stretch, uint64_t number, int64_t end);
+  Failure MovePacked(const Stretch& stretch, std::byte* bytes, int64_t from, int64_t to);
+  void WriteOut(uint64_t number, int64_t low, int64_t high);
+  int64_t ReadIn(uint64_t number, int64_t low, int64_t high);
+
+  bool HaveAll(uint64_t RankWords::*word, uint64_t count) const;
+  bool IsCarried(uint64_t number) const;
+  int AggregatorOf(uint64_t number) const;
+  Stretch& StretchAt(uint64_t number) { return stretches_[number % kKeptStretches]; }
+  const Stretch& StretchAt(uint64_t number) const { return stretches_[number % kKeptStretches]; }
+  void Note(Failure failure);
+
+  const NodeBuffer& buffer_;
+  const NodePlan& plan_;
+  const PosixFile& file_;
+  const Access& access_;
+  const uint64_t first_;
+  RankWords& own_;
+  uint64_t announced_;  // stretches before this one
+  uint64_t moved_;
+  uint64_t to_carry_;  // the next stretch that this rank carries as an aggregator
+  uint64_t end_ = 0;   // once is_ended_
+  bool is_ended_ = false;
+  int64_t position_;  // of the first byte that no stretch has
+  const int64_t end_position_;
+  int64_t moved_bytes_ = 0;
+  bool is_short_ = false;  // a read has come to the end of the file
+  std::array<Stretch, kKeptStretches> stretches_{};
+  std::unique_ptr<std::byte[]> packed_;  // where the program's memory is no single run
+  Failure failure_;
+};
+
+}  // namespace ferry::mpi

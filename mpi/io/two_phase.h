@@ -1,0 +1,55 @@
+// Collective buffering: the ranks of a node put the pieces of a collective write together in memory
+// that they share, and one of them writes long runs of the file; for a read some of them read such
+// runs, and all copy their pieces out. It pays where the pieces are short, and those of several
+// ranks lie between each other.
+//
+// The buffer has the bytes of a few *stretches* of the file at a time, through which all ranks of
+// the node go in the same order; parts of the file without any piece are passed over. While an
+// aggregator accesses the file for one stretch, the ranks copy those that follow. The offsets of
+// pieces are never listed: each rank walks through its own filetype.
+//
+// Nodes do not exchange data: each writes the runs that its own ranks have pieces of.
+//
+// Calling thread: that of a collective call of the file. Blocks until all ranks have come; the
+// death of one ends it with MPI_ERR_PROC_ABORTED. Units: bytes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "mpi/base/failure.h"
+#include "mpi/io/collective_access.h"
+#include "mpi/io/file.h"
+#include "mpi/io/file_domains.h"
+#include "mpi/io/meeting.h"
+#include "mpi/io/node_buffer.h"
+
+namespace ferry::mpi {
+
+// What a file keeps between its collective calls.
+class TwoPhase {
+ public:
+  // Agrees with the other ranks on how to carry the parts out, and does so, if that is by the
+  // buffer of this node: then *is_carried is true, *moved as Carry of access.h says, and a failure
+  // this rank's own, of which the caller tells the others. Otherwise each rank of the node is to
+  // move its own bytes, unless this fails: a rank is gone.
+  Failure Carry(Meeting& meeting, File& file, const CollectivePart& part, int64_t* moved,
+                bool* is_carried);
+
+ private:
+  AccessFacts FactsOf(File& file, const CollectivePart& part);
+  Failure Plan(Meeting& meeting, File& file, const CollectivePart& part, NodePlan* plan);
+
+  // The view and the hints at the last call, and what was found out about them.
+  std::shared_ptr<const View> view_;
+  std::shared_ptr<const Hints> hints_;
+  ViewShape shape_;
+  bool is_known_ = false;  // of the view: the ranks have told each other
+  bool are_plain_ =
+      false;  // the views of all ranks are dense, so that there is nothing to agree on
+  NodeBuffer buffer_;
+  bool is_refused_ = false;  // the buffer could not be made
+  uint64_t stretches_ = 0;   // that went through the buffer
+};
+
+}  // namespace ferry::mpi

@@ -1,0 +1,60 @@
+// kill -9 of a rank in each phase of a collective read or write of a file: the others get an error
+// by name, soon, and the file holds no byte of a third kind.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "common/clock.h"
+#include "tests/faults/fault_fixture.h"
+
+namespace ferry::faults {
+namespace {
+
+using e2e::Command;
+using e2e::CommandResult;
+using testing::SizeIs;
+
+constexpr char kProgram[] = "tests/mpi/ranks/files_deaths";
+constexpr int kRanks = 3;
+constexpr int kProcAborted = 58;  // MPI_ERR_PROC_ABORTED
+constexpr double kPromisedMs = 1000;
+constexpr double kAllowed = 10;  // times the promised time
+
+// The parameter names the phase in which the last rank is killed.
+class FilesFaultTest : public testing::TestWithParam<std::string> {
+ protected:
+  static void KillTheLastRank(int nodes) {
+    const e2e::TempDirectory directory;
+    const std::string file = directory / "file";
+    Command job(PrivateJob(kRanks, nodes, {}, {kProgram, file, GetParam()}));
+    ASSERT_TRUE(UnderWay(&job, kRanks)) << job.Wait().err;
+    const std::vector<pid_t> pids = RankPids(job, kProgram, kRanks);
+    ASSERT_THAT(pids, SizeIs(kRanks));
+    const uint64_t killed_ns = MonotonicNs();
+    kill(pids.back(), SIGKILL);
+    const CommandResult result = job.WaitCleanly();
+    EXPECT_EQ(result.exit_code, kRankKilled) << result.out << result.err;
+    const std::vector<RankError> errors = ExpectErrors(result.out, kRanks - 1, {kProcAborted});
+    EXPECT_LT(LatestMs(errors, killed_ns), kAllowed * kPromisedMs) << result.err;
+  }
+};
+
+TEST_P(FilesFaultTest, AKilledRankOfTheNode) { KillTheLastRank(1); }
+
+// Alone on its node, it copies nothing for others.
+TEST_P(FilesFaultTest, AKilledRankOfAnotherNode) {
+  if (GetParam() != "exchange") {
+    KillTheLastRank(2);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Phases, FilesFaultTest,
+                         testing::Values("before", "exchange", "write", "read"),
+                         [](const auto& phase) { return phase.param; });
+
+}  // namespace
+}  // namespace ferry::faults

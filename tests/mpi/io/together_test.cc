@@ -1,0 +1,27 @@
+// Collective reads and writes of pieces that lie between each other, on one node and on two, by
+// every way that the ranks can agree on; also with system calls that fail.
+#include <filesystem>
+#include <string>
+
+#include "tests/mpi/e2e/mpi_job.h"
+
+namespace ferry::mpi_tests {
+namespace {
+
+class TogetherTest : public testing::TestWithParam<Placement> {};
+
+TEST_P(TogetherTest, EveryByteIsThatOfItsRank) {
+  const std::string file = testing::TempDir() + "/together." + GetParam().name;
+  ExpectJob(GetParam(), {"tests/mpi/ranks/files_together", file}, "all bytes were right");
+  std::filesystem::remove(file);  // which a failed job leaves
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Placements, TogetherTest,
+    testing::Values(Placement{"OneRank", {"-n", "1"}}, Placement{"TwoRanks", {"-n", "2"}},
+                    Placement{"FourRanks", {"-n", "4"}},
+                    Placement{"FiveRanksOnTwoNodes", {"-n", "5", "--nodes", "2"}}),
+    NameOf);
+
+}  // namespace
+}  // namespace ferry::mpi_tests

@@ -1,0 +1,141 @@
+/* A collective read or write of which a test kills the last rank, in the phase that the second
+ * argument names; the first is a file. The others get an error, print "rank R: error CLASS at
+ * NANOSECONDS: TEXT", and end with code 3. What the file holds then is right byte by byte: what was
+ * there, or what a rank has written.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/mpi/ranks/check.h"
+
+enum { kPiece = 64, kPieces = 16384, kBytes = kPiece * kPieces, kBefore = 0xA5 };
+
+static const char* phase;
+static int victim;
+
+static int is_phase(const char* name) { return strcmp(phase, name) == 0; }
+
+static void be_under_way(void) {
+  char line[40];
+  const int length = snprintf(line, sizeof(line), "rank %d: under way\n", rank);
+  CHECK(write(STDOUT_FILENO, line, (size_t)length) == length);
+}
+
+static void await_death(void) {
+  be_under_way();
+  for (;;) pause();
+}
+
+/* The library's system calls: the victim stays in its first one. */
+static int holds_calls;
+
+__attribute__((visibility("default"))) ssize_t pwrite(int fd, const void* from, size_t bytes,
+                                                      off_t at) {
+  if (holds_calls) await_death();
+  return syscall(SYS_pwrite64, fd, from, bytes, at);
+}
+
+__attribute__((visibility("default"))) ssize_t pread(int fd, void* to, size_t bytes, off_t at) {
+  if (holds_calls) await_death();
+  return syscall(SYS_pread64, fd, to, bytes, at);
+}
+
+static void on_fault(int number) {
+  (void)number;
+  await_death();
+}
+
+static unsigned char value_of(int owner) { return (unsigned char)(1 + owner); }
+
+/* The victim's data: in the phase "exchange" it stays where it copies their second half. */
+static unsigned char* make_data(void) {
+  unsigned char* const data =
+      mmap(NULL, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  CHECK(data != MAP_FAILED);
+  memset(data, value_of(rank), kBytes);
+  if (is_phase("exchange") && rank == victim) {
+    CHECK(mprotect(data + kBytes / 2, kBytes / 2, PROT_NONE) == 0);
+    signal(SIGSEGV, on_fault);
+    signal(SIGBUS, on_fault);
+  }
+  return data;
+}
+
+static MPI_File make_file(const char* path) {
+  if (rank == 0) {
+    const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    unsigned char line[kPiece];
+    memset(line, kBefore, sizeof(line));
+    for (int i = 0; i < kPieces * size; ++i) {
+      CHECK(write(fd, line, sizeof(line)) == (ssize_t)sizeof(line));
+    }
+    close(fd);
+  }
+  OK(MPI_Barrier(MPI_COMM_WORLD));
+  char nodes[20];
+  snprintf(nodes, sizeof(nodes), "%d", size); /* so that the victim accesses the file, too */
+  MPI_Info info;
+  MPI_File file;
+  OK(MPI_Info_create(&info));
+  OK(MPI_Info_set(info, "cb_nodes", nodes));
+  OK(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDWR, info, &file));
+  OK(MPI_Info_free(&info));
+  MPI_Datatype filetype;
+  OK(MPI_Type_vector(kPieces, kPiece, kPiece * size, MPI_BYTE, &filetype));
+  OK(MPI_Type_commit(&filetype));
+  OK(MPI_File_set_view(file, (MPI_Offset)rank * kPiece, MPI_BYTE, filetype, "native",
+                       MPI_INFO_NULL));
+  OK(MPI_Type_free(&filetype));
+  return file;
+}
+
+static void check_file(const char* path) {
+  const int fd = open(path, O_RDONLY);
+  unsigned char piece[kPiece];
+  for (int i = 0; i < kPieces * size; ++i) {
+    CHECK(read(fd, piece, sizeof(piece)) == (ssize_t)sizeof(piece));
+    for (int k = 0; k < kPiece; ++k) {
+      CHECK(piece[k] == kBefore || piece[k] == value_of(i % size));
+    }
+  }
+  close(fd);
+}
+
+int main(int argc, char** argv) {
+  OK(MPI_Init(&argc, &argv));
+  OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+  OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
+  CHECK(argc == 3);
+  alarm(60);
+  const char* const path = argv[1];
+  phase = argv[2];
+  victim = size - 1;
+  MPI_File file = make_file(path);
+  /* The ranks meet in shared memory from a few collective calls on. */
+  for (int i = 0; i < 8; ++i) OK(MPI_File_sync(file));
+  unsigned char* const data = make_data();
+  OK(MPI_Barrier(MPI_COMM_WORLD));
+  if (rank == victim && is_phase("before")) await_death();
+  holds_calls = rank == victim && (is_phase("write") || is_phase("read"));
+  if (rank != victim) be_under_way();
+  const int error = is_phase("read")
+                        ? MPI_File_read_at_all(file, 0, data, kBytes, MPI_BYTE, MPI_STATUS_IGNORE)
+                        : MPI_File_write_at_all(file, 0, data, kBytes, MPI_BYTE, MPI_STATUS_IGNORE);
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  CHECK(error != MPI_SUCCESS);
+  char text[MPI_MAX_ERROR_STRING];
+  int length, error_class;
+  OK(MPI_Error_string(error, text, &length));
+  OK(MPI_Error_class(error, &error_class));
+  check_file(path);
+  printf("rank %d: error %d at %lld: %s\n", rank, error_class,
+         (long long)now.tv_sec * 1000000000 + now.tv_nsec, text);
+  fflush(stdout);
+  _exit(3);
+}

@@ -1,0 +1,520 @@
+/* Collective reads and writes of a file in which the pieces of all ranks lie between each other.
+ * Argument: a file to write. Every byte is compared: those that some rank has written, and those
+ * between them, which hold what was there before.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "tests/mpi/ranks/check.h"
+
+enum { kBefore = 0xA5, kUntouched = 0x5A, kGap = 3, kRun = 5, kMostRanks = 64 };
+
+/* ---- The system calls of the library -----------------------------------------------------------
+ */
+
+static long calls;         /* of either kind since it was set to 0 */
+static long fails_at = -1; /* the number of the call that fails, and how */
+static int fails_with;
+
+static int is_to_fail(void) {
+  if (++calls != fails_at) return 0;
+  errno = fails_with;
+  return 1;
+}
+
+__attribute__((visibility("default"))) ssize_t pwrite(int fd, const void* from, size_t bytes,
+                                                      off_t at) {
+  return is_to_fail() ? -1 : syscall(SYS_pwrite64, fd, from, bytes, at);
+}
+
+__attribute__((visibility("default"))) ssize_t pread(int fd, void* to, size_t bytes, off_t at) {
+  return is_to_fail() ? -1 : syscall(SYS_pread64, fd, to, bytes, at);
+}
+
+/* ---- Which rank has which bytes -----------------------------------------------------------------
+ */
+
+struct piece {
+  MPI_Aint place;
+  int length;
+};
+
+struct view {
+  MPI_Offset displacement;
+  MPI_Datatype filetype;
+  struct piece* pieces; /* of this rank, in the order of its data */
+  int count;
+  MPI_Offset bytes;
+  MPI_Offset end; /* of the bytes of all ranks */
+};
+
+static unsigned random_state;
+static unsigned next_random(unsigned below) {
+  random_state = random_state * 1664525u + 1013904223u;
+  return (random_state >> 8) % below;
+}
+
+static unsigned char value_at(int owner, MPI_Offset place, unsigned seed) {
+  return (unsigned char)(seed * 31 + (unsigned)owner * 57 + (unsigned)place * 7 +
+                         (unsigned)(place >> 8) + (unsigned)(place >> 16) * 3);
+}
+
+static void add(struct view* view, MPI_Offset place, int length) {
+  view->pieces = realloc(view->pieces, sizeof(struct piece) * (size_t)(view->count + 1));
+  view->pieces[view->count].place = (MPI_Aint)place;
+  view->pieces[view->count++].length = length;
+  view->bytes += length;
+}
+
+static void keep_end(struct view* view, MPI_Offset end) {
+  if (end > view->end) view->end = end;
+}
+
+/* Pieces of random lengths, each of a random rank or of none; several tiles of them. */
+static void random_list(struct view* view, int grain, int longest) {
+  const MPI_Offset extent = 30000 * grain;
+  const int tiles = 1 + (int)next_random(3);
+  int* lengths = malloc(sizeof(int) * 30000);
+  MPI_Aint* places = malloc(sizeof(MPI_Aint) * 30000);
+  int count = 0;
+  MPI_Offset at = 0;
+  view->displacement = grain * (MPI_Offset)next_random(5000);
+  for (;;) {
+    const int length = grain * (int)(1 + next_random((unsigned)longest));
+    const int owner = (int)next_random((unsigned)size + 1);
+    if (at + length > extent) break;
+    if (owner == rank) {
+      lengths[count] = length;
+      places[count++] = (MPI_Aint)at;
+    }
+    if (owner < size) keep_end(view, view->displacement + (tiles - 1) * extent + at + length);
+    at += length;
+  }
+  MPI_Datatype list;
+  OK(MPI_Type_create_hindexed(count, lengths, places, MPI_BYTE, &list));
+  OK(MPI_Type_create_resized(list, 0, (MPI_Aint)extent, &view->filetype));
+  OK(MPI_Type_free(&list));
+  for (int tile = 0; tile < tiles; ++tile) {
+    for (int i = 0; i < count; ++i) {
+      add(view, view->displacement + tile * extent + places[i], lengths[i]);
+    }
+  }
+  free(lengths);
+  free(places);
+}
+
+/* The ranks take turns, block by block, with a gap behind each round. */
+static void blocks_in_turns(struct view* view, int block, int gap) {
+  const int count = 200000 / (block * size) + 3;
+  const int stride = block * size + gap;
+  view->displacement = rank * (MPI_Offset)block;
+  MPI_Datatype vector;
+  OK(MPI_Type_vector(1, block, block, MPI_BYTE, &vector));
+  OK(MPI_Type_create_resized(vector, 0, stride, &view->filetype));
+  OK(MPI_Type_free(&vector));
+  for (int i = 0; i < count; ++i) add(view, view->displacement + i * (MPI_Offset)stride, block);
+  keep_end(view, (count - 1) * (MPI_Offset)stride + (MPI_Offset)block * size);
+}
+
+/* A box of 24 x 20 x (8 * size) doubles, cut along the last dimension. */
+static void box(struct view* view) {
+  const int all[3] = {24, 20, 8 * size};
+  const int part[3] = {24, 20, 8};
+  const int start[3] = {0, 0, 8 * rank};
+  OK(MPI_Type_create_subarray(3, all, part, start, MPI_ORDER_C, MPI_DOUBLE, &view->filetype));
+  view->displacement = 4096 * 3 + 16;
+  for (int i = 0; i < 24 * 20; ++i) {
+    add(view, view->displacement + (i * (MPI_Offset)(8 * size) + 8 * rank) * 8, 64);
+  }
+  keep_end(view, view->displacement + 24 * 20 * 8 * 8 * (MPI_Offset)size);
+}
+
+/* Tiles that lie between each other: the data of a rank do not ascend. */
+static void tiles_between_tiles(struct view* view) {
+  const int block = 48, tiles = 700;
+  const int lengths[2] = {block, block};
+  const MPI_Aint places[2] = {rank * block, (MPI_Aint)(3 * size + rank) * block};
+  MPI_Datatype pair;
+  OK(MPI_Type_create_hindexed(2, lengths, places, MPI_BYTE, &pair));
+  OK(MPI_Type_create_resized(pair, 0, (MPI_Aint)2 * size * block, &view->filetype));
+  OK(MPI_Type_free(&pair));
+  for (int tile = 0; tile < tiles; ++tile) {
+    for (int i = 0; i < 2; ++i) add(view, tile * (MPI_Offset)2 * size * block + places[i], block);
+  }
+  keep_end(view, ((tiles - 1) * (MPI_Offset)2 * size + 4 * size) * block);
+}
+
+/* Each rank has a stretch of its own; the last one has none. Far from each other. */
+static void stretches(struct view* view) {
+  const int length = 70000;
+  view->displacement = rank * ((MPI_Offset)length + (1 << 20));
+  OK(MPI_Type_contiguous(1, MPI_BYTE, &view->filetype));
+  if (rank + 1 < size || size == 1) add(view, view->displacement, length);
+  for (int other = 0; other + 1 < size || other == 0; ++other) {
+    keep_end(view, other * ((MPI_Offset)length + (1 << 20)) + length);
+  }
+}
+
+enum { kShapes = 9 };
+static struct view make_view(int shape, unsigned seed) {
+  struct view view = {0, MPI_DATATYPE_NULL, NULL, 0, 0, 0};
+  random_state = seed * 2654435761u + 1;
+  switch (shape) {
+    case 0:
+      random_list(&view, 8, 4);
+      break;
+    case 1:
+      random_list(&view, 1, 40);
+      break;
+    case 2:
+      random_list(&view, 4, 900);
+      break;
+    case 3:
+      blocks_in_turns(&view, 64, 0);
+      break;
+    case 4:
+      blocks_in_turns(&view, 8, 16);
+      break;
+    case 5:
+      blocks_in_turns(&view, 5000, 3);
+      break;
+    case 6:
+      box(&view);
+      break;
+    case 7:
+      tiles_between_tiles(&view);
+      break;
+    default:
+      stretches(&view);
+  }
+  OK(MPI_Type_commit(&view.filetype));
+  return view;
+}
+
+static void free_view(struct view* view) {
+  OK(MPI_Type_free(&view->filetype));
+  free(view->pieces);
+}
+
+/* ---- Memory -------------------------------------------------------------------------------------
+ */
+
+/* `bytes` of data in runs of kRun with gaps of kGap, or without gaps. */
+struct memory {
+  unsigned char* bytes;
+  size_t length;
+  int is_strided;
+};
+
+static size_t at_in(const struct memory* memory, MPI_Offset i) {
+  return memory->is_strided ? (size_t)(i / kRun * (kRun + kGap) + i % kRun) : (size_t)i;
+}
+
+static struct memory make_memory(MPI_Offset bytes, int is_strided) {
+  struct memory memory = {NULL, (size_t)(bytes * 2 + kRun + kGap), is_strided};
+  memory.bytes = malloc(memory.length);
+  memset(memory.bytes, kUntouched, memory.length);
+  return memory;
+}
+
+/* The data of a view from its byte `first` on, of whole runs where the memory has gaps. */
+static int elements_of(const struct memory* memory, MPI_Offset bytes) {
+  return (int)(memory->is_strided ? bytes / kRun : bytes);
+}
+
+static MPI_Datatype type_of(const struct memory* memory) {
+  MPI_Datatype run, type;
+  OK(MPI_Type_contiguous(memory->is_strided ? kRun : 1, MPI_BYTE, &run));
+  OK(MPI_Type_create_resized(run, 0, memory->is_strided ? kRun + kGap : 1, &type));
+  OK(MPI_Type_free(&run));
+  OK(MPI_Type_commit(&type));
+  return type;
+}
+
+/* The value of each byte of this rank's data. */
+static unsigned char* data_of(const struct view* view, unsigned seed) {
+  unsigned char* data = malloc((size_t)view->bytes + 1);
+  size_t at = 0;
+  for (int i = 0; i < view->count; ++i) {
+    for (int k = 0; k < view->pieces[i].length; ++k) {
+      data[at++] = value_at(rank, view->pieces[i].place + k, seed);
+    }
+  }
+  return data;
+}
+
+/* ---- The file -----------------------------------------------------------------------------------
+ */
+
+static const char* path;
+
+/* What the file is to hold, on rank 0; NULL on the others. */
+static unsigned char* expected_file(const struct view* view, unsigned seed) {
+  unsigned char* file = rank == 0 ? malloc((size_t)view->end) : NULL;
+  if (file != NULL) memset(file, kBefore, (size_t)view->end);
+  for (int owner = 0; owner < size; ++owner) {
+    int count = view->count;
+    OK(MPI_Bcast(&count, 1, MPI_INT, owner, MPI_COMM_WORLD));
+    struct piece* pieces = malloc(sizeof(struct piece) * (size_t)(count + 1));
+    if (owner == rank) memcpy(pieces, view->pieces, sizeof(struct piece) * (size_t)count);
+    OK(MPI_Bcast(pieces, count * (int)sizeof(struct piece), MPI_BYTE, owner, MPI_COMM_WORLD));
+    for (int i = 0; i < count && file != NULL; ++i) {
+      for (int k = 0; k < pieces[i].length; ++k) {
+        const MPI_Offset place = pieces[i].place + k;
+        CHECK(place < view->end && file[place] == kBefore); /* none has it yet */
+        file[place] = value_at(owner, place, seed);
+      }
+    }
+    free(pieces);
+  }
+  return file;
+}
+
+static void fill_file(MPI_Offset end) {
+  if (rank == 0) {
+    const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    unsigned char* bytes = malloc((size_t)end);
+    memset(bytes, kBefore, (size_t)end);
+    CHECK(fd >= 0 && write(fd, bytes, (size_t)end) == (ssize_t)end);
+    close(fd);
+    free(bytes);
+  }
+  OK(MPI_Barrier(MPI_COMM_WORLD));
+}
+
+/* `may_be_old`: bytes may also hold what they held before. */
+static void check_file(const unsigned char* expected, MPI_Offset end, int may_be_old) {
+  OK(MPI_Barrier(MPI_COMM_WORLD));
+  if (rank == 0) {
+    const int fd = open(path, O_RDONLY);
+    unsigned char* bytes = malloc((size_t)end + 1);
+    CHECK(read(fd, bytes, (size_t)end + 1) == (ssize_t)end);
+    for (MPI_Offset i = 0; i < end; ++i) {
+      if (bytes[i] != expected[i] && !(may_be_old && bytes[i] == kBefore)) {
+        fprintf(stderr, "in %s: byte %lld of %lld is %d in place of %d\n", step, (long long)i,
+                (long long)end, bytes[i], expected[i]);
+        CHECK(!"the file is right");
+      }
+    }
+    close(fd);
+    free(bytes);
+  }
+  OK(MPI_Barrier(MPI_COMM_WORLD));
+}
+
+struct way {
+  const char* name;
+  const char* buffering; /* romio_cb_read, romio_cb_write */
+  const char* nodes;     /* cb_nodes */
+  const char* bytes;     /* cb_buffer_size */
+};
+static const struct way kWays[] = {
+    {"the automatic way", "automatic", NULL, "16777216"},
+    {"buffers", "enable", NULL, "262144"},
+    {"buffers of two ranks", "enable", "2", "300000"},
+    {"buffers of all ranks", "enable", "64", "1"},
+    {"no buffers", "disable", NULL, "16777216"},
+};
+
+static MPI_File open_file(const struct way* way) {
+  MPI_Info info;
+  MPI_File file;
+  OK(MPI_Info_create(&info));
+  OK(MPI_Info_set(info, "romio_cb_write", way->buffering));
+  OK(MPI_Info_set(info, "romio_cb_read", way->buffering));
+  OK(MPI_Info_set(info, "cb_buffer_size", way->bytes));
+  if (way->nodes != NULL) OK(MPI_Info_set(info, "cb_nodes", way->nodes));
+  OK(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDWR, info, &file));
+  OK(MPI_Info_free(&info));
+  return file;
+}
+
+static void set_view(MPI_File file, const struct view* view) {
+  OK(MPI_File_set_view(file, view->displacement, MPI_BYTE, view->filetype, "native",
+                       MPI_INFO_NULL));
+}
+
+/* Writes this rank's data in several calls, of as many bytes as it likes. */
+static void write_all(MPI_File file, const struct view* view, unsigned seed, int is_strided) {
+  unsigned char* data = data_of(view, seed);
+  MPI_Offset done = 0;
+  for (int call = 0; call < 3; ++call) {
+    MPI_Offset now = call == 2 ? view->bytes - done : (view->bytes - done) * (call + rank % 2) / 4;
+    const int strided = is_strided && call != 2;
+    struct memory memory = make_memory(now, strided);
+    MPI_Datatype type = type_of(&memory);
+    const int count = elements_of(&memory, now);
+    now = strided ? count * kRun : now;
+    for (MPI_Offset i = 0; i < now; ++i) memory.bytes[at_in(&memory, i)] = data[done + i];
+    MPI_Status status;
+    OK(MPI_File_write_at_all(file, done, memory.bytes, count, type, &status));
+    int moved = -1;
+    OK(MPI_Get_count(&status, MPI_BYTE, &moved));
+    CHECK(moved == now);
+    done += now;
+    OK(MPI_Type_free(&type));
+    free(memory.bytes);
+  }
+  free(data);
+}
+
+/* Reads all of it; `end`: that of the file. */
+static void read_all(MPI_File file, const struct view* view, unsigned seed, int is_strided,
+                     MPI_Offset end) {
+  unsigned char* data = data_of(view, seed);
+  struct memory memory = make_memory(view->bytes, is_strided);
+  MPI_Datatype type = type_of(&memory);
+  const int count = elements_of(&memory, view->bytes);
+  const MPI_Offset wanted = is_strided ? (MPI_Offset)count * kRun : view->bytes;
+  MPI_Offset there = 0;
+  for (int i = 0; i < view->count && there < wanted; ++i) {
+    const MPI_Offset left = end - view->pieces[i].place;
+    if (left < view->pieces[i].length) {
+      there += left > 0 ? left : 0;
+      break;
+    }
+    there += view->pieces[i].length;
+  }
+  there = there < wanted ? there : wanted;
+  MPI_Status status;
+  OK(MPI_File_seek(file, 0, MPI_SEEK_SET));
+  OK(MPI_File_read_all(file, memory.bytes, count, type, &status));
+  int moved = -1;
+  OK(MPI_Get_count(&status, MPI_BYTE, &moved));
+  CHECK(moved == there);
+  size_t k = 0;
+  for (MPI_Offset i = 0; i < there; ++i) {
+    for (; k < at_in(&memory, i); ++k) CHECK(memory.bytes[k] == kUntouched);
+    CHECK(memory.bytes[k++] == data[i]);
+  }
+  for (; k < memory.length; ++k) CHECK(memory.bytes[k] == kUntouched);
+  OK(MPI_Type_free(&type));
+  free(memory.bytes);
+  free(data);
+}
+
+/* ---- The steps ----------------------------------------------------------------------------------
+ */
+
+static void try_shape(int shape, unsigned seed, const struct way* way) {
+  char name[100];
+  snprintf(name, sizeof(name), "shape %d, %s", shape, way->name);
+  step = name;
+  struct view view = make_view(shape, seed);
+  OK(MPI_Allreduce(MPI_IN_PLACE, &view.end, 1, MPI_OFFSET, MPI_MAX, MPI_COMM_WORLD));
+  unsigned char* expected = expected_file(&view, seed);
+  fill_file(view.end);
+  MPI_File file = open_file(way);
+  set_view(file, &view);
+  write_all(file, &view, seed, seed % 2);
+  check_file(expected, view.end, 0);
+  read_all(file, &view, seed, seed % 2, view.end);
+  /* A file that ends before the last bytes. */
+  const MPI_Offset shorter = view.end * 2 / 3 + 1;
+  OK(MPI_Barrier(MPI_COMM_WORLD));
+  if (rank == 0) CHECK(truncate(path, (off_t)shorter) == 0);
+  OK(MPI_Barrier(MPI_COMM_WORLD));
+  read_all(file, &view, seed, seed % 2, shorter);
+  OK(MPI_File_close(&file));
+  free(expected);
+  free_view(&view);
+}
+
+static int is_one_node(void) {
+  MPI_Comm node;
+  OK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
+  const int is_all = size_of(node) == size;
+  OK(MPI_Comm_free(&node));
+  return is_all;
+}
+
+static long calls_of_all(void) {
+  long sum = 0;
+  OK(MPI_Allreduce(&calls, &sum, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD));
+  return sum;
+}
+
+/* Short pieces go by long runs, and a read of them, too. */
+static void expect_few_calls(void) {
+  step = "few system calls";
+  struct view view = make_view(3, 1);
+  unsigned char* data = data_of(&view, 1);
+  fill_file(view.end);
+  MPI_File file = open_file(&kWays[0]);
+  set_view(file, &view);
+  OK(MPI_Barrier(MPI_COMM_WORLD));
+  calls = 0;
+  OK(MPI_File_write_at_all(file, 0, data, (int)view.bytes, MPI_BYTE, MPI_STATUS_IGNORE));
+  const long of_writes = calls_of_all();
+  calls = 0;
+  read_all(file, &view, 1, 0, view.end);
+  const long of_reads = calls_of_all();
+  if (is_one_node() && size > 1) {
+    CHECK(of_writes > 0 && of_writes < 10);
+    CHECK(of_reads > 0 && of_reads < 10);
+  }
+  OK(MPI_File_close(&file));
+  free(data);
+  free_view(&view);
+}
+
+/* A call of one rank fails: all ranks hear of it, no byte is of a third kind, and the file goes on.
+ */
+static void expect_failure(int error, int error_class, const struct way* way) {
+  char name[100];
+  snprintf(name, sizeof(name), "a failure %d, %s", error, way->name);
+  step = name;
+  struct view view = make_view(0, 3);
+  OK(MPI_Allreduce(MPI_IN_PLACE, &view.end, 1, MPI_OFFSET, MPI_MAX, MPI_COMM_WORLD));
+  unsigned char* expected = expected_file(&view, 3);
+  unsigned char* data = data_of(&view, 3);
+  fill_file(view.end);
+  MPI_File file = open_file(way);
+  set_view(file, &view);
+  for (int is_write = 0; is_write < 2; ++is_write) {
+    calls = 0;
+    fails_at = rank == 0 ? 1 + is_write : -1;
+    fails_with = error;
+    unsigned char* to = malloc((size_t)view.bytes + 1);
+    const int failed =
+        is_write
+            ? MPI_File_write_at_all(file, 0, data, (int)view.bytes, MPI_BYTE, MPI_STATUS_IGNORE)
+            : MPI_File_read_at_all(file, 0, to, (int)view.bytes, MPI_BYTE, MPI_STATUS_IGNORE);
+    free(to);
+    expect_error(failed, error_class, "");
+    fails_at = -1;
+  }
+  check_file(expected, view.end, 1);
+  write_all(file, &view, 3, 0);
+  check_file(expected, view.end, 0);
+  OK(MPI_File_close(&file));
+  free(data);
+  free(expected);
+  free_view(&view);
+}
+
+int main(int argc, char** argv) {
+  OK(MPI_Init(&argc, &argv));
+  OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+  OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
+  CHECK(argc == 2 && size < kMostRanks);
+  path = argv[1];
+  for (size_t way = 0; way < sizeof(kWays) / sizeof(kWays[0]); ++way) {
+    for (int shape = 0; shape < kShapes; ++shape) {
+      try_shape(shape, (unsigned)(shape + 17 * (int)way), &kWays[way]);
+    }
+  }
+  expect_few_calls();
+  for (size_t way = 0; way < 4; ++way) {
+    expect_failure(ENOSPC, MPI_ERR_NO_SPACE, &kWays[way]);
+    expect_failure(EIO, MPI_ERR_IO, &kWays[way]);
+  }
+  if (rank == 0) CHECK(unlink(path) == 0);
+  puts("all bytes were right");
+  OK(MPI_Finalize());
+  return 0;
+}
