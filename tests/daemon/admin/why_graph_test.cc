@@ -451,6 +451,44 @@ TEST_F(WhyGraphTest, WhoWaitsForNobodyInParticularSaysWhatCanEndIt) {
             "world, number 7");
 }
 
+// ---- Streams ------------------------------------------------------------------------------------
+
+// A rank whose stream is at a wait for a message of a rank on another node, or still before it.
+RankWait WaitsByStream(uint32_t rank, uint32_t peer) {
+  RankWait look = Waits(rank, {peer});
+  look.set_detail("is in ferry_queue_wait: its stream has not done all that was enqueued");
+  look.add_calls()->set_name("ferry_queue_wait");
+  look.mutable_edges(0)->set_drained(4);
+  look.set_sent_to_waiter(4);
+  return look;
+}
+
+TEST_F(WhyGraphTest, StreamsOfTwoNodesThatHoldBackAllAreADeadlock) {
+  nodes_.Knows(WaitsByStream(1, 0));
+  const RankWait told = Explain({WaitsByStream(0, 1)})[0];
+  EXPECT_TRUE(told.deadlock());
+  EXPECT_THAT(told.chain(), ElementsAre(0, 1, 0));
+  EXPECT_THAT(told.verdict(),
+              HasSubstr("deadlock: rank 0 waits for rank 1, which waits for rank 0"));
+}
+
+// Its kernels may be all that it waits for.
+TEST_F(WhyGraphTest, AStreamWhoseMessageMayComeIsBlamedOnNobody) {
+  const auto expect_none = [&](const std::function<void(RankWait*)>& change) {
+    nodes_.Knows(WaitsByStream(1, 0));
+    change(&nodes_.second[1]);
+    const RankWait told = Explain({WaitsByStream(0, 1)})[0];
+    EXPECT_FALSE(told.deadlock()) << told.verdict();
+    EXPECT_THAT(told.chain(), ElementsAre(0));
+    EXPECT_EQ(told.verdict(),
+              "rank 0 is in ferry_queue_wait: its stream has not done all that was enqueued");
+  };
+  expect_none([](RankWait* look) { look->set_queued_to_waiter(true); });
+  expect_none([](RankWait* look) { look->set_sent_to_waiter(5); });
+  expect_none([](RankWait* look) { look->set_asleep(false); });
+  expect_none([](RankWait* look) { look->set_mark(1); });
+}
+
 // ---- Two daemons, whose ranks a test has filled -------------------------------------------------
 
 TEST(WhyAcrossNodesTest, TellsWhatTheOtherNodesRankDoes) {
