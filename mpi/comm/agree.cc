@@ -61,6 +61,38 @@ Failure GatherToAll(const Team& team, const void* data, size_t size_bytes, void*
   return Broadcast(team, all, size_bytes * team.size);
 }
 
+void BroadcastToThoseLeft(const Team& team, void* data, size_t size_bytes) {
+  const int reach = LowestBit(team.rank, team.size);
+  if (team.rank != 0 && !team.line->Receive(team.rank - reach, data, size_bytes).ok()) {
+    memset(data, 0, size_bytes);
+  }
+  for (int distance = reach / 2; distance > 0; distance /= 2) {
+    if (team.rank + distance < team.size) {
+      (void)team.line->Send(team.rank + distance, data, size_bytes);  // it may be gone
+    }
+  }
+}
+
+void GatherToThoseLeft(const Team& team, const void* data, size_t size_bytes, void* all) {
+  const int reach = LowestBit(team.rank, team.size);
+  const size_t below = std::min(reach, team.size - team.rank);
+  std::vector<char> blocks(below * size_bytes);
+  memcpy(blocks.data(), data, size_bytes);
+  for (int distance = 1; distance < reach && team.rank + distance < team.size; distance *= 2) {
+    const size_t count = std::min(distance, team.size - team.rank - distance);
+    char* const block = blocks.data() + distance * size_bytes;
+    if (!team.line->Receive(team.rank + distance, block, count * size_bytes).ok()) {
+      memset(block, 0, count * size_bytes);
+    }
+  }
+  if (team.rank != 0) {
+    (void)team.line->Send(team.rank - reach, blocks.data(), blocks.size());  // it may be gone
+  } else {
+    memcpy(all, blocks.data(), blocks.size());
+  }
+  BroadcastToThoseLeft(team, all, size_bytes * static_cast<size_t>(team.size));
+}
+
 namespace {
 
 Failure SendSized(Line* line, int rank, std::string_view data) {

@@ -40,6 +40,10 @@ Failure Gather(const Team& team, const void* data, size_t size_bytes, void* all)
 // Gathers as Gather does, and sends the result to all members. `all` has room for all of them
 // everywhere.
 Failure GatherToAll(const Team& team, const void* data, size_t size_bytes, void* all);
+// As Broadcast and GatherToAll, but members that are gone hold up none of the others: their data,
+// and what would have come by way of them, are zeros. So whoever is left must take zeros for a no.
+void BroadcastToThoseLeft(const Team& team, void* data, size_t size_bytes);
+void GatherToThoseLeft(const Team& team, const void* data, size_t size_bytes, void* all);
 // Gathers to all members data whose size each member chooses. The data come one after the other in
 // order of ranks; the reader must be able to tell them apart.
 Failure JoinToAll(const Team& team, std::vector<char> data, std::vector<char>* all);

@@ -53,7 +53,7 @@ TEST_P(FilesFaultTest, AKilledRankOfAnotherNode) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Phases, FilesFaultTest,
-                         testing::Values("before", "exchange", "write", "read"),
+                         testing::Values("first", "before", "exchange", "write", "read"),
                          [](const auto& phase) { return phase.param; });
 
 }  // namespace

@@ -72,6 +72,9 @@ class PostLine : public Line {
     return Failure{};
   }
   Failure Receive(int rank, void* data, size_t size_bytes) override {
+    if (rank == failing_rank) {
+      return Failure{MPI_ERR_PROC_ABORTED, "gone"};
+    }
     std::string message = post_->Take(rank, rank_);
     EXPECT_EQ(message.size(), size_bytes);
     message.copy(static_cast<char*>(data), size_bytes);
@@ -138,6 +141,37 @@ TEST(AgreeTest, GathersToAll) {
       EXPECT_EQ(all[rank], 100 + rank);
     }
   });
+}
+
+TEST(AgreeTest, ThoseLeftGatherWithoutTheOneThatIsGone) {
+  constexpr int kSize = 7;
+  for (int gone = 1; gone < kSize; ++gone) {
+    SCOPED_TRACE(gone);
+    // Below it in the tree.
+    const int reach = gone & -gone;
+    Post post;
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < kSize; ++rank) {
+      if (rank == gone) {
+        continue;
+      }
+      threads.emplace_back([&, rank] {
+        PostLine line(&post, rank);
+        line.failing_rank = gone;
+        const int mine = 100 + rank;
+        std::vector<int> all(kSize, -1);
+        GatherToThoseLeft(Team{&line, rank, kSize}, &mine, sizeof(mine), all.data());
+        const bool is_below = rank > gone && rank < gone + reach;
+        for (int other = 0; other < kSize; ++other) {
+          const bool is_missing = is_below || (other >= gone && other < gone + reach);
+          EXPECT_EQ(all[static_cast<size_t>(other)], is_missing ? 0 : 100 + other);
+        }
+      });
+    }
+    for (std::thread& thread : threads) {
+      thread.join();
+    }
+  }
 }
 
 TEST(AgreeTest, JoinsWhatEachHasInOrderOfRanks) {
