@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "mpi/api/call.h"
@@ -14,6 +15,7 @@
 #include "mpi/comm/comm.h"
 #include "mpi/init/fail.h"
 #include "mpi/io/open.h"
+#include "mpi/io/representation.h"
 #include "mpi/io/requests.h"
 #include "mpi/io/view.h"
 
@@ -325,18 +327,36 @@ namespace {
 template <typename Extent>
 int GetTypeExtent(Call call, MPI_File fh, MPI_Datatype datatype, Extent* extent) {
   const File* const file = FindFile(call, fh);
-  const Datatype* const type = call.Find(datatype);
+  Datatype* const type = call.Find(datatype);
   call.Need(extent, "extent");
-  (void)file;  // all representations that Ferry has keep the sizes of the machine
-  return call.Then([&] { *extent = type->extent(); });
+  return call.Then([&]() -> Failure {
+    const std::shared_ptr<const View> view = file->view();
+    if (!view->converts()) {
+      *extent = type->extent();
+      return {};
+    }
+    const Result<Ref<Datatype>> in_file = TypeInFile(*type, view->program_datarep());
+    if (in_file.ok()) {
+      *extent = in_file.value()->extent();
+    }
+    return in_file.failure();
+  });
 }
 
-int RefuseDatarep(Call call) {
+int Register(Call call, const char* name, Datarep datarep) {
   BlameNoFile(call);
   call.NeedRunning();
-  call.Refuse(MPI_ERR_UNSUPPORTED_OPERATION,
-              "Ferry takes no data representations of programs yet (docs/files.md)");
-  return call.result();
+  call.Need(name, "datarep", reinterpret_cast<const void*>(datarep.extent), "dtype_file_extent_fn");
+  if (call.ok() && std::string_view(name).size() >= MPI_MAX_DATAREP_STRING) {
+    call.Refuse(MPI_ERR_ARG, "the name of the data representation has " +
+                                 std::to_string(std::string_view(name).size()) +
+                                 " characters; it may have " +
+                                 std::to_string(MPI_MAX_DATAREP_STRING - 1));
+  }
+  return call.Then([&] {
+    datarep.name = name;
+    return RegisterDatarep(std::move(datarep));
+  });
 }
 
 }  // namespace
@@ -352,17 +372,27 @@ FERRY_MPI_CALL(int, MPI_File_get_type_extent_c,
 }
 
 FERRY_MPI_CALL(int, MPI_Register_datarep,
-               (const char* /*datarep*/, MPI_Datarep_conversion_function* /*read_conversion_fn*/,
-                MPI_Datarep_conversion_function* /*write_conversion_fn*/,
-                MPI_Datarep_extent_function* /*dtype_file_extent_fn*/, void* /*extra_state*/)) {
-  return RefuseDatarep(FERRY_MPI_NAME);
+               (const char* datarep, MPI_Datarep_conversion_function* read_conversion_fn,
+                MPI_Datarep_conversion_function* write_conversion_fn,
+                MPI_Datarep_extent_function* dtype_file_extent_fn, void* extra_state)) {
+  Datarep made;
+  made.read = read_conversion_fn;
+  made.write = write_conversion_fn;
+  made.extent = dtype_file_extent_fn;
+  made.extra_state = extra_state;
+  return Register(FERRY_MPI_NAME, datarep, std::move(made));
 }
 
 FERRY_MPI_CALL(int, MPI_Register_datarep_c,
-               (const char* /*datarep*/, MPI_Datarep_conversion_function_c* /*read_conversion_fn*/,
-                MPI_Datarep_conversion_function_c* /*write_conversion_fn*/,
-                MPI_Datarep_extent_function* /*dtype_file_extent_fn*/, void* /*extra_state*/)) {
-  return RefuseDatarep(FERRY_MPI_NAME);
+               (const char* datarep, MPI_Datarep_conversion_function_c* read_conversion_fn,
+                MPI_Datarep_conversion_function_c* write_conversion_fn,
+                MPI_Datarep_extent_function* dtype_file_extent_fn, void* extra_state)) {
+  Datarep made;
+  made.read_c = read_conversion_fn;
+  made.write_c = write_conversion_fn;
+  made.extent = dtype_file_extent_fn;
+  made.extra_state = extra_state;
+  return Register(FERRY_MPI_NAME, datarep, std::move(made));
 }
 
 // ---- Pointers -----------------------------------------------------------------------------------

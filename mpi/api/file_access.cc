@@ -62,6 +62,25 @@ Failure CheckDirection(const File& file, bool is_write) {
   return {};
 }
 
+// Finds out how the data are in the file, of a view that converts.
+Failure FindConversion(const Data& data, const Datatype& type, Access* access) {
+  Conversion& conversion = access->conversion;
+  conversion.datarep = access->view->program_datarep();
+  conversion.buffer = const_cast<void*>(data.buffer);
+  conversion.count = data.count;
+  conversion.type = Ref<const Datatype>::Share(&type);
+  conversion.handle = data.datatype;
+  conversion.file_bytes = type.signature().external_bytes;
+  if (conversion.datarep != nullptr) {
+    Result<Ref<Datatype>> in_file = TypeInFile(const_cast<Datatype&>(type), conversion.datarep);
+    FERRY_RETURN_FAILURE(in_file.failure());
+    conversion.file_bytes = in_file.value()->size_bytes();
+  }
+  return __builtin_mul_overflow(data.count, conversion.file_bytes, &access->file_bytes)
+             ? Failure{MPI_ERR_ARG, "the data have more than 2^63 bytes in the file"}
+             : Failure();
+}
+
 // Checks the arguments, and finds the memory; not the position.
 Failure FindData(const Data& data, File& file, Access* access) {
   FERRY_RETURN_FAILURE(CheckDirection(file, data.is_write));
@@ -76,6 +95,10 @@ Failure FindData(const Data& data, File& file, Access* access) {
   access->view = file.view();
   access->payload = Payload(const_cast<void*>(data.buffer), data.count, *type);
   access->is_write = data.is_write;
+  access->file_bytes = access->payload.size_bytes();
+  if (access->converts()) {
+    FERRY_RETURN_FAILURE(FindConversion(data, *type, access));
+  }
   const int64_t etype_bytes = access->view->etype_bytes();
   if (access->bytes() % etype_bytes != 0) {
     return {MPI_ERR_ARG, "the data are " + std::to_string(access->bytes()) +

@@ -143,13 +143,17 @@ void ForEachBlock(int64_t count, const Datatype& type, Convert&& convert) {
 
 }  // namespace
 
-Failure PackExternal(const void* buffer, int64_t count, const Datatype& type, void* external) {
+namespace {
+
+// Converts all of the data; load(packed offset, bytes, to) gives the next of them.
+template <typename Load>
+Failure ConvertToExternal(int64_t count, const Datatype& type, void* external, Load&& load) {
   Failure failure;
   auto* out = static_cast<char*>(external);
   std::array<char, kBlock> block;
   ForEachBlock(count, type,
                [&](const BasicType& basic, const Element& element, int64_t offset, int64_t now) {
-                 type.Pack(buffer, count, offset, now * basic.size_bytes, block.data());
+                 load(offset, now * basic.size_bytes, block.data());
                  const char* in = block.data();
                  for (int64_t i = 0; i < now * element.count; ++i) {
                    const Number& number = element.numbers[static_cast<size_t>(i % element.count)];
@@ -168,21 +172,59 @@ Failure PackExternal(const void* buffer, int64_t count, const Datatype& type, vo
   return failure;
 }
 
-void UnpackExternal(const void* external, void* buffer, int64_t count, const Datatype& type) {
+// Converts whole basic elements, as far as `external_bytes` reach; store(packed offset, bytes,
+// from) takes them. Returns the packed bytes.
+template <typename Store>
+int64_t ConvertFromExternal(const void* external, int64_t external_bytes, int64_t count,
+                            const Datatype& type, Store&& store) {
   const auto* in = static_cast<const char*>(external);
+  const char* const end = in + external_bytes;
+  int64_t done = 0;
   std::array<char, kBlock> block;
   ForEachBlock(count, type,
                [&](const BasicType& basic, const Element& element, int64_t offset, int64_t now) {
+                 const int64_t there = std::min(now, (end - in) / basic.external_bytes);
                  char* out = block.data();
-                 for (int64_t i = 0; i < now * element.count; ++i) {
+                 for (int64_t i = 0; i < there * element.count; ++i) {
                    const Number& number = element.numbers[static_cast<size_t>(i % element.count)];
                    ToNative(number, in, out);
                    in += number.external_bytes;
                    out += number.native_bytes;
                  }
-                 type.Unpack(buffer, count, offset, now * basic.size_bytes, block.data());
-                 return true;
+                 store(offset, there * basic.size_bytes, block.data());
+                 done = offset + there * basic.size_bytes;
+                 return there == now;
                });
+  return done;
+}
+
+}  // namespace
+
+Failure PackExternal(const void* buffer, int64_t count, const Datatype& type, void* external) {
+  return ConvertToExternal(count, type, external, [&](int64_t offset, int64_t bytes, char* to) {
+    type.Pack(buffer, count, offset, bytes, to);
+  });
+}
+
+void UnpackExternal(const void* external, void* buffer, int64_t count, const Datatype& type) {
+  ConvertFromExternal(external, count * type.signature().external_bytes, count, type,
+                      [&](int64_t offset, int64_t bytes, const char* from) {
+                        type.Unpack(buffer, count, offset, bytes, from);
+                      });
+}
+
+Failure PackedToExternal(const void* packed, int64_t count, const Datatype& type, void* external) {
+  return ConvertToExternal(count, type, external, [&](int64_t offset, int64_t bytes, char* to) {
+    std::memcpy(to, static_cast<const char*>(packed) + offset, static_cast<size_t>(bytes));
+  });
+}
+
+int64_t ExternalToPacked(const void* external, int64_t external_bytes, int64_t count,
+                         const Datatype& type, void* packed) {
+  return ConvertFromExternal(
+      external, external_bytes, count, type, [&](int64_t offset, int64_t bytes, const char* from) {
+        std::memcpy(static_cast<char*>(packed) + offset, from, static_cast<size_t>(bytes));
+      });
 }
 
 }  // namespace ferry::mpi

@@ -17,4 +17,11 @@ namespace ferry::mpi {
 Failure PackExternal(const void* buffer, int64_t count, const Datatype& type, void* external);
 void UnpackExternal(const void* external, void* buffer, int64_t count, const Datatype& type);
 
+// As PackExternal and UnpackExternal, of data that are packed: without gaps, in the machine's own
+// representation. The second converts whole basic elements, as far as `external_bytes` reach, and
+// returns the packed bytes that they are.
+Failure PackedToExternal(const void* packed, int64_t count, const Datatype& type, void* external);
+int64_t ExternalToPacked(const void* external, int64_t external_bytes, int64_t count,
+                         const Datatype& type, void* packed);
+
 }  // namespace ferry::mpi

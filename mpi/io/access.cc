@@ -208,11 +208,40 @@ Failure CarryNext(const PosixFile& file, const AccessWays& ways, const Access& a
                  });
 }
 
+namespace {
+
+// Moves data that are converted on their way. *moved: bytes of memory.
+Failure CarryConverted(const PosixFile& file, const AccessWays& ways, const Access& access,
+                       int64_t* moved) {
+  const int64_t bytes = access.bytes();
+  Memory data;
+  FERRY_RETURN_FAILURE(Allocate(std::max<int64_t>(bytes, 1), &data));
+  if (access.is_write) {
+    FERRY_RETURN_FAILURE(ConvertForFile(access.conversion, access.payload, data.get()));
+  }
+  int64_t now = 0;
+  const Failure failure = !file.is_stream() ? CarryPacked(file, ways, *access.view, access.position,
+                                                          data.get(), bytes, access.is_write, &now)
+                          : access.is_write ? file.WriteNext(data.get(), bytes, &now)
+                                            : file.ReadNext(data.get(), bytes, &now);
+  if (access.is_write) {
+    const int64_t element = access.conversion.file_bytes;
+    *moved = element == 0 ? 0 : now / element * access.conversion.type->size_bytes();
+    return failure;
+  }
+  const Failure converted =
+      ConvertFromFile(access.conversion, access.payload, data.get(), now, moved);
+  return failure.ok() ? converted : failure;
+}
+
+}  // namespace
+
 Failure CarryIn(File& file, const Access& access, int64_t* moved) {
   const AccessWays ways = WaysOf(*file.hints(), access.is_write);
   *moved = 0;
   if (file.posix().is_stream()) {
-    return CarryNext(file.posix(), ways, access, moved);
+    return access.converts() ? CarryConverted(file.posix(), ways, access, moved)
+                             : CarryNext(file.posix(), ways, access, moved);
   }
   RangeLock lock;
   if (file.is_atomic() && access.bytes() != 0) {
@@ -220,7 +249,8 @@ Failure CarryIn(File& file, const Access& access, int64_t* moved) {
     FERRY_RETURN_FAILURE(
         lock.Lock(file.posix(), &file.atomic_mutex(), span.low, span.high, access.is_write));
   }
-  return Carry(file.posix(), ways, access, moved);
+  return access.converts() ? CarryConverted(file.posix(), ways, access, moved)
+                           : Carry(file.posix(), ways, access, moved);
 }
 
 }  // namespace ferry::mpi

@@ -15,6 +15,7 @@
 #include "mpi/io/file.h"
 #include "mpi/io/hints.h"
 #include "mpi/io/posix_file.h"
+#include "mpi/io/representation.h"
 #include "mpi/io/view.h"
 #include "mpi/p2p/payload.h"
 
@@ -26,8 +27,12 @@ struct Access {
   int64_t position = 0;  // of the first byte
   Payload payload;       // the program's memory
   bool is_write = false;
+  int64_t file_bytes = 0;  // of the data in the file
+  Conversion conversion;   // where converts()
 
-  int64_t bytes() const { return payload.size_bytes(); }
+  int64_t bytes() const { return file_bytes; }
+  // Returns true if the data in memory are others than in the file.
+  bool converts() const { return view->converts(); }
 };
 
 // How the file is accessed.
@@ -37,7 +42,8 @@ struct AccessWays {
 };
 AccessWays WaysOf(const Hints& hints, bool is_write);
 
-// Moves the bytes. *moved: how many of them, from the first on; a read ends at the end of the file.
+// Moves the bytes, which must be as they are in the file. *moved: how many of them, from the first
+// on; a read ends at the end of the file.
 // Where it fails, *moved bytes were moved before, and perhaps some more were written.
 // MPI_ERR_NO_MEM.
 Failure Carry(const PosixFile& file, const AccessWays& ways, const Access& access, int64_t* moved);

@@ -64,6 +64,9 @@ Failure CarryInTurns(Meeting& meeting, File& file, const CollectivePart& part, i
 
 Failure CarryTogether(const char* call, File& file, const CollectivePart& part, int64_t* moved) {
   Meeting meeting(call, file.comm());
+  if (file.view()->converts()) {  // on all ranks, or on none
+    return meeting.Agree(CarryApart(file, part, moved));
+  }
   if (file.two_phase() == nullptr) {
     file.two_phase() = std::make_shared<TwoPhase>();
   }

@@ -117,7 +117,8 @@ class File : public Object {
 
   Split& split() { return split_; }
 
-  // The parts that the ranks of a node share to make collective accesses together; null: nothing yet.
+  // The parts that the ranks of a node share to make collective accesses together; null: nothing
+  // yet.
   std::shared_ptr<TwoPhase>& two_phase() { return two_phase_; }
 
   // The transfers of nonblocking calls that are under way (requests.h).

@@ -81,7 +81,11 @@ FileRequest::FileRequest(File& file, Access access)
 FileRequest::~FileRequest() = default;
 
 Failure FileRequest::Begin() {
-  const int64_t bytes = access_.bytes();
+  if (access_.conversion.datarep != nullptr) {
+    Work();  // functions of the program run on its own thread
+    return {};
+  }
+  const int64_t bytes = access_.payload.size_bytes();
   if (access_.payload.IsByStream()) {
     copy_.reset(new (std::nothrow) std::byte[static_cast<size_t>(bytes)]);
     if (copy_ == nullptr) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "mpi/base/handle_table.h"
+#include "mpi/io/representation.h"
 
 namespace ferry::mpi {
 namespace {
@@ -11,15 +12,22 @@ std::string Text(int64_t number) { return std::to_string(number); }
 
 Failure Refuse(std::string text) { return {MPI_ERR_ARG, std::move(text)}; }
 
-Failure FindRepresentation(const std::string& datarep, Representation* representation) {
+Failure FindRepresentation(const std::string& datarep, Representation* representation,
+                           const Datarep** program_datarep) {
+  *program_datarep = nullptr;
   if (datarep == "native") {
     *representation = Representation::kNative;
   } else if (datarep == "internal") {
     *representation = Representation::kInternal;
+  } else if (datarep == "external32") {
+    *representation = Representation::kExternal32;
   } else {
-    return {
-        MPI_ERR_UNSUPPORTED_DATAREP,
-        "Ferry has the data representations \"native\" and \"internal\", not \"" + datarep + "\""};
+    *representation = Representation::kRegistered;
+    *program_datarep = FindDatarep(datarep);
+    if (*program_datarep == nullptr) {
+      return {MPI_ERR_UNSUPPORTED_DATAREP, "there is no data representation \"" + datarep +
+                                               "\": it is none of MPI's, and was not registered"};
+    }
   }
   return {};
 }
@@ -84,20 +92,35 @@ Result<std::shared_ptr<const View>> View::Make(int64_t displacement, Datatype& e
     }
   }
   const std::shared_ptr<View> view(new View());
-  FERRY_RETURN_FAILURE(FindRepresentation(datarep, &view->representation_));
+  FERRY_RETURN_FAILURE(
+      FindRepresentation(datarep, &view->representation_, &view->program_datarep_));
   FERRY_RETURN_FAILURE(CheckEtype(etype));
   FERRY_RETURN_FAILURE(CheckFiletype(etype, filetype, may_write));
   view->displacement_ = displacement;
   view->etype_ = Ref<Datatype>::Share(&etype);
   view->filetype_ = Ref<Datatype>::Share(&filetype);
   view->datarep_ = datarep;
-  view->tile_bytes_ = filetype.size_bytes();
-  view->tile_extent_ = filetype.extent();
+  view->walked_ = view->filetype_;
+  view->etype_bytes_ = etype.size_bytes();
+  if (view->converts()) {
+    Result<Ref<Datatype>> unit = TypeInFile(etype, view->program_datarep_);
+    FERRY_RETURN_FAILURE(unit.failure());
+    Result<Ref<Datatype>> walked = TypeInFile(filetype, view->program_datarep_);
+    FERRY_RETURN_FAILURE(walked.failure());
+    view->etype_bytes_ = unit.value()->size_bytes();
+    view->walked_ = std::move(walked).value();
+    if (view->etype_bytes_ == 0) {
+      return Refuse("the etype takes no bytes in the data representation \"" + datarep + "\"");
+    }
+  }
+  const Datatype& walked = *view->walked_;
+  view->tile_bytes_ = walked.size_bytes();
+  view->tile_extent_ = walked.extent();
   if (view->tile_bytes_ != 0) {
-    const RunOrder order = OrderOf(filetype);
+    const RunOrder order = OrderOf(walked);
     view->first_ = order.first;
     view->high_ = order.high;
-    view->is_dense_ = filetype.IsDense(2);
+    view->is_dense_ = walked.IsDense(2);
   }
   return std::shared_ptr<const View>(view);
 }

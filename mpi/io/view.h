@@ -21,6 +21,8 @@
 
 namespace ferry::mpi {
 
+struct Datarep;
+
 enum class Representation : uint8_t { kNative, kInternal, kExternal32, kRegistered };
 
 class View {
@@ -40,7 +42,14 @@ class View {
   const std::string& datarep() const { return datarep_; }
   Representation representation() const { return representation_; }
   // Of one etype's data in the file.
-  int64_t etype_bytes() const { return etype_->size_bytes(); }
+  int64_t etype_bytes() const { return etype_bytes_; }
+  // Returns true if elements have other bytes in the file than in memory (representation.h).
+  bool converts() const {
+    return representation_ == Representation::kExternal32 ||
+           representation_ == Representation::kRegistered;
+  }
+  // Of a view with a representation of a program's; else null.
+  const Datarep* program_datarep() const { return program_datarep_; }
   // Returns true if the file's bytes from displacement() on are the view's, without holes.
   bool is_dense() const { return is_dense_; }
   // Returns true if the view has no data at all.
@@ -70,7 +79,7 @@ class View {
       return;
     }
     const int64_t tiles = (position + bytes - 1) / tile_bytes_ + 1;
-    filetype_->ForEachRun(tiles, position, bytes, [&](int64_t place, int64_t length) {
+    walked_->ForEachRun(tiles, position, bytes, [&](int64_t place, int64_t length) {
       callback(displacement_ + place, length);
     });
   }
@@ -81,8 +90,11 @@ class View {
   int64_t displacement_ = 0;
   Ref<Datatype> etype_;
   Ref<Datatype> filetype_;
+  Ref<Datatype> walked_;  // the filetype as it is in the file
   std::string datarep_;
   Representation representation_ = Representation::kNative;
+  const Datarep* program_datarep_ = nullptr;
+  int64_t etype_bytes_ = 0;
   int64_t tile_bytes_ = 0;   // of data, of one filetype
   int64_t tile_extent_ = 0;  // from one filetype to the next
   int64_t first_ = 0;        // of the filetype's first byte, behind the tile's beginning

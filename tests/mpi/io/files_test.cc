@@ -45,6 +45,10 @@ TEST_P(FilesTest, SharedPointersKeepRecordsWhole) {
   Run("shared", "all shared pointers were right");
 }
 
+TEST_P(FilesTest, RepresentationsConvertEveryByte) {
+  Run("datareps", "all representations were right");
+}
+
 INSTANTIATE_TEST_SUITE_P(Placements, FilesTest, testing::ValuesIn(AllPlacements()), NameOf);
 
 TEST(FilesThreadsTest, MoveWhereTheLibraryServesThreads) {

@@ -76,7 +76,7 @@ static void wrong_views(void) {
   expect_error(set_view(0, MPI_INT, type), MPI_ERR_ARG, "extent");
   OK(MPI_Type_free(&type));
   expect_error(MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "none", MPI_INFO_NULL),
-               MPI_ERR_UNSUPPORTED_DATAREP, "none");
+               MPI_ERR_UNSUPPORTED_DATAREP, "registered");
   expect_error(MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, NULL, MPI_INFO_NULL), MPI_ERR_ARG,
                "datarep");
   /* The view from before is still there. */
