@@ -18,7 +18,7 @@ constexpr int64_t kFewPieces = 16;
 constexpr int64_t kSparse = 8;
 constexpr int64_t kMostReaders = 4;
 
-// What the facts of the ranks with data come to.
+// Sums up the facts of the ranks with data.
 struct Sum {
   int ranks = 0;
   int64_t bytes = 0;

@@ -20,7 +20,7 @@ namespace ferry::mpi {
 // A place that is behind all others.
 inline constexpr int64_t kNowhere = std::numeric_limits<int64_t>::max();
 
-// What one rank tells the others of its part.
+// The facts that one rank tells the others of its part.
 struct AccessFacts {
   int32_t error_class = 0;  // why it was refused; then the rest does not count
   bool is_plain = false;    // its view's data are one run of the file, and no hint asks for buffers
@@ -64,7 +64,7 @@ int64_t StretchBytesFor(int64_t buffer_bytes);
 // none. The view's pieces must be sorted there.
 int64_t FirstPositionAt(const View& view, int64_t place, int64_t from, int64_t to);
 
-// What is the same for all accesses by one view.
+// The part that is alike for all accesses by one view.
 struct ViewShape {
   bool is_sorted = false;  // of all tiles
   int64_t grain = 0;       // divides the lengths and distances of a tile's pieces; 0: no data

@@ -25,7 +25,7 @@ namespace ferry::mpi {
 // ranks have come to one that is kKeptStretches behind it.
 inline constexpr uint64_t kKeptStretches = 2 * kStretches;
 
-// What a rank says of a stretch, once it knows where the stretch is.
+// The words of a rank about a stretch, once it knows where the stretch is.
 struct StretchEntry {
   int64_t low = kNowhere;   // its first byte there
   int64_t high = 0;         // its last one, and 1

@@ -26,7 +26,7 @@
 
 namespace ferry::mpi {
 
-// What a file keeps between its collective calls.
+// The things that a file keeps between its collective calls.
 class TwoPhase {
  public:
   // Agrees with the other ranks on how to carry the parts out, and does so, if that is by the
