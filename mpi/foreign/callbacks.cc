@@ -353,15 +353,71 @@ FERRY_FOREIGN(int, Grequest_start,
   return TheirCode(code);
 }
 
-// Ferry refuses it before it looks at the functions.
-FERRY_FOREIGN(int, Register_datarep, (const char* datarep, void*, void*, void*, void*)) {
-  return TheirCode(abi.Register_datarep(datarep, MPI_CONVERSION_FN_NULL, MPI_CONVERSION_FN_NULL,
-                                        nullptr, nullptr));
+// ---- Data representations of files --------------------------------------------------------------
+
+namespace {
+
+// The program's functions for a representation, which lasts as long as the process.
+template <typename Count>
+struct TheirDatarep {
+  using Convert = int(void*, TheirHandle, Count, void*, MPI_Offset, void*);
+  using Extent = int(TheirHandle, MPI_Aint*, void*);
+
+  static int Read(void* memory, MPI_Datatype type, Count count, void* in_file, MPI_Offset position,
+                  void* self) {
+    const auto* const own = static_cast<const TheirDatarep*>(self);
+    return own->read(memory, foreign::Theirs(type), count, in_file, position, own->extra_state);
+  }
+  static int Write(void* memory, MPI_Datatype type, Count count, void* in_file, MPI_Offset position,
+                   void* self) {
+    const auto* const own = static_cast<const TheirDatarep*>(self);
+    return own->write(memory, foreign::Theirs(type), count, in_file, position, own->extra_state);
+  }
+  static int FindExtent(MPI_Datatype type, MPI_Aint* extent, void* self) {
+    const auto* const own = static_cast<const TheirDatarep*>(self);
+    return own->extent(foreign::Theirs(type), extent, own->extra_state);
+  }
+
+  Convert* read;
+  Convert* write;
+  Extent* extent;
+  void* extra_state;
+};
+
+// MPI_CONVERSION_FN_NULL is a null pointer in both interfaces.
+template <typename Count, typename Register>
+int RegisterDatarep(const char* call, const char* name, const TheirDatarep<Count>& given,
+                    Register* register_ours) {
+  using Datarep = TheirDatarep<Count>;
+  auto* const kept = new (std::nothrow) Datarep(given);
+  if (kept == nullptr) {
+    return Refuse(call, MPI_ERR_NO_MEM, "no memory for a data representation");
+  }
+  const int code = register_ours(name, given.read == nullptr ? nullptr : Datarep::Read,
+                                 given.write == nullptr ? nullptr : Datarep::Write,
+                                 given.extent == nullptr ? nullptr : Datarep::FindExtent, kept);
+  if (code != MPI_SUCCESS) {
+    delete kept;
+  }
+  return TheirCode(code);
 }
 
-FERRY_FOREIGN(int, Register_datarep_c, (const char* datarep, void*, void*, void*, void*)) {
-  return TheirCode(abi.Register_datarep_c(datarep, MPI_CONVERSION_FN_NULL_C,
-                                          MPI_CONVERSION_FN_NULL_C, nullptr, nullptr));
+}  // namespace
+
+FERRY_FOREIGN(int, Register_datarep,
+              (const char* datarep, TheirDatarep<int>::Convert* read,
+               TheirDatarep<int>::Convert* write, TheirDatarep<int>::Extent* extent,
+               void* extra_state)) {
+  return RegisterDatarep<int>("MPI_Register_datarep", datarep, {read, write, extent, extra_state},
+                              abi.Register_datarep);
+}
+
+FERRY_FOREIGN(int, Register_datarep_c,
+              (const char* datarep, TheirDatarep<MPI_Count>::Convert* read,
+               TheirDatarep<MPI_Count>::Convert* write, TheirDatarep<MPI_Count>::Extent* extent,
+               void* extra_state)) {
+  return RegisterDatarep<MPI_Count>("MPI_Register_datarep_c", datarep,
+                                    {read, write, extent, extra_state}, abi.Register_datarep_c);
 }
 
 }  // namespace ferry::foreign

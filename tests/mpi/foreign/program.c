@@ -573,6 +573,14 @@ static void note_failure(MPI_Comm* comm, int* code, ...) {
   failure = *code;
 }
 
+/* Of a data representation: ints take 8 bytes. */
+static int eight_bytes(MPI_Datatype type, MPI_Aint* extent, void* calls) {
+  CHECK(type == MPI_INT);
+  ++*(int*)calls;
+  *extent = 8;
+  return MPI_SUCCESS;
+}
+
 static void errors(void) {
   step = "errors";
   int value = 0, class_of = -1, added = 0, code = 0;
@@ -658,6 +666,17 @@ static void errors(void) {
   CHECK(amode == MPI_MODE_RDWR);
   OK(MPI_File_close(&file));
   CHECK(file == MPI_FILE_NULL);
+  OK(MPI_Register_datarep("eight", MPI_CONVERSION_FN_NULL, MPI_CONVERSION_FN_NULL, eight_bytes,
+                          &value));
+  CHECK(MPI_Register_datarep("eight", MPI_CONVERSION_FN_NULL, MPI_CONVERSION_FN_NULL, eight_bytes,
+                             &value) == MPI_ERR_DUP_DATAREP);
+  OK(MPI_File_open(MPI_COMM_SELF, "/dev/null", MPI_MODE_RDWR, MPI_INFO_NULL, &file));
+  OK(MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "eight", MPI_INFO_NULL));
+  MPI_Aint in_file = 0;
+  value = 0;
+  OK(MPI_File_get_type_extent(file, MPI_INT, &in_file));
+  CHECK(in_file == 8 && value > 0);
+  OK(MPI_File_close(&file));
 
   step = "what Ferry does not have";
   MPI_Comm spawned;
