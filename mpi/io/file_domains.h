@@ -60,8 +60,8 @@ NodePlan PlanFor(std::span<const AccessFacts> ranks, const AccessFacts& hints, b
 // Returns the size of the stretches that a node's memory of `buffer_bytes` (a hint) has room for.
 int64_t StretchBytesFor(int64_t buffer_bytes);
 
-// Returns the first position in [from, to) whose place is `place` or behind it; `to`: there is
-// none. The view's pieces must be sorted there.
+// Returns the first position in [from, to) that lies at `place` or behind it; `to`: there is none.
+// The view's pieces must be sorted there.
 int64_t FirstPositionAt(const View& view, int64_t place, int64_t from, int64_t to);
 
 // The part that is alike for all accesses by one view.
