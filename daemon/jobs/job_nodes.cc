@@ -236,6 +236,15 @@ void JobNodes::GiveUpWays(JobRecord& job, uint64_t now_ns) {
   }
 }
 
+// Time for which this daemon was late itself counts for none of its waits (late_ticks.h).
+void JobNodes::Forgive(JobRecord& job, uint64_t lost_ns, uint64_t now_ns) const {
+  LateTicks::Forgive(lost_ns, now_ns, &job.joining_since_ns);
+  for (Node& node : job.nodes) {
+    LateTicks::Forgive(lost_ns, now_ns, &node.unreachable_since_ns);
+    LateTicks::Forgive(lost_ns, now_ns, &node.wanted_since_ns);
+  }
+}
+
 void JobNodes::WantWay(JobRecord& job, uint32_t index) {
   Node& node = job.nodes[index];
   if (node.state == NodeState::kDormant) {
@@ -253,7 +262,11 @@ void JobNodes::WantWay(const std::string& job_id, uint32_t node) {
 
 void JobNodes::OnTick() {
   const uint64_t now_ns = MonotonicNs();
+  const uint64_t lost_ns = late_.Tick(now_ns);
   for (const auto& [id, job] : jobs_.jobs()) {
+    if (lost_ns != 0) {
+      Forgive(*job, lost_ns, now_ns);
+    }
     GiveUpUnreachableNodes(*job, now_ns);
     if (job->news != nullptr) {
       GiveUpWays(*job, now_ns);

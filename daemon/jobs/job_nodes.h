@@ -4,6 +4,7 @@
 // Thread: the control thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <unordered_map>
@@ -17,6 +18,7 @@
 #include "daemon/jobs/job_relay.h"
 #include "daemon/jobs/jobs.h"
 #include "daemon/jobs/peer_requests.h"
+#include "daemon/peers/late_ticks.h"
 #include "daemon/peers/node_links.h"
 #include "daemon/plane/data_plane.h"
 #include "proto/control.pb.h"
@@ -38,6 +40,7 @@ class JobNodes final : public NodeEvents, private RelayOwner {
         parts_(parts),
         data_plane_(data_plane),
         peer_timeout_ms_(peer_timeout_ms),
+        late_(std::max(kLeastTickMs, peer_timeout_ms / kTicksOfTimeout)),
         relay_(jobs, *this) {}
 
   // Acquires links to a new job's other nodes; of a job that is a tree, to this node's neighbours
@@ -109,6 +112,7 @@ class JobNodes final : public NodeEvents, private RelayOwner {
   void ResumeIfBothReady(JobRecord& job, uint32_t index);
   void GiveUpUnreachableNodes(JobRecord& job, uint64_t now_ns);
   void GiveUpWays(JobRecord& job, uint64_t now_ns);
+  void Forgive(JobRecord& job, uint64_t lost_ns, uint64_t now_ns) const;
   void EndRanksOf(JobRecord& job, uint32_t index, const Status& why);
   control::JoinedRequest JoinedNews(const JobRecord& job, uint64_t life) const;
   control::LeftRequest LeftNews(const JobRecord& job) const;
@@ -116,7 +120,13 @@ class JobNodes final : public NodeEvents, private RelayOwner {
   Jobs& jobs_;
   const Parts parts_;
   DataPlane& data_plane_;
+  // Between ticks that are in time there is at most the larger of these: they are PeerLinks', of
+  // which many fit into peer_timeout_ms.
+  static constexpr uint64_t kLeastTickMs = 250;
+  static constexpr uint64_t kTicksOfTimeout = 30;
+
   const uint64_t peer_timeout_ms_;
+  LateTicks late_;
   JobRelay relay_;
   // By address, of all jobs: a job may have many nodes, and a daemon many jobs. Without our own.
   std::unordered_multimap<std::string, NodeOfJob> nodes_;

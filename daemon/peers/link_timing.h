@@ -13,6 +13,10 @@ struct LinkTiming {
   uint64_t peer_timeout_ms = 15000;
   // The time-out of one call: several fit into a silence that is not yet a cut.
   uint64_t CallTimeoutMs() const { return peer_timeout_ms / 5; }
+  // That of a greeting or heartbeat on a new connection, after one without answer, and of the
+  // connection: a peer whose cores many others want, too, may take seconds for the handshake alone.
+  // One call and two of these make the silence that is a cut.
+  uint64_t RetryTimeoutMs() const { return 2 * CallTimeoutMs(); }
   // The time from one heartbeat of a link to the next, of so many links. Links that are many take
   // turns, because the traffic between all daemons of a job would grow with the square of their
   // number; but each has several heartbeats in a silence that is not yet a cut.

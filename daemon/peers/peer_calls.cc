@@ -38,7 +38,8 @@ std::shared_ptr<grpc::Channel> MakeChannel(
   grpc::ChannelArguments arguments;
   const int interval_ms = static_cast<int>(timing.heartbeat_interval_ms);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, interval_ms);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, interval_ms);
+  // Until when a connection must be made. A shorter time cuts off the handshake of a busy peer.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, static_cast<int>(timing.RetryTimeoutMs()));
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, interval_ms);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   // Gives each channel its own connection: a link made anew must not share a broken one.
@@ -85,7 +86,7 @@ void PeerCalls::RefreshConnection(PeerLink& link) const {
 
 template <typename Request, typename Reply, typename Method>
 void PeerCalls::Call(const LinkPtr& link, Method method, const Request& request,
-                     ReplyDone<Reply> done) {
+                     uint64_t timeout_ms, ReplyDone<Reply> done) {
   struct State {
     LinkPtr link;
     std::shared_ptr<control::Peer::Stub> stub;  // the link may get another one meanwhile
@@ -101,7 +102,7 @@ void PeerCalls::Call(const LinkPtr& link, Method method, const Request& request,
   state->request = request;
   NameCaller(*link, &state->context);
   state->context.set_deadline(std::chrono::system_clock::now() +
-                              std::chrono::milliseconds(timing_.CallTimeoutMs()));
+                              std::chrono::milliseconds(timeout_ms));
   {
     std::lock_guard lock(mutex_);
     if (stopped_) {
@@ -144,17 +145,17 @@ void PeerCalls::Say(const std::string& address, Method method, const Request& re
       done({ErrorCode::kNodeUnreachable, "there is no link to " + address}, {});
     });
   }
-  Call<Request, Reply>(found->second, method, request, std::move(done));
+  Call<Request, Reply>(found->second, method, request, timing_.CallTimeoutMs(), std::move(done));
 }
 
 void PeerCalls::SendHello(const LinkPtr& link, const control::HelloRequest& request,
-                          ReplyDone<control::HelloReply> done) {
-  Call(link, kHello, request, std::move(done));
+                          uint64_t timeout_ms, ReplyDone<control::HelloReply> done) {
+  Call(link, kHello, request, timeout_ms, std::move(done));
 }
 
 void PeerCalls::SendHeartbeat(const LinkPtr& link, const control::HeartbeatRequest& request,
-                              ReplyDone<control::HeartbeatReply> done) {
-  Call(link, kHeartbeat, request, std::move(done));
+                              uint64_t timeout_ms, ReplyDone<control::HeartbeatReply> done) {
+  Call(link, kHeartbeat, request, timeout_ms, std::move(done));
 }
 
 void PeerCalls::SendJoined(const std::string& address, const control::JoinedRequest& request,
@@ -194,7 +195,8 @@ void PeerCalls::SendWhy(const std::string& address, const control::PeerWhyReques
   if (found == links_.end() || !found->second->up) {
     return done({ErrorCode::kNodeUnreachable, "there is no link to " + address}, {});
   }
-  Call<control::PeerWhyRequest, control::WhyReply>(found->second, kWhy, request, std::move(done));
+  Call<control::PeerWhyRequest, control::WhyReply>(found->second, kWhy, request,
+                                                   timing_.CallTimeoutMs(), std::move(done));
 }
 
 }  // namespace ferry::daemon

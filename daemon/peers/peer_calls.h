@@ -54,10 +54,11 @@ class PeerCalls {
 
   // ---- Calls ----
   // `done` comes later, on the control thread; never if Stop comes first.
-  void SendHello(const LinkPtr& link, const control::HelloRequest& request,
+  // `timeout_ms`: of LinkTiming.
+  void SendHello(const LinkPtr& link, const control::HelloRequest& request, uint64_t timeout_ms,
                  ReplyDone<control::HelloReply> done);
   void SendHeartbeat(const LinkPtr& link, const control::HeartbeatRequest& request,
-                     ReplyDone<control::HeartbeatReply> done);
+                     uint64_t timeout_ms, ReplyDone<control::HeartbeatReply> done);
   // kNodeUnreachable: there is no link to that address, or no connection yet.
   void SendJoined(const std::string& address, const control::JoinedRequest& request,
                   NodeLinks::Done done);
@@ -75,7 +76,8 @@ class PeerCalls {
 
  private:
   template <typename Request, typename Reply, typename Method>
-  void Call(const LinkPtr& link, Method method, const Request& request, ReplyDone<Reply> done);
+  void Call(const LinkPtr& link, Method method, const Request& request, uint64_t timeout_ms,
+            ReplyDone<Reply> done);
   template <typename Reply, typename Request, typename Method>
   void Say(const std::string& address, Method method, const Request& request,
            ReplyDone<Reply> done);

@@ -54,6 +54,7 @@ PeerLinks::PeerLinks(ControlLoop& loop, NodeEvents& events, LinkTiming timing,
     : loop_(loop),
       events_(events),
       timing_(timing),
+      late_(timing.heartbeat_interval_ms),
       tls_(tls),
       nodes_(std::move(nodes)),
       turns_(kStrangersAtOnce),
@@ -226,6 +227,7 @@ void PeerLinks::SayHello(const LinkPtr& link) {
     request.set_token(identity_.TokenFor(link->address, link->contact.incarnation));
   }
   calls_.SendHello(link, request,
+                   link->trouble.empty() ? timing_.CallTimeoutMs() : timing_.RetryTimeoutMs(),
                    [this, link](const Status& status, const control::HelloReply& reply) {
                      OnHello(link, status, reply);
                    });
@@ -341,15 +343,17 @@ void PeerLinks::ReportUp(const LinkPtr& link) {
 void PeerLinks::Beat(const LinkPtr& link) {
   link->asking = true;
   link->asked_ns = MonotonicNs();
+  uint64_t timeout_ms = timing_.RetryTimeoutMs();
   if (link->unanswered_since_ns == 0) {
     link->unanswered_since_ns = link->asked_ns;
+    timeout_ms = timing_.CallTimeoutMs();
   } else {
     calls_.RefreshConnection(*link);
   }
   control::HeartbeatRequest request;
   request.set_incarnation(identity_.self().incarnation());
   request.set_life(link->life);
-  calls_.SendHeartbeat(link, request,
+  calls_.SendHeartbeat(link, request, timeout_ms,
                        [this, link](const Status& status, const control::HeartbeatReply& reply) {
                          OnBeat(link, status, reply.incarnation());
                        });
@@ -374,12 +378,9 @@ void PeerLinks::OnBeat(const LinkPtr& link, const Status& status, uint64_t incar
   if (status.code() == ErrorCode::kLinkDown) {
     return MarkCut(link, link->life + 1, status);
   }
-  // A call ends at its deadline. If this one ended much later, this process stood still itself, and
-  // the silence was ours.
-  if (now_ns - link->asked_ns > 2 * timing_.CallTimeoutMs() * kNsPerMs) {
-    link->unanswered_since_ns = now_ns;
-  }
-  const uint64_t silent_ms = (now_ns - link->unanswered_since_ns) / kNsPerMs;
+  uint64_t since_ns = link->unanswered_since_ns;
+  LateTicks::Forgive(late_.LostSince(now_ns), now_ns, &since_ns);
+  const uint64_t silent_ms = (now_ns - since_ns) / kNsPerMs;
   if (silent_ms >= timing_.peer_timeout_ms) {
     return MarkCut(
         link, link->life + 1,
@@ -463,8 +464,10 @@ void PeerLinks::Tick() {
     return;  // an idle daemon without peers has no timer at all
   }
   const uint64_t now_ns = MonotonicNs();
+  const uint64_t lost_ns = late_.Tick(now_ns);
   open_links_ = OpenLinks();
   for (const auto& [address, link] : links_) {
+    LateTicks::Forgive(lost_ns, now_ns, &link->unanswered_since_ns);
     link->early_greetings = 0;
     if (link->asking || link->is_dormant) {
       continue;

@@ -6,7 +6,8 @@
 //
 // A peer is dead when nothing listens at its address any more, or another incarnation does (it was
 // restarted). It is cut off when heartbeats remain without answer for `peer_timeout_ms` (each time
-// on a new connection: an old one that lost packets stays silent long after the link is back), when
+// on a new connection: an old one that lost packets stays silent long after the link is back; time
+// for which this daemon is late itself does not count, late_ticks.h), when
 // the data plane has lost its connection, or when it says that we were cut off from it. Then this
 // life of the link ends, and Hello begins the next one. Both ends count the lives, tell their count
 // in Hello, take the larger one, and are up once they agree.
@@ -53,6 +54,7 @@
 #include "common/address_list.h"
 #include "common/status.h"
 #include "daemon/peers/greeting_turns.h"
+#include "daemon/peers/late_ticks.h"
 #include "daemon/peers/link_timing.h"
 #include "daemon/peers/node_links.h"
 #include "daemon/peers/peer_calls.h"
@@ -172,6 +174,7 @@ class PeerLinks final : public NodeLinks {
   ControlLoop& loop_;
   NodeEvents& events_;
   const LinkTiming timing_;
+  LateTicks late_;
   const TlsCredentials* const tls_;
   const AddressList nodes_;
   PeerIdentity identity_;

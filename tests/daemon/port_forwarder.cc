@@ -32,10 +32,11 @@ bool Pass(int from, int to) {
 
 }  // namespace
 
-PortForwarder::PortForwarder(const std::string& target)
+PortForwarder::PortForwarder(const std::string& target, int delay_ms)
     : listener_(std::move(*ListenTcp({"127.0.0.1", 0}, "port"))),
       stop_(eventfd(0, EFD_CLOEXEC)),
-      target_port_(std::stoi(target.substr(target.rfind(':') + 1))) {
+      target_port_(std::stoi(target.substr(target.rfind(':') + 1))),
+      delay_ms_(delay_ms) {
   port_ = PortOf(listener_.get());
   thread_ = std::thread([this] { Loop(); });
 }
@@ -66,6 +67,7 @@ void PortForwarder::Loop() {
       }
     }
     if (waiting[1].revents != 0) {
+      poll(waiting.data(), 1, delay_ms_);  // or until it is to stop
       UniqueFd near(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
       UniqueFd far(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
       sockaddr_in target{};

@@ -284,6 +284,17 @@ TEST_F(PeerLinksTest, AJoinWithoutThePeerSaysWhatIsWrongWithIt) {
   ExpectError(status, ErrorCode::kNodeUnreachable, "Connection refused");
 }
 
+// Much longer than from one heartbeat to the next.
+TEST_F(PeerLinksTest, APeerThatTakesLongForTheFirstBytesIsReached) {
+  std::unique_ptr<PortForwarder> slow;
+  FakePeer peer([&slow](control::NodeIdentity* identity) {
+    slow = std::make_unique<PortForwarder>(identity->control_address(), /*delay_ms=*/500);
+    identity->set_control_address(slow->address());
+  });
+  EXPECT_NO_FATAL_FAILURE(ConnectTo(slow->address()));
+  EXPECT_LE(peer.hellos, 6) << "greetings that were cut short come again and again";
+}
+
 TEST_F(PeerLinksTest, APeerThatWasRestartedIsDead) {
   FakePeer peer;
   ASSERT_NO_FATAL_FAILURE(ConnectTo(peer.address()));
