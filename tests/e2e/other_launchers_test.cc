@@ -16,6 +16,7 @@ namespace {
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::MatchesRegex;
 
 constexpr char kFerryd[] = "daemon/ferryd";
 constexpr char kEnds[] = "tests/e2e/ranks/ends";
@@ -81,6 +82,14 @@ TEST_P(OtherLaunchersTest, RanksFindEachOtherAndADaemonIsStartedForThem) {
   EXPECT_THAT(SortedLines(RunWell(Job(4, {"examples/hello/hello"}))),
               ElementsAre("rank 0 of 4: rank 3 says hello", "rank 1 of 4: rank 0 says hello",
                           "rank 2 of 4: rank 1 says hello", "rank 3 of 4: rank 2 says hello"));
+}
+
+TEST_P(OtherLaunchersTest, AnMpiProgramIsOneJob) {
+  const Words lines = SortedLines(RunWell(Job(4, {"examples/mpi_hello/mpi_hello"})));
+  EXPECT_THAT(lines, ElementsAre(MatchesRegex("rank 0 of 4 on .*: rank 3 says hello"),
+                                 MatchesRegex("rank 1 of 4 on .*: rank 0 says hello"),
+                                 MatchesRegex("rank 2 of 4 on .*: rank 1 says hello"),
+                                 MatchesRegex("rank 3 of 4 on .*: rank 2 says hello")));
 }
 
 TEST_P(OtherLaunchersTest, KeepsAllPromises) {
