@@ -469,30 +469,8 @@ FERRY_FOREIGN(int, Type_get_contents_c,
   });
 }
 
-// ---- Handles as the integers that Fortran has for them ------------------------------------------
+// ---- Extensions that the families share ---------------------------------------------------------
 
-#define FERRY_NUMBERS(Kind, name)                                                                  \
-  FERRY_FOREIGN(int, name##_toint, (TheirHandle handle)) { return FortranOf<MPI_##Kind>(handle); } \
-  FERRY_FOREIGN(TheirHandle, name##_fromint, (int number)) { return OfFortran<MPI_##Kind>(number); }
-
-FERRY_NUMBERS(Comm, Comm)
-FERRY_NUMBERS(Errhandler, Errhandler)
-FERRY_NUMBERS(Group, Group)
-FERRY_NUMBERS(Info, Info)
-FERRY_NUMBERS(Message, Message)
-FERRY_NUMBERS(Op, Op)
-FERRY_NUMBERS(Request, Request)
-FERRY_NUMBERS(Session, Session)
-FERRY_NUMBERS(Datatype, Type)
-FERRY_NUMBERS(Win, Win)
-
-// The null file is 0 in Fortran, in both families.
-FERRY_FOREIGN(int, File_toint, (File file)) {
-  const MPI_File ours = OurFile(file);
-  return ours == MPI_FILE_NULL ? 0 : abi.File_toint(ours);
-}
-FERRY_FOREIGN(File, File_fromint, (int number)) {
-  return TheirFile(number == 0 ? MPI_FILE_NULL : abi.File_fromint(number));
-}
+FERRY_EXTENSION(int, Query_cuda_support, (void)) { return HasMemoryKind("cuda") ? 1 : 0; }
 
 }  // namespace ferry::foreign

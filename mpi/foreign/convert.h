@@ -30,6 +30,12 @@
   asm(".weak MPI_" #name "\n.set MPI_" #name ", PMPI_" #name);                \
   extern "C" result foreign_##name parameters
 
+// Defines PMPIX_x and MPIX_x likewise.
+#define FERRY_EXTENSION(result, name, parameters)                                \
+  extern "C" FERRY_SHOWN result foreign_x_##name parameters asm("PMPIX_" #name); \
+  asm(".weak MPIX_" #name "\n.set MPIX_" #name ", PMPIX_" #name);                \
+  extern "C" result foreign_x_##name parameters
+
 namespace ferry::foreign {
 
 // ---- Numbers ------------------------------------------------------------------------------------
@@ -93,7 +99,9 @@ __attribute__((noinline)) inline int TheirFailure(int ours) {
       return pair.theirs;
     }
   }
-  return Theirs(kErrors, MPI_ERR_OTHER);  // a class that they do not have
+  // A class that they do not have is another error; any other number is the program's own.
+  const bool is_class = (ours > 0 && ours < 100) || (ours > 1000 && ours < 1100);
+  return is_class ? Theirs(kErrors, MPI_ERR_OTHER) : ours;
 }
 
 inline int TheirCode(int ours) { return ours == MPI_SUCCESS ? MPI_SUCCESS : TheirFailure(ours); }

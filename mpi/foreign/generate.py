@@ -4,7 +4,7 @@ interface.
 
 WHAT: calls (the functions of libmpi_abi that are called, and the definitions of those that are made
 from their declarations, for all families), or a family, of which NUMBERS has the constants: their
-pairs with the standard's.
+pairs with the standard's; or FAMILY/include: its mpi.h.
 HEADERS: the folder of the standard's C headers. They are the table of the functions: what is done
 with an argument follows from its type and its name.
 """
@@ -12,6 +12,10 @@ with an argument follows from its type and its name.
 import pathlib
 import re
 import sys
+
+# The number of a predefined handle that the standard has no more: libmpi_abi has none from here to
+# 1024.
+_FIRST_REMOVED = 0x380
 
 HANDLES = ["Comm", "Group", "Datatype", "Errhandler", "Op", "Info", "Win", "Request", "Session",
            "Message"]
@@ -130,9 +134,11 @@ def functions(headers):
     return found
 
 
-def _numbers(path):
+def _rows(path):
+    """{name: the words after it}"""
     lines = pathlib.Path(path).read_text(encoding="ascii").splitlines()
-    return dict(line.split()[:2] for line in lines if not line.startswith("#"))
+    return {line.split()[0]: [word for word in line.split()[1:] if word != "newer"]
+            for line in lines if not line.startswith("#")}
 
 
 # ---- numbers.h -----------------------------------------------------------------------------------
@@ -146,20 +152,52 @@ _SINGLE = """
 """.split()
 
 
+def _handles(headers):
+    """[(name, kind, number)] of the standard's interface."""
+    text = (headers / "handles.h").read_text(encoding="ascii")
+    return [(name, kind, int(value, 16)) for name, kind, value in
+            re.findall(r"#define (MPI_\w+)\s+\(\(MPI_(\w+)\)0x(\w+)\)", text)]
+
+
+def objects(headers, path):
+    """numbers.h and objects.inc of a family in which handles are addresses of objects: rows of
+    objects, their sizes, and the numbers of handles in Fortran."""
+    rows = {name: words for name, words in _rows(path).items() if len(words) == 3}
+    known = {name: (kind, value) for name, kind, value in _handles(headers)}
+    if not rows:
+        return "", {}
+    text, fortran = "", {}
+    for name in rows:
+        if name not in known:  # a datatype that the standard has no more
+            known[name] = ("Datatype", _FIRST_REMOVED + len(known))
+            words = "".join(word.capitalize() for word in name[4:].split("_"))
+            text += f"inline constexpr uintptr_t k{words}Handle = {known[name][1]:#x};\n"
+        if rows[name][2] != "-":
+            fortran.setdefault(known[name][0], []).append((known[name][1], rows[name][2], name))
+    for kind in HANDLES + ["File"]:
+        pairs = fortran.get(kind) or [(value, value, name) for name, (of, value) in known.items()
+                                      if of == kind][:1]
+        text += f"inline constexpr HandlePair k{kind}Fortran[] = {{\n"
+        text += "".join(f"    {{{value:#x}, {number}}},  // {name}\n"
+                        for value, number, name in pairs) + "};\n"
+    lines = "".join(f"FERRY_OBJECT({words[0]}, {known[name][1]:#x}, {words[1]})\n"
+                    for name, words in rows.items())
+    return text, {"objects.inc": f"// Made by mpi/foreign/generate.py of {path}.\n{lines}"}
+
+
 def numbers_h(headers, path):
-    numbers = _numbers(path)
+    rows = _rows(path)
+    numbers = {name: words[0] for name, words in rows.items() if len(words) == 1}
     text = (f"// Made by mpi/foreign/generate.py of {path}: constants of the standard's\n"
             "// binary interface and the numbers that they have in another one.\n#pragma once\n\n"
             "#include \"mpi/foreign/pairs.h\"\n\nnamespace ferry::foreign {\n\n")
-    handles = re.findall(r"#define (MPI_\w+)\s+\(\(MPI_(\w+)\)0x(\w+)\)",
-                         (headers / "handles.h").read_text(encoding="ascii"))
     for kind in HANDLES:
-        text += f"inline constexpr HandlePair k{kind}Pairs[] = {{\n"
-        for name, of, value in handles:
-            number = numbers.get(_OTHER_NAMES.get(name, name))
-            if of == kind and number and name != "MPI_INTEGER16":  # which is null there
-                text += f"    {{0x{value}, {number}}},  // {name}\n"
-        text += "};\n"
+        lines = "".join(f"    {{{value:#x}, {numbers[_OTHER_NAMES.get(name, name)]}}},  // {name}\n"
+                        for name, of, value in _handles(headers)
+                        if of == kind and _OTHER_NAMES.get(name, name) in numbers
+                        and name != "MPI_INTEGER16")  # which is null there
+        if lines:
+            text += f"inline constexpr HandlePair k{kind}Pairs[] = {{\n{lines}}};\n"
     for group, pattern in _CONSTANTS.items():
         text += f"inline constexpr Pair k{group}[] = {{\n"
         text += "".join(f"    {{{name}, {numbers[name]}}},\n" for name in numbers
@@ -169,7 +207,61 @@ def numbers_h(headers, path):
         words = "".join(word.capitalize() for word in name.split("_"))
         if "MPI_" + name in numbers:
             text += f"inline constexpr int kTheir{words} = {numbers['MPI_' + name]};\n"
-    return text + "\n}  // namespace ferry::foreign\n"
+    more, files = objects(headers, path)
+    return {"numbers.h": f"{text}{more}\n}}  // namespace ferry::foreign\n", **files}
+
+
+# ---- mpi.h of the other interface ----------------------------------------------------------------
+
+
+_STATUS = re.compile(r"typedef struct MPI_Status \{.*?\} MPI_Status;", re.S)
+
+
+def header(headers, path):
+    """The standard's header with the numbers, the handles and the status (`status`, a struct's
+    members) of a family in which handles are addresses of objects: what is compiled with it calls
+    the family's library. Constants that the family lacks are as in the standard."""
+    rows = _rows(path)
+    kinds = {name: kind for name, kind, _ in _handles(headers)}
+    order = [*re.findall(r'#include "ferry_mpi/(\w+)\.h"',
+                         (headers.parent / "mpi.h").read_text(encoding="ascii"))]
+    order.sort(key=lambda name: name != "handles")  # the first: the others include it
+    text = "".join((headers / f"{name}.h").read_text(encoding="ascii") for name in order)
+    text = re.sub(r'#include ".*"\n', "", _without_comments(text))
+    text = _STATUS.sub("typedef struct MPI_Status {\n  int MPI_SOURCE;\n  int MPI_TAG;\n  int MPI_ERROR;"
+                       "\n  int cancelled;\n  size_t size_bytes;\n} MPI_Status;", text)
+    text = re.sub(r"\(\((MPI_\w+_function)\*\)[01]\)", "", text)
+
+    def constant(match):
+        name, space, value = match.groups()
+        words = rows.get(name, [])
+        if len(words) == 3:
+            return f"#define {name}{space}((MPI_{kinds[name]})(void*){words[0]})\n"
+        if len(words) == 1:
+            cast = re.fullmatch(r"\((\(.*\))-?\w+\)", value.strip())
+            return f"#define {name}{space}" + (f"({cast[1]}{words[0]})\n" if cast else f"{words[0]}\n")
+        if name.endswith("_FN"):
+            return f"#define {name}{space}OMPI_C_{name}\n"
+        return match[0]
+
+    text = re.sub(r"#define (MPI_\w+)( +)(.*)\n", constant, text)
+    text = re.sub(r"(MPI_\w+)(\s*= )-?\w+",
+                  lambda match: match[1] + match[2] + rows[match[1]][0] if match[1] in rows
+                  else match[0], text)
+    declared = "".join(f"extern char {words[0]}[];\n" for words in rows.values() if len(words) == 3)
+    declared += "".join(
+        f"int OMPI_C_MPI_{kind}{what}_COPY_FN(MPI_{handle}, int, void*, void*, void*, int*);\n"
+        .replace("DUP_COPY_FN", "DUP_FN") for kind, handle in _CALLBACK_KINDS
+        for what in ("NULL", "DUP"))
+    declared += "".join(f"int OMPI_C_MPI_{kind}NULL_DELETE_FN(MPI_{handle}, int, void*, void*);\n"
+                        for kind, handle in _CALLBACK_KINDS)
+    return {"include/mpi.h": "// Made by mpi/foreign/generate.py: the standard's functions with the types and\n"
+                             f"// constants of {path}.\n#pragma once\n\n#include <stddef.h>\n"
+                             f"#define FERRY_MPI_OF_{pathlib.Path(path).parent.name.upper()} 1\n"
+                             f'#include <stdint.h>\n\nextern "C" {{\n{text}\n{declared}}}\n'}
+
+
+_CALLBACK_KINDS = [("", "Comm"), ("COMM_", "Comm"), ("TYPE_", "Datatype"), ("WIN_", "Win")]
 
 
 # ---- Functions -----------------------------------------------------------------------------------
@@ -331,6 +423,8 @@ def calls(headers):
         for function in everything:
             if function.header == header and function.name not in BY_HAND:
                 text += _definition(function) + "\n"
+                if header in ("collectives_init", "neighbours") and function.name.endswith("_init"):
+                    text += f"FERRY_PERSISTENT({function.name})\n\n"
         found[f"calls_{header}.cc"] = text + "}  // namespace ferry::foreign\n"
     members = "".join(f"  decltype(&PMPI_{one.name}) {one.name};\n" for one in everything)
     found["calls.h"] = (
@@ -349,8 +443,11 @@ def main(arguments):
     if arguments[0] == "calls":
         files = calls(headers)
     else:
-        files = {f"{arguments[0]}/numbers.h": numbers_h(headers, arguments[3])}
+        family, _, is_header = arguments[0].partition("/")
+        files = {f"{family}/{path}": content for path, content in
+                 (header if is_header else numbers_h)(headers, arguments[3]).items()}
     for path, content in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(content, encoding="ascii")
 
 

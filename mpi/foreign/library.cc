@@ -7,6 +7,7 @@
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <iterator>
 #include <string>
 #include <string_view>
@@ -111,6 +112,16 @@ int Note(dl_phdr_info* info, size_t, void* paths) {
   return 0;
 }
 
+// Ferry's library of another family: it calls the same libmpi_abi.
+bool IsFerrysFamily(void* opened) {
+  auto* const version =
+      reinterpret_cast<int (*)(char*, int*)>(dlsym(opened, "PMPI_Get_library_version"));
+  static char text[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  return version != nullptr && version(text, &length) == MPI_SUCCESS &&
+         std::strstr(text, "Ferry ") != nullptr;
+}
+
 bool IsRunning(void* opened) {
   int initialized = 0;
   int finalized = 0;
@@ -131,7 +142,7 @@ void LookForOthers() {
   dl_iterate_phdr(Note, &paths);
   for (const std::string& path : paths) {
     void* const opened = dlopen(path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
-    if (opened == nullptr || opened == library || path == OwnPath()) {
+    if (opened == nullptr || opened == library || path == OwnPath() || IsFerrysFamily(opened)) {
       continue;
     }
     if (IsRunning(opened)) {
@@ -162,6 +173,31 @@ int Refuse(const char* call, int our_class, const char* text) {
   std::fprintf(stderr, "%s (Ferry): %s: %s\n", kFamilyLibrary, call, text);
   (void)abi.Comm_call_errhandler(MPI_COMM_WORLD, our_class);
   return TheirCode(our_class);
+}
+
+bool HasMemoryKind(const char* kind) {
+  int running = 0;
+  int finalized = 0;
+  MPI_Info info = MPI_INFO_NULL;
+  if (abi.Initialized(&running) != MPI_SUCCESS || running == 0 ||
+      abi.Finalized(&finalized) != MPI_SUCCESS || finalized != 0 ||
+      abi.Comm_get_info(MPI_COMM_SELF, &info) != MPI_SUCCESS) {
+    return false;
+  }
+  char kinds[MPI_MAX_INFO_VAL] = "";
+  int length = sizeof(kinds);
+  int is_there = 0;
+  abi.Info_get_string(info, "mpi_memory_alloc_kinds", &length, kinds, &is_there);
+  abi.Info_free(&info);
+  for (const char* one = kinds; is_there != 0 && one != nullptr;) {
+    const size_t size = std::strcspn(one, ":,");
+    if (size == std::strlen(kind) && std::strncmp(one, kind, size) == 0) {
+      return true;
+    }
+    one = std::strchr(one, ',');
+    one = one == nullptr ? nullptr : one + 1;
+  }
+  return false;
 }
 
 }  // namespace ferry::foreign

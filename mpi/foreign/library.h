@@ -18,4 +18,8 @@ void CheckLayout();
 // what `our_class` is for them.
 int Refuse(const char* call, int our_class, const char* text);
 
+// Returns true if MPI serves memory of this kind ("cuda"), as it says of MPI_COMM_SELF; false
+// before MPI_Init and after MPI_Finalize.
+bool HasMemoryKind(const char* kind);
+
 }  // namespace ferry::foreign

@@ -76,6 +76,30 @@ int TheirBits(const Pair (&pairs)[kCount], int ours) {
 
 // ---- Handles ------------------------------------------------------------------------------------
 
+// The numbers that libmpi_abi has for handles of ours: predefined ones are their own, others are
+// larger than all of those; 0: none.
+template <typename Handle>
+struct Numbered;
+
+#define FERRY_NUMBERED(Kind, name)                                            \
+  template <>                                                                 \
+  struct Numbered<MPI_##Kind> {                                               \
+    static int Of(MPI_##Kind ours) { return abi.name##_toint(ours); }         \
+    static MPI_##Kind From(int number) { return abi.name##_fromint(number); } \
+  };
+FERRY_NUMBERED(Comm, Comm)
+FERRY_NUMBERED(Datatype, Type)
+FERRY_NUMBERED(Errhandler, Errhandler)
+FERRY_NUMBERED(File, File)
+FERRY_NUMBERED(Group, Group)
+FERRY_NUMBERED(Info, Info)
+FERRY_NUMBERED(Message, Message)
+FERRY_NUMBERED(Op, Op)
+FERRY_NUMBERED(Request, Request)
+FERRY_NUMBERED(Session, Session)
+FERRY_NUMBERED(Win, Win)
+#undef FERRY_NUMBERED
+
 // A predefined handle of ours, and its number there.
 struct HandlePair {
   uint16_t ours;

@@ -78,7 +78,7 @@ void Create(int (*call)(CCopy*, CDelete*, int*, void*), Function* copy, Function
   if (copy == null_copy_fn) {
     c_copy = nullptr;  // MPI_COMM_NULL_COPY_FN and its like
   } else if (copy == dup_fn) {
-    c_copy = reinterpret_cast<CCopy*>(uintptr_t{1});  // MPI_COMM_DUP_FN
+    c_copy = reinterpret_cast<CCopy*>(MPI_COMM_DUP_FN);  // those of other kinds are the same
   }
   CDelete* const c_delete = remove == null_delete_fn ? nullptr : DeleteAttribute<Handle, Integer>;
   const int code = call(c_copy, c_delete, keyval, state);

@@ -35,6 +35,22 @@
 
 #define FERRY_COMMON alignas(32) FERRY_SHOWN extern
 
+// The library for Fortran of another binary interface (mpi/foreign) is compiled of the same
+// sources, with a header of C's functions that has the types and constants of that interface and
+// defines this. Its blocks have other names.
+#ifdef FERRY_MPI_OF_OPENMPI
+#define ferry_mpi_bottom_ mpi_fortran_bottom_
+#define ferry_mpi_in_place_ mpi_fortran_in_place_
+#define ferry_mpi_buffer_automatic_ mpi_fortran_buffer_automatic_
+#define ferry_mpi_status_ignore_ mpi_fortran_status_ignore_
+#define ferry_mpi_statuses_ignore_ mpi_fortran_statuses_ignore_
+#define ferry_mpi_errcodes_ignore_ mpi_fortran_errcodes_ignore_
+#define ferry_mpi_unweighted_ mpi_fortran_unweighted_
+#define ferry_mpi_weights_empty_ mpi_fortran_weights_empty_
+#define ferry_mpi_argv_null_ mpi_fortran_argv_null_
+#define ferry_mpi_argvs_null_ mpi_fortran_argvs_null_
+#endif
+
 extern "C" {
 FERRY_COMMON const int ferry_mpi_bottom_[1];
 FERRY_COMMON const int ferry_mpi_in_place_[1];
@@ -95,7 +111,11 @@ inline void Give(int* ierror, int code) {
 // ---- Handles ------------------------------------------------------------------------------------
 
 // Numbers below it are predefined handles, in both languages (MPI 5.0, section 20.4.5).
+#ifdef FERRY_MPI_OF_OPENMPI
+inline constexpr int kPredefined = 0;  // C has addresses
+#else
 inline constexpr int kPredefined = 4096;
+#endif
 
 template <typename Handle>
 Handle HandleOf(int number);

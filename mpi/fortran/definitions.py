@@ -287,10 +287,10 @@ def _described(procedure, large):
 # ---- All of them --------------------------------------------------------------------------------
 
 
-def _procedure(procedure):
+def _procedure(procedure, with_f08):
     """mpif.h's, that of `mpi`, and those of mpi_f08 without large counts."""
     text = _converter(procedure, False)
-    in_f08 = procedure in f08.procedures()
+    in_f08 = with_f08 and procedure in f08.procedures()
     detaches = any(one.kind == "detached" for one in procedure.arguments)
     for prefix in ("MPI_", "PMPI_"):
         low = f"{prefix}{procedure.name}".lower()
@@ -328,29 +328,29 @@ def _of_large(procedure):
 
 _HEAD = """\
 // Made by mpi/fortran/generate.py: the Fortran procedures of mpi/fortran/calls/{group}.txt.
-#include "mpi/fortran/by_hand.h"
-#include "mpi/fortran/sections.h"
+#include "mpi/fortran/by_hand.h"{sections}
 
 namespace ferry::fortran {{
 
 """
 
 
-def sources():
+def sources(with_f08):
+    """The procedures of all headers and modules, or those of mpif.h and `mpi` alone."""
     found = {}
+    sections = '\n#include "mpi/fortran/sections.h"' if with_f08 else ""
     for group in table.groups():
-        text = _HEAD.format(group=group)
+        text = _HEAD.format(group=group, sections=sections)
         for procedure in table.procedures():
             if procedure.group == group and (_calls(procedure) or procedure.name == "F_sync_reg"):
-                text += _procedure(procedure) + "\n"
-                if f08.has_large(procedure):
+                text += _procedure(procedure, with_f08) + "\n"
+                if with_f08 and f08.has_large(procedure):
                     text += _of_large(procedure) + "\n"
         found[f"calls_{group}.cc"] = text + "}  // namespace ferry::fortran\n"
-    found["by_hand.h"] = _by_hand()
     return found
 
 
-def _by_hand():
+def by_hand():
     text = ("// Made by mpi/fortran/generate.py: the procedures that are written by hand. `call` is the\n"
             "// function of C, as MPI_x or as PMPI_x.\n#pragma once\n\n"
             "#include \"mpi/fortran/binding.h\"\n\nnamespace ferry::fortran {\n\n")
@@ -361,7 +361,7 @@ def _by_hand():
             name = _name(procedure, large)
             signature = "".join(f", {' '.join(one)}" for one in parameters(procedure, large))
             text += f"void {name}(decltype(&MPI_{name}) call{signature});\n"
-    return text + "\n}  // namespace ferry::fortran\n"
+    return {"by_hand.h": text + "\n}  // namespace ferry::fortran\n"}
 
 
 def names():

@@ -2,7 +2,8 @@
 """generate.py WHAT FOLDER [HEADERS]: writes what is made from the table of MPI's Fortran
 procedures.
 
-WHAT: definitions (the C++ of libmpifort_abi), exports (the names that it shows), sources (mpif.h
+WHAT: definitions (the C++ of libmpifort_abi), mpif (the same without mpi_f08), by_hand (what the
+procedures that are written by hand are declared in), exports (the names that it shows), sources (mpif.h
 and the modules; HEADERS is the folder of the C headers, which have the constants).
 """
 
@@ -24,7 +25,9 @@ def _sources(headers):
 
 
 def main(arguments):
-    makers = {"definitions": lambda: definitions.sources(), "exports": lambda: definitions.exports(),
+    makers = {"definitions": lambda: definitions.sources(True),
+              "mpif": lambda: definitions.sources(False), "by_hand": definitions.by_hand,
+              "exports": lambda: definitions.exports(),
               "sources": lambda: _sources(pathlib.Path(arguments[2]))}
     if len(arguments) not in (2, 3) or arguments[0] not in makers:
         sys.exit(f"usage: generate.py {'|'.join(makers)} FOLDER [HEADERS]")

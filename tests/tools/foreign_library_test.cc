@@ -8,6 +8,10 @@
 #include <unistd.h>
 
 #include <string>
+#include <vector>
+
+#include "tools/ferryrun/interface_folders.h"
+#include "tools/ferryrun/linked_libraries.h"
 
 namespace ferry::tools {
 namespace {
@@ -38,6 +42,34 @@ TEST(ForeignLibraryTest, FerrysOwnHasTheNameOfTheStandard) {
   EXPECT_FALSE(ParseMaps("/a/libferry_malloc.so\n").ferry) << "any program may have that";
   EXPECT_EQ(ParseMaps("/a/libmpifort_abi.so.1\n").foreign, "");
   EXPECT_EQ(ParseMaps("/a/libmpifort.so.12\n").foreign, "/a/libmpifort.so.12");
+}
+
+// A look may come when a rank has such a library and not yet what that opens.
+TEST(ForeignLibraryTest, WhatLiesInAFolderOfFerrysIsFerrys) {
+  for (const InterfaceFamily& family : kInterfaceFamilies) {
+    const std::string folder = FolderOf(family);
+    const std::string library = "/" + std::string(family.library);
+    ASSERT_NE(folder, "") << family.name;
+    const LibrariesSeen own = ParseMaps("7f0-7f1 r--p 0 fe:01 12 " + folder + library + "\n");
+    EXPECT_EQ(own.foreign, "");
+    EXPECT_TRUE(own.ferry);
+    const LibrariesSeen other = ParseMaps("7f0-7f1 r--p 0 fe:01 12 /usr/lib" + library + "\n");
+    EXPECT_EQ(other.foreign, "/usr/lib" + library);
+    EXPECT_FALSE(other.ferry);
+  }
+}
+
+TEST(LinkedLibrariesTest, LooksIntoLibrariesToo) {
+  const auto all = [](const std::string&) { return false; };
+  const std::vector<std::string> needed = AllNeededLibraries(kProgram, "", all);
+  EXPECT_THAT(needed, testing::Contains("libmpi.so.99"));
+  EXPECT_THAT(needed, testing::Contains("libc.so.6"));
+  EXPECT_THAT(needed, testing::Contains("ld-linux-x86-64.so.2")) << "which only others name";
+  EXPECT_THAT(NeededLibraries(kProgram), testing::Not(HasSubstr("ld-linux")));
+  const std::vector<std::string> few =
+      AllNeededLibraries(kProgram, "", [](const std::string&) { return true; });
+  EXPECT_THAT(few, testing::Not(testing::Contains("ld-linux-x86-64.so.2")));
+  EXPECT_THAT(AllNeededLibraries("/etc/passwd", "", all), testing::IsEmpty());
 }
 
 TEST(ForeignLibraryTest, ReadsWhatAProgramIsLinkedWith) {

@@ -3,11 +3,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <sstream>
+#include <cstdlib>
+#include <map>
+#include <utility>
 
 #include "common/own_program.h"
 #include "tools/ferryrun/foreign_library.h"
+#include "tools/ferryrun/interface_folders.h"
+#include "tools/ferryrun/linked_libraries.h"
 #include "tools/ferryrun/rank_process.h"
 
 namespace ferry::tools {
@@ -15,68 +18,130 @@ namespace {
 
 constexpr char kVariable[] = "FERRY_ABI";
 constexpr char kPath[] = "LD_LIBRARY_PATH";
-constexpr char kLibrary[] = "libmpi.so.12";
 
-// The folder of the libraries beside this program, as after an installation, or where the build
-// puts it; empty: none.
-std::string Folder() {
-  const std::filesystem::path own = OwnDirectory();
-  for (const char* place :
-       {"../lib/ferry/mpich", "../lib/x86_64-linux-gnu/ferry/mpich", "../../mpi/foreign/mpich"}) {
-    const std::string folder = (own / place).lexically_normal();
-    if (access((folder + "/" + kLibrary).c_str(), R_OK) == 0) {
-      return folder;
-    }
-  }
-  return "";
+// A program of Open MPI may need this, and some scripts run such programs: without it, the folder
+// is not for programs of which nothing is known.
+constexpr std::string_view kFortranOfOpenMpi = "libmpi_mpifh.so.40";
+
+bool Has(const std::string& folder, std::string_view library) {
+  return !folder.empty() && access((folder + "/" + std::string(library)).c_str(), R_OK) == 0;
 }
 
-// Which MPI library a program names.
-enum class Needed { kNone, kOurs, kOther };
+// A library that belongs to an MPI library, or is one.
+bool IsOfMpi(const std::string& name) {
+  constexpr std::string_view kOthers[] = {"libmpicxx.so", "libopen-rte.so", "libopen-pal.so"};
+  return ParseMaps(name).is_certain() ||
+         std::any_of(std::begin(kOthers), std::end(kOthers),
+                     [&name](std::string_view one) { return name.starts_with(one); });
+}
 
-Needed WhatIsNeeded(const std::string& program) {
-  Needed found = Needed::kNone;
-  std::istringstream names(NeededLibraries(program));
-  for (std::string name; std::getline(names, name);) {
-    if (name == kLibrary || name == "libmpich.so.12") {
-      found = found == Needed::kNone ? Needed::kOurs : found;
-    } else if (ParseMaps(name).is_certain() || name.starts_with("libmpicxx.so")) {
-      found = Needed::kOther;  // also MPICH's library for Fortran or C++, which wants MPICH itself
+// The MPI libraries that a program and its libraries need.
+struct Needed {
+  std::string folder;     // of the family that has it; empty: none
+  bool is_other = false;  // also, or only, what no family has
+};
+
+Needed WhatIsNeeded(const std::string& program, const std::string& library_path) {
+  // All ranks of a job mostly run one program.
+  static auto& known = *new std::map<std::pair<std::string, std::string>, Needed>();
+  const auto [place, is_new] = known.try_emplace({program, library_path});
+  Needed& found = place->second;
+  if (!is_new) {
+    return found;
+  }
+  for (const std::string& name : AllNeededLibraries(program, library_path, IsOfMpi)) {
+    if (!IsOfMpi(name)) {
+      continue;
     }
+    bool is_there = false;
+    for (const InterfaceFamily& family : kInterfaceFamilies) {
+      const std::string folder = FolderOf(family);
+      const bool goes_with = std::find(family.originals.begin(), family.originals.end(), name) !=
+                             family.originals.end();
+      if (!folder.empty() && (goes_with || Has(folder, name))) {
+        found.folder = found.folder.empty() ? folder : found.folder;
+        is_there = true;
+      }
+    }
+    found.is_other |= !is_there;
   }
   return found;
 }
 
-bool GetsPath(std::string_view wanted, Needed needed) {
-  return wanted == "mpich" || ((wanted.empty() || wanted == "auto") && needed != Needed::kOther);
+// The folders of the libraries that a program gets, with colons between them.
+std::string FoldersFor(const std::string& program, const std::vector<std::string>& environment) {
+  const std::string wanted = ValueOf(kVariable, environment);
+  for (const InterfaceFamily& family : kInterfaceFamilies) {
+    if (wanted == family.name) {
+      return FolderOf(family);
+    }
+  }
+  if (wanted == "native") {
+    return "";
+  }
+  const Needed needed = WhatIsNeeded(program, ValueOf(kPath, environment));
+  if (needed.is_other || !needed.folder.empty()) {
+    return needed.is_other ? "" : needed.folder;
+  }
+  std::string folders;
+  for (const InterfaceFamily& family : kInterfaceFamilies) {
+    const std::string folder = FolderOf(family);
+    if (!folder.empty() && (family.name != "openmpi" || Has(folder, kFortranOfOpenMpi))) {
+      folders += (folders.empty() ? "" : ":") + folder;
+    }
+  }
+  return folders;
+}
+
+std::vector<std::string> VariablesOfOpenMpi(const std::vector<std::string>& environment) {
+  std::vector<std::string> variables;
+  for (const auto& [theirs, ours] : {std::pair{"OMPI_COMM_WORLD_RANK", "PMI_RANK"},
+                                     std::pair{"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"},
+                                     std::pair{"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID"},
+                                     std::pair{"OMPI_COMM_WORLD_NODE_RANK", "MPI_LOCALRANKID"},
+                                     std::pair{"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"}}) {
+    variables.push_back(std::string(theirs) + "=" + ValueOf(ours, environment));
+  }
+  // The universe is at least the job.
+  const auto number = [&environment](const char* name) {
+    return std::strtoul(ValueOf(name, environment).c_str(), nullptr, 10);
+  };
+  variables.push_back("OMPI_UNIVERSE_SIZE=" +
+                      std::to_string(std::max(number("FERRY_UNIVERSE_SIZE"), number("PMI_SIZE"))));
+  return variables;
 }
 
 }  // namespace
 
 Status ChooseInterface(const std::string& program, std::vector<std::string>* environment) {
   const std::string wanted = ValueOf(kVariable, *environment);
-  if (!wanted.empty() && wanted != "auto" && wanted != "native" && wanted != "mpich") {
+  if (!wanted.empty() &&
+      ("|" + std::string(kInterfaces) + "|").find("|" + wanted + "|") == std::string::npos) {
     return {ErrorCode::kInvalidArgument,
             std::string(kVariable) + "=" + wanted + ": it is one of " + std::string(kInterfaces)};
   }
-  const std::string folder = Folder();
-  if (wanted == "mpich" && folder.empty()) {
-    return {ErrorCode::kNotFound, "--abi=mpich: no " + std::string(kLibrary) +
-                                      " in ../lib/ferry/mpich, seen from " + OwnDirectory() +
-                                      ": build or install it"};
+  for (const InterfaceFamily& family : kInterfaceFamilies) {
+    if (wanted == family.name && FolderOf(family).empty()) {
+      return {ErrorCode::kNotFound, "--abi=" + wanted + ": no " + std::string(family.library) +
+                                        " in ../lib/ferry/" + wanted + ", seen from " +
+                                        OwnDirectory() + ": build or install it"};
+    }
   }
-  if (!folder.empty() && GetsPath(wanted, WhatIsNeeded(program))) {
+  const std::string folders = FoldersFor(program, *environment);
+  if (!folders.empty()) {
     const std::string users = ValueOf(kPath, *environment);
-    SetVariables({std::string(kPath) + "=" + (users.empty() ? folder : folder + ":" + users)},
+    SetVariables({std::string(kPath) + "=" + (users.empty() ? folders : folders + ":" + users)},
                  environment);
+  }
+  if (!folders.empty() && folders == FolderOf(kInterfaceFamilies[1])) {
+    SetVariables(VariablesOfOpenMpi(*environment), environment);
   }
   return {};
 }
 
 bool IsServed(const std::string& program, const std::vector<std::string>& environment) {
-  const Needed needed = WhatIsNeeded(program);
-  return needed == Needed::kOurs && GetsPath(ValueOf(kVariable, environment), needed) &&
-         !Folder().empty();
+  const Needed needed = WhatIsNeeded(program, ValueOf(kPath, environment));
+  return !needed.folder.empty() && FoldersFor(program, environment) == needed.folder;
 }
 
 }  // namespace ferry::tools

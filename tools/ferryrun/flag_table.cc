@@ -83,8 +83,9 @@ constexpr FlagRow kTable[] = {
     {Flag::kMalloc, "--malloc", "",
      "give ranks a malloc whose memory those of the node read without the kernel (--malloc=ferry)"},
     {Flag::kAbi, "--abi", "NAME",
-     "on which library programs of MPICH's binary interface (libmpi.so.12) run: auto and mpich on "
-     "Ferry, the latter also where their file does not say what they are, native on their own"},
+     "on which library programs of MPICH (libmpi.so.12) and Open MPI (libmpi.so.40) run: auto on "
+     "Ferry, mpich and openmpi also where their file does not say what they are, native on their "
+     "own"},
     {Flag::kAllocation, "--allocation,-rmk", "SYSTEM",
      "whose hosts and slots to take where no hosts are named: auto (those of the job around it, "
      "the "

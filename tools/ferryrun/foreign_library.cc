@@ -1,16 +1,12 @@
 #include "tools/ferryrun/foreign_library.h"
 
-#include <elf.h>
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <sstream>
 
-#include "common/unique_fd.h"
+#include "tools/ferryrun/interface_folders.h"
+#include "tools/ferryrun/linked_libraries.h"
 
 namespace ferry::tools {
 namespace {
@@ -20,8 +16,6 @@ namespace {
 constexpr uint64_t kShortestPauseNs = 20'000'000;
 constexpr uint64_t kLongestPauseNs = 10'000'000'000;
 constexpr uint64_t kLooksPerAge = 8;
-constexpr size_t kMostHeaders = 64;
-constexpr size_t kMostBytes = 1 << 20;
 
 // The beginnings of their files' names: Open MPI, MPICH and what comes of it, OpenSHMEM libraries.
 constexpr std::string_view kForeign[] = {"libmpi.so",     "libmpi-",      "libmpi_",  "libmpich",
@@ -56,34 +50,6 @@ void Look(pid_t pid, int generations, LibrariesSeen* seen) {
   }
 }
 
-class ElfFile {
- public:
-  explicit ElfFile(const std::string& path) : file_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
-
-  template <typename T>
-  std::vector<T> Read(uint64_t offset, size_t count) const {
-    std::vector<T> items(std::min(count, kMostBytes / sizeof(T)));
-    const size_t bytes = items.size() * sizeof(T);
-    const ssize_t size = pread(file_.get(), items.data(), bytes, static_cast<off_t>(offset));
-    items.resize(size == static_cast<ssize_t>(bytes) ? items.size() : 0);
-    return items;
-  }
-
- private:
-  const UniqueFd file_;
-};
-
-// Where in the file an address of the program lies.
-uint64_t OffsetOf(uint64_t address, const std::vector<Elf64_Phdr>& headers) {
-  for (const Elf64_Phdr& header : headers) {
-    if (header.p_type == PT_LOAD && address >= header.p_vaddr &&
-        address - header.p_vaddr < header.p_filesz) {
-      return address - header.p_vaddr + header.p_offset;
-    }
-  }
-  return 0;
-}
-
 }  // namespace
 
 LibrariesSeen ParseMaps(std::string_view text) {
@@ -94,8 +60,14 @@ LibrariesSeen ParseMaps(std::string_view text) {
     const size_t slash = line.rfind('/');
     const std::string_view name = slash == line.npos ? line : line.substr(slash + 1);
     seen.ferry |= StartsWithOne(name, kOwn);
-    if (StartsWithOne(name, kForeign) && seen.foreign.empty()) {
-      seen.foreign = slash == line.npos ? name : line.substr(line.find('/'));
+    if (StartsWithOne(name, kForeign)) {
+      const std::string path(slash == line.npos ? name : line.substr(line.find('/')));
+      // Such a library loads Ferry's a moment later.
+      if (slash != line.npos && LiesInOwnFolder(path)) {
+        seen.ferry = true;
+      } else if (seen.foreign.empty()) {
+        seen.foreign = path;
+      }
     }
   }
   return seen;
@@ -105,39 +77,6 @@ LibrariesSeen LibrariesOf(pid_t process, int generations) {
   LibrariesSeen seen;
   Look(process, generations, &seen);
   return seen;
-}
-
-std::string NeededLibraries(const std::string& program) {
-  const ElfFile file(program);
-  const auto header = file.Read<Elf64_Ehdr>(0, 1);
-  if (header.empty() || std::memcmp(header[0].e_ident, ELFMAG, SELFMAG) != 0 ||
-      header[0].e_ident[EI_CLASS] != ELFCLASS64 || header[0].e_phentsize != sizeof(Elf64_Phdr)) {
-    return "";
-  }
-  const auto headers =
-      file.Read<Elf64_Phdr>(header[0].e_phoff, std::min<size_t>(header[0].e_phnum, kMostHeaders));
-  const auto dynamic = std::find_if(headers.begin(), headers.end(),
-                                    [](const Elf64_Phdr& one) { return one.p_type == PT_DYNAMIC; });
-  if (dynamic == headers.end()) {
-    return "";
-  }
-  const auto entries =
-      file.Read<Elf64_Dyn>(dynamic->p_offset, dynamic->p_filesz / sizeof(Elf64_Dyn));
-  uint64_t names = 0;
-  uint64_t names_bytes = 0;
-  for (const Elf64_Dyn& entry : entries) {
-    names = entry.d_tag == DT_STRTAB ? entry.d_un.d_ptr : names;
-    names_bytes = entry.d_tag == DT_STRSZ ? entry.d_un.d_val : names_bytes;
-  }
-  auto text = file.Read<char>(OffsetOf(names, headers), names_bytes);
-  text.push_back('\0');
-  std::string libraries;
-  for (const Elf64_Dyn& entry : entries) {
-    if (entry.d_tag == DT_NEEDED && entry.d_un.d_val < text.size()) {
-      libraries += std::string(&text[entry.d_un.d_val]) + "\n";
-    }
-  }
-  return libraries;
 }
 
 void LibraryWatch::Look(uint64_t now_ns, const std::vector<pid_t>& ranks) {

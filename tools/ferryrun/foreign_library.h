@@ -17,7 +17,9 @@ namespace ferry::tools {
 // The libraries that a text names, be it /proc/PID/maps or a list of names.
 struct LibrariesSeen {
   std::string foreign;  // the first such library; empty: none
-  bool ferry = false;   // libferry is there: whatever has MPI's name beside it is Ferry's
+  // libferry is there, or a library of a folder of Ferry's (interface_folders.h): whatever has
+  // MPI's name beside it is Ferry's.
+  bool ferry = false;
 
   // Returns true once more text cannot change the verdict.
   bool is_certain() const { return ferry || !foreign.empty(); }
@@ -28,10 +30,6 @@ LibrariesSeen ParseMaps(std::string_view text);
 // generations of them.
 inline constexpr int kMostGenerations = 4;
 LibrariesSeen LibrariesOf(pid_t process, int generations = kMostGenerations);
-
-// Returns the libraries that a program was linked with (DT_NEEDED, System V ABI), a line each;
-// empty if it is no ELF program of this machine.
-std::string NeededLibraries(const std::string& program);
 
 // Looks at running ranks now and then, because the list of a process's libraries is gone with it.
 class LibraryWatch {

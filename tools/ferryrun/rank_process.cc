@@ -69,9 +69,9 @@ StatusOr<RankProcess> StartRank(const RankCommand& command, Slots* slots, RankSe
   if (ValueOf("FERRY_MALLOC", environment) == "ferry") {
     FERRY_RETURN_IF_ERROR(PreloadMalloc(&environment));
   }
-  FERRY_RETURN_IF_ERROR(ChooseInterface(*path, &environment));
   const StatusOr<UniqueFd> pmi = servers->Open(command.rank, &environment);
   FERRY_RETURN_IF_ERROR(pmi.status());
+  FERRY_RETURN_IF_ERROR(ChooseInterface(*path, &environment));
   SetVariables({"FERRY_ABORT_FD=" + std::to_string(slots->fd_of_ranks())}, &environment);
   const StatusOr<pid_t> pid = slots->Start({.path = *path,
                                             .arguments = command.program,

@@ -96,10 +96,16 @@ std::string DrawNameSpace() {
 }
 
 std::vector<std::string> EnvironmentForRanks() {
-  constexpr std::string_view kOtherLaunchers[] = {
-      "PMI_",           "PMI2_",        "PMIX_",         "HYDI_",
-      "OMPI_MCA_orte_", "OMPI_MCA_ess", "OMPI_MCA_pmix", "OMPI_COMM_WORLD_",
-      "MPI_LOCAL"};
+  constexpr std::string_view kOtherLaunchers[] = {"PMI_",
+                                                  "PMI2_",
+                                                  "PMIX_",
+                                                  "HYDI_",
+                                                  "OMPI_MCA_orte_",
+                                                  "OMPI_MCA_ess",
+                                                  "OMPI_MCA_pmix",
+                                                  "OMPI_COMM_WORLD_",
+                                                  "OMPI_UNIVERSE_SIZE",
+                                                  "MPI_LOCAL"};
   constexpr std::string_view kSettings = "PMIX_MCA_";  // the user's own
   std::vector<std::string> environment = config::ForeignEnvironment(config::ProcessEnvironment());
   std::erase_if(environment, [&](std::string_view entry) {

@@ -72,29 +72,24 @@ consteval HandleTable MakeTable(const HandlePair (&pairs)[kCount]) {
 template <typename Handle>
 struct HandleKind;
 
-// FERRY_HANDLE(kind, bits, name): MPI_Kind, with the bits that this kind has in their numbers, and
-// the name that it has in names of functions. A message has the bits of requests there; here it has
-// its own, so that mistakes are told apart.
-// NOLINTBEGIN(bugprone-macro-parentheses): a type, an array, a part of names.
-#define FERRY_HANDLE(kind, bits, name)                                            \
-  template <>                                                                     \
-  struct HandleKind<MPI_##kind> {                                                 \
-    static constexpr uint32_t kMark = kMade | uint32_t{bits} << kKindShift;       \
-    static constexpr HandleTable kTable = MakeTable(k##kind##Pairs);              \
-    static int NumberOf(MPI_##kind ours) { return abi.name##_toint(ours); }       \
-    static MPI_##kind HandleOf(int number) { return abi.name##_fromint(number); } \
+// FERRY_HANDLE(kind, bits): MPI_Kind, with the bits that this kind has in their numbers. A message
+// has the bits of requests there; here it has its own, so that mistakes are told apart.
+#define FERRY_HANDLE(kind, bits)                                            \
+  template <>                                                               \
+  struct HandleKind<MPI_##kind> {                                           \
+    static constexpr uint32_t kMark = kMade | uint32_t{bits} << kKindShift; \
+    static constexpr HandleTable kTable = MakeTable(k##kind##Pairs);        \
   };
-// NOLINTEND(bugprone-macro-parentheses)
-FERRY_HANDLE(Comm, 1, Comm)
-FERRY_HANDLE(Group, 2, Group)
-FERRY_HANDLE(Datatype, 3, Type)
-FERRY_HANDLE(Errhandler, 5, Errhandler)
-FERRY_HANDLE(Op, 6, Op)
-FERRY_HANDLE(Info, 7, Info)
-FERRY_HANDLE(Win, 8, Win)
-FERRY_HANDLE(Request, 11, Request)
-FERRY_HANDLE(Session, 14, Session)
-FERRY_HANDLE(Message, 15, Message)
+FERRY_HANDLE(Comm, 1)
+FERRY_HANDLE(Group, 2)
+FERRY_HANDLE(Datatype, 3)
+FERRY_HANDLE(Errhandler, 5)
+FERRY_HANDLE(Op, 6)
+FERRY_HANDLE(Info, 7)
+FERRY_HANDLE(Win, 8)
+FERRY_HANDLE(Request, 11)
+FERRY_HANDLE(Session, 14)
+FERRY_HANDLE(Message, 15)
 #undef FERRY_HANDLE
 
 // A number that is no handle there becomes none of ours, and comes back as it was.
@@ -104,7 +99,7 @@ template <typename Handle>
 __attribute__((noinline)) Handle OursMade(uint32_t theirs) {
   if ((theirs & ~kIndexMask) == HandleKind<Handle>::kMark) {
     const auto number = static_cast<int>(theirs & kIndexMask);
-    if (const Handle made = HandleKind<Handle>::HandleOf(number); made != nullptr) {
+    if (const Handle made = Numbered<Handle>::From(number); made != nullptr) {
       return made;
     }
   }
@@ -117,7 +112,7 @@ __attribute__((noinline)) int TheirsMade(Handle ours) {
   if (word >> 48 == kNoHandle >> 48) {
     return static_cast<int>(static_cast<uint32_t>(word));
   }
-  const int number = HandleKind<Handle>::NumberOf(ours);
+  const int number = Numbered<Handle>::Of(ours);
   return number == 0 ? 0
                      : static_cast<int>(HandleKind<Handle>::kMark | static_cast<uint32_t>(number));
 }
@@ -174,7 +169,7 @@ inline bool CopiesAsItIs(int (*copy)(TheirHandle, int, void*, void*, void*, int*
 
 // ---- Statuses -----------------------------------------------------------------------------------
 
-struct Status {
+struct MpichStatus {
   int count_lo;
   int count_hi_and_cancelled;  // the lowest bit: it was cancelled
   int MPI_SOURCE;
@@ -190,6 +185,10 @@ struct Status {
     count_hi_and_cancelled = static_cast<int>(bytes >> 32 << 1) | (is_cancelled ? 1 : 0);
   }
 };
-static_assert(sizeof(Status) == 20);
+static_assert(sizeof(MpichStatus) == 20);
+using Status = MpichStatus;
+
+// Other names of functions: none (see the other family).
+#define FERRY_PERSISTENT(name)
 
 }  // namespace ferry::foreign

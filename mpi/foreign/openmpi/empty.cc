@@ -1,0 +1,1 @@
+// Nothing: libraries that programs of Open MPI name without calling them.

@@ -1,0 +1,30 @@
+// Where Ferry's libraries with the names and binary interfaces of other MPI libraries lie
+// (mpi/foreign): a folder for each of them.
+//
+// Any thread; looks at the file system, and does not block.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+
+namespace ferry::tools {
+
+// Libraries of one binary interface.
+struct InterfaceFamily {
+  std::string_view name;     // of the folder, and of --abi
+  std::string_view library;  // which its folder has
+  // Of the original, libraries that go with Ferry's; "": none.
+  std::array<std::string_view, 2> originals = {};
+};
+inline constexpr std::array<InterfaceFamily, 2> kInterfaceFamilies = {
+    {{"mpich", "libmpi.so.12"}, {"openmpi", "libmpi.so.40"}}};
+
+// Returns a family's folder beside this program, as after an installation, or where the build puts
+// it; empty: there is none.
+std::string FolderOf(const InterfaceFamily& family);
+
+// Returns true if this file, of any name, lies in such a folder: it is Ferry's.
+bool LiesInOwnFolder(std::string_view path);
+
+}  // namespace ferry::tools
