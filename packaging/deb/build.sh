@@ -27,7 +27,7 @@ place_files() {
   chmod u+w -R "$root"
   built_using=$(list_materials)
   strip --strip-unneeded --remove-section=.comment "$root"/usr/{bin/ferry{ctl,run,sim},sbin/ferryd} \
-    "$root${at[libexec]}"/ferry-{worker,meter,kernel-meter} "$root${at[lib]}"/{,ferry/,ferry/mpich/}*.so*
+    "$root${at[libexec]}"/ferry-{worker,meter,kernel-meter} "$root${at[lib]}"/{,ferry/,ferry/mpich/,ferry/openmpi/}*.so*
   # The licence is Debian's own copy, named in the copyright file.
   rm "$root${at[doc]}/LICENSE"
   install -m 644 "$here/copyright" "$root${at[doc]}"

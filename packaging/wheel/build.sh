@@ -58,12 +58,12 @@ private_libraries() {
   sort -u -o "$doc/packages" "$doc/packages"
 }
 
-# From a file's folder to the private libraries, and to Ferry's own.
+# A file's libraries lie beside it, in lib, and among the private ones.
 make_relocatable() {
   local file above
   for file in "$@"; do
     above=$(realpath --relative-to="${file%/*}" "$prefix/lib")
-    patchelf --set-rpath "\$ORIGIN/$above:\$ORIGIN/$above/ferry/private" "$file"
+    patchelf --set-rpath "\$ORIGIN:\$ORIGIN/$above:\$ORIGIN/$above/ferry/private" "$file"
     strip --strip-unneeded --remove-section=.comment "$file"
   done
 }
