@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""cases.py collectives|typed_collectives|refused|names|typed_calls FOLDER: writes a Fortran program
-that calls procedures of one kind.
+"""cases.py collectives|typed_collectives|names|typed_calls FOLDER: writes a Fortran program that calls
+procedures of one kind.
 
 collectives: each in its blocking, nonblocking and persistent form; typed_collectives: the same over
-mpi_f08. refused: files, which Ferry does not have. names: no program, but the names that the library
-has to show. typed_calls: a call of each procedure of mpi_f08, with and without large counts, which
-has to compile and to be linked; nothing is called when it runs. FOLDER is mpi/fortran, with the
-table.
+mpi_f08. names: no program, but the names that the library has to show. typed_calls: a call of each
+procedure of mpi_f08, with and without large counts, which has to compile and to be linked; nothing is
+called when it runs. FOLDER is mpi/fortran, with the table.
 """
 
 import sys
@@ -194,59 +193,6 @@ end program
 """
 
 
-# What a refused call may be handed, by the kind of its argument.
-_VALUES = {"File": "MPI_FILE_NULL", "Comm": "MPI_COMM_SELF", "Info": "MPI_INFO_NULL",
-           "Datatype": "MPI_INTEGER", "Group": "group", "Request": "request", "string": "name",
-           "int": "one", "offset": "place", "aint": "extent", "count": "place", "logical": "flag",
-           "status": "status", "buffer": "buffer"}
-
-
-def refused(procedures):
-    text = HEAD.format(name="refused") + """
-  integer :: ierr, group, request, one, status(MPI_STATUS_SIZE), buffer(4), made, calls
-  integer(MPI_OFFSET_KIND) :: place
-  integer(MPI_ADDRESS_KIND) :: extent
-  logical :: flag
-  character(32) :: name
-  external :: no_conversion, no_extent
-  call MPI_Init(ierr)
-  call MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN, ierr)
-  call MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN, ierr)
-  calls = 0
-  place = 0
-  extent = 0
-  one = 1
-  name = 'none'
-"""
-    for procedure in procedures:
-        arguments = []
-        for argument in procedure.small:
-            if argument.is_callback:
-                arguments.append("no_extent" if "extent" in argument.kind else "no_conversion")
-            elif argument.is_handle and argument.direction != "in":
-                arguments.append("made")
-            else:
-                arguments.append(_VALUES[argument.kind])
-        text += "  ierr = 0\n" + _call(procedure.name, ", ".join(arguments + ["ierr"])) + "\n"
-        text += f"  call expect('MPI_{procedure.name}')\n"
-    return text + f"""  call check(calls == {len(procedures)}, 'each call')
-  call report(0)
-  call MPI_Finalize(ierr)
-contains
-  subroutine expect(what)
-    character(*), intent(in) :: what
-    calls = calls + 1
-    call check(ierr == MPI_ERR_UNSUPPORTED_OPERATION, what)
-  end subroutine
-end program
-
-subroutine no_conversion
-end subroutine
-subroutine no_extent
-end subroutine
-"""
-
-
 # ---- A call of each procedure of mpi_f08 --------------------------------------------------------
 
 # Variables that may be handed over for arguments of a kind.
@@ -309,11 +255,7 @@ def main(arguments):
     if arguments[0] == "typed_calls":
         print(typed_calls(f08, table), end="")
         return
-    if arguments[0] == "names":
-        print("\n".join(definitions.names()))
-        return
-    files = [procedure for procedure in table.procedures() if procedure.group == "files"]
-    print(refused(files), end="")
+    print("\n".join(definitions.names()))
 
 
 if __name__ == "__main__":

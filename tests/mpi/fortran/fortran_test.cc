@@ -30,8 +30,8 @@ struct Program {
   int ranks;
 };
 // Their procedures together are all that there are.
-constexpr Program kPrograms[] = {{"collectives", 3}, {"environment", 2}, {"messages", 2},
-                                 {"objects", 2},     {"refused", 1},     {"windows", 2}};
+constexpr Program kPrograms[] = {{"collectives", 3}, {"environment", 2}, {"files", 2},
+                                 {"messages", 2},    {"objects", 2},     {"windows", 2}};
 
 class FortranTest : public testing::Test {
  protected:
