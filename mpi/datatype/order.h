@@ -11,7 +11,7 @@
 
 namespace ferry::mpi {
 
-// Of the runs of one element, in packed order.
+// The order in which the runs of one element lie in memory, walked in packed order.
 struct RunOrder {
   int64_t first = 0;        // where the first run begins
   int64_t last = 0;         // where the last one begins
@@ -23,7 +23,7 @@ struct RunOrder {
   int64_t grain = 0;
 };
 
-// Of a datatype with data.
+// Returns the order of a datatype's runs. The datatype must have data.
 RunOrder OrderOf(const Datatype& type);
 
 }  // namespace ferry::mpi

@@ -46,7 +46,7 @@ inline Places& AllPlaces() {
   return places;
 }
 
-// Of a value that C has.
+// Returns the value that Fortran has of an attribute whose value C has.
 inline MPI_Aint FromC(void* value) {
   return AllPlaces().Has(value) ? *static_cast<const MPI_Aint*>(value)
                                 : reinterpret_cast<MPI_Aint>(value);

@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kLongPiece = 32 << 10;
 // So few pieces take less time than the ranks' waits for each other.
 constexpr int64_t kFewPieces = 16;
-// Of the bytes between the first and the last one, at least one in so many is accessed.
+// A collective access is sparse if less than one in so many bytes of its span is accessed.
 constexpr int64_t kSparse = 8;
 constexpr int64_t kMostReaders = 4;
 

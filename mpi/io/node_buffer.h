@@ -62,12 +62,12 @@ class NodeBuffer {
   // The ranks of the file on this node, in their order; and which of them this process is.
   const std::vector<int>& ranks() const { return ranks_; }
   int self() const { return self_; }
-  // Of the i-th of these ranks.
+  // Returns the words that the i-th of these ranks writes.
   RankWords& words(int i) const;
-  // Of a stretch: its bytes, and their marks (coverage.h).
+  // Return where the bytes of a stretch lie, and where their marks (coverage.h).
   std::byte* bytes(uint64_t stretch) const;
   std::byte* marks(uint64_t stretch) const;
-  // kOk, or why one of these ranks is gone.
+  // Returns kOk, or why one of these ranks is gone.
   ErrorCode DeathAmongRanks() const;
 
  private:

@@ -91,7 +91,7 @@ MadeDatatype ConvertDarray(const DatatypeContents& contents, CountForm form, Dat
   return MakeDarray(form, darray, old);
 }
 
-// Of a constructor that takes one datatype.
+// Makes the converted datatype of a constructor that takes one datatype.
 MadeDatatype ConvertOf(const DatatypeContents& contents, Datatype& old) {
   const CountForm form = contents.large ? CountForm::kLarge : CountForm::kInt;
   Arguments arguments(contents);

@@ -48,7 +48,7 @@ class View {
     return representation_ == Representation::kExternal32 ||
            representation_ == Representation::kRegistered;
   }
-  // Of a view with a representation of a program's; else null.
+  // Returns the program's representation that the view has; null if it has another one.
   const Datarep* program_datarep() const { return program_datarep_; }
   // Returns true if the file's bytes from displacement() on are the view's, without holes.
   bool is_dense() const { return is_dense_; }
