@@ -17,8 +17,11 @@ struct InterfaceFamily {
   // Of the original, libraries that go with Ferry's; "": none.
   std::array<std::string_view, 2> originals = {};
 };
+// The names of MPICH's libraries for Fortran and C++ are Debian's: by their other names
+// (libmpifort.so.12, libmpicxx.so.12) they may be Intel's, which call more than MPICH's do.
 inline constexpr std::array<InterfaceFamily, 2> kInterfaceFamilies = {
-    {{"mpich", "libmpi.so.12"}, {"openmpi", "libmpi.so.40"}}};
+    {{"mpich", "libmpi.so.12", {"libmpichfort.so.12", "libmpichcxx.so.12"}},
+     {"openmpi", "libmpi.so.40"}}};
 
 // Returns a family's folder beside this program, as after an installation, or where the build puts
 // it; empty: there is none.

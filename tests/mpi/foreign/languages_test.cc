@@ -62,9 +62,9 @@ class LanguagesTest : public testing::Test {
       lines.push_back("rank " + std::to_string(rank) + ": ok");
     }
     const CommandResult result =
-        RunJob({"", {"-n", std::to_string(ranks), "--nodes", std::to_string(nodes), "--abi=mpich"}},
-               {program});
+        RunJob({"", {"-n", std::to_string(ranks), "--nodes", std::to_string(nodes)}}, {program});
     EXPECT_EQ(SortedLines(result.out), lines) << result.err;
+    EXPECT_EQ(result.err, "");
   }
 
   const e2e::TempDirectory folder_;
