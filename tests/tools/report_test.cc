@@ -372,6 +372,27 @@ TEST(ReportTest, NamesLateSendersByMessages) {
   EXPECT_THAT(report.advice[0].sentence, HasSubstr("for rank 1 to send, rank 0 most (400 ms)"));
 }
 
+// On a crowded machine waits take most of a rank's life.
+TEST(ReportTest, SmallMessagesAreWeighedByTheTimeWithoutWaits) {
+  JobProfile job = TwoRanks();
+  for (RankProfile& rank : job.ranks) {
+    rank.sizes.sent[4] = 20000;
+    rank.calls = {{.name = CallName::kMpiSend,
+                   .peer = 1,
+                   .count = 20000,
+                   .time_ns = 925 * kMs,
+                   .waited_ns = 900 * kMs}};
+  }
+  const Report report = MakeReport(job);
+  ASSERT_THAT(report.advice, SizeIs(1));
+  EXPECT_EQ(report.advice[0].cause, "many_small_messages");
+  for (RankProfile& rank : job.ranks) {
+    rank.calls[0].time_ns -= rank.calls[0].waited_ns;
+    rank.calls[0].waited_ns = 0;
+  }
+  EXPECT_THAT(MakeReport(job).advice, IsEmpty()) << "2.5 % of what they did";
+}
+
 // A rank that is late may have lacked a core.
 TEST(ReportTest, SharedCoresAreNamedBeforeSlowRanks) {
   JobProfile job = TwoRanks();
