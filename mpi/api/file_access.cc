@@ -171,8 +171,13 @@ int BeginMove(const Data& data, MPI_Request* request) {
 
 // ---- Calls of all ranks -------------------------------------------------------------------------
 
-// Carries out a collective call. *moved: the bytes of this rank's data.
-Failure MoveTogether(const Data& data, File& file, int64_t* moved) {
+// This rank's part of a collective call.
+struct Moved {
+  int64_t bytes = 0;
+  bool is_refused = false;  // for its arguments: nothing was moved
+};
+
+Failure MoveTogether(const Data& data, File& file, Moved* moved) {
   CollectivePart part;
   part.access.is_write = data.is_write;
   part.refused = CheckNoSplit(file);
@@ -183,38 +188,47 @@ Failure MoveTogether(const Data& data, File& file, int64_t* moved) {
   if (part.refused.ok() && !is_ordered) {
     part.refused = FindPosition(data, file, &part.access);
   }
+  moved->is_refused = !part.refused.ok();
   NoteWrite(file, part.access);
   if (!is_ordered) {
-    return CarryTogether(data.name, file, part, moved);
+    return CarryTogether(data.name, file, part, &moved->bytes);
   }
   file.SetUsedShared(true);
-  return CarryInOrder(data.name, file, &part, moved);
+  return CarryInOrder(data.name, file, &part, &moved->bytes);
 }
 
 int MoveAll(const Data& data, MPI_Status* status) {
   Call call(data.name);
   File* const file = FindFile(call, data.fh);
   return call.Then([&] {
-    int64_t moved = 0;
+    Moved moved;
     Failure failure = MoveTogether(data, *file, &moved);
-    PutStatus(status, moved);
+    PutStatus(status, moved.bytes);
     return failure;
   });
 }
 
 // The begin of a split collective does all of it: the standard lets it wait for the other ranks'
-// begins, and so no end waits for anything. A failure of the transfer is the end's to report.
+// begins, and so no end waits for anything. The end reports a failure of the transfer, or of
+// another rank; if this rank's arguments are wrong, the begin fails, and there is no end.
 int Begin(const Data& data, SplitKind kind) {
   Call call(data.name);
   File* const file = FindFile(call, data.fh);
   if (call.ok()) {
     call.Refuse(CheckNoSplit(*file));
   }
-  return call.Then([&] {
+  return call.Then([&]() -> Failure {
+    Moved moved;
+    Failure failure = MoveTogether(data, *file, &moved);
+    if (moved.is_refused) {
+      return failure;
+    }
     Split split;
     split.kind = kind;
-    split.failure = MoveTogether(data, *file, &split.moved_bytes);
+    split.moved_bytes = moved.bytes;
+    split.failure = std::move(failure);
     file->split() = std::move(split);
+    return {};
   });
 }
 

@@ -80,6 +80,7 @@ uint64_t Plausible(const Parameter& parameter, std::array<char, 8192>* memory) {
       {"MPI_Group", reinterpret_cast<uint64_t>(MPI_GROUP_EMPTY)},
       {"MPI_Info", reinterpret_cast<uint64_t>(MPI_INFO_NULL)},
       {"MPI_Errhandler", reinterpret_cast<uint64_t>(MPI_ERRORS_RETURN)},
+      {"MPI_File", reinterpret_cast<uint64_t>(MPI_FILE_NULL)},
       {"MPI_Request", reinterpret_cast<uint64_t>(MPI_REQUEST_NULL)},
   };
   for (const PredefinedHandle& predefined : kHandles) {
@@ -161,16 +162,29 @@ constexpr std::array kNames = {"Bcast",    "Gather", "Scatter",   "Allgather",
                                "Alltoall", "Reduce", "Allreduce", "Reduce_scatter_block",
                                "Scan",     "Exscan"};
 
-size_t CommParameter(const CallSignature& signature) {
+// Collective calls on files, in which the ranks meet for every call.
+constexpr std::array kFilePatterns = {"set_size", "preallocate", "set_view",  "set_atomicity",
+                                      "sync",     "seek_shared", "[rw]*_all", "[rw]*_all_c",
+                                      "*_begin",  "*_begin_c",   "*_ordered", "*_ordered_c",
+                                      "open"};
+
+// Of the communicator or the file.
+size_t GroupParameter(const CallSignature& signature) {
+  const bool is_open = signature.name == "MPI_File_open";  // fh is its result
   const auto found = std::find_if(signature.parameters.begin(), signature.parameters.end(),
-                                  [](const Parameter& each) { return each.name == "comm"; });
+                                  [is_open](const Parameter& each) {
+                                    return each.name == "comm" || (each.name == "fh" && !is_open);
+                                  });
   return static_cast<size_t>(found - signature.parameters.begin());
 }
 
 // Good arguments on all ranks.
 Attempt OfAllRanks(const CallSignature& signature, World& world) {
   Attempt attempt = GoodAttempt(signature, world);
-  const size_t comm = CommParameter(signature);
+  const size_t comm = GroupParameter(signature);
+  if (signature.parameters[comm].name == "fh") {
+    return attempt;  // all ranks have opened it
+  }
   Value all;
   all.text = "MPI_COMM_WORLD";
   all.word = reinterpret_cast<uint64_t>(MPI_COMM_WORLD);
@@ -196,8 +210,13 @@ std::string JudgeNext(int size) {
 }
 
 // Returns true if the other ranks find out one rank's mistake in this call: blocking collectives
-// without arrays of counts (docs/mpi.md, where all ranks share a node).
+// without arrays of counts (docs/mpi.md, where all ranks share a node), and those of files.
 bool IsFoundOut(const CallSignature& signature) {
+  if (std::any_of(kFilePatterns.begin(), kFilePatterns.end(), [&](const std::string& pattern) {
+        return fnmatch(("MPI_File_" + pattern).c_str(), signature.name.c_str(), 0) == 0;
+      })) {
+    return true;
+  }
   return std::any_of(kNames.begin(), kNames.end(), [&](const char* name) {
     const std::string call = std::string("MPI_") + name;
     return signature.name == call || signature.name == call + "_c";
@@ -217,6 +236,7 @@ int MakeCallsTogether(unsigned seed, int calls, const std::vector<CallSignature>
   for (int i = 0; i < kCallsBeforeBoards; ++i) {
     MPI_Barrier(MPI_COMM_WORLD);
   }
+  World::ShareFiles(MPI_COMM_WORLD);
   int complaints = 0;
   for (int i = 0; i < calls; ++i) {
     World world;
@@ -225,7 +245,7 @@ int MakeCallsTogether(unsigned seed, int calls, const std::vector<CallSignature>
     const size_t parameter = random() % signature.parameters.size();
     const size_t value = random();
     Attempt attempt = OfAllRanks(signature, world);
-    if (rank == mistaken && parameter != CommParameter(signature)) {
+    if (rank == mistaken && parameter != GroupParameter(signature)) {
       attempt.chosen[parameter] = value % attempt.choices[parameter].values.size();
     }
     std::string wrong = JudgeAmongOthers(attempt, world);

@@ -5,13 +5,7 @@
 #include "tests/mpi/fuzz/value_list.h"
 
 namespace ferry::mpi {
-namespace {
 
-using Quality = Value::Quality;
-
-// ---- Handles ------------------------------------------------------------------------------------
-
-// Words that are not a handle of any object, or that are one of another kind.
 std::vector<std::pair<const char*, uint64_t>> WrongHandles(World& world, uint64_t null,
                                                            uint64_t freed) {
   const uint64_t live = Word(world.comm);
@@ -25,6 +19,12 @@ std::vector<std::pair<const char*, uint64_t>> WrongHandles(World& world, uint64_
           {"beside a live handle", live + 1},
           {"far behind a live handle", live + (uint64_t{1} << 27)}};
 }
+
+namespace {
+
+using Quality = Value::Quality;
+
+// ---- Handles ------------------------------------------------------------------------------------
 
 struct HandleKind {
   uint64_t null;
@@ -185,12 +185,6 @@ Choices OtherHandles(Kind kind, World& world) {
                kind == Kind::kErrorHandler ? world.file_handler : world.handler);
       return AddWrong(list, world, ErrorHandlerKind(world)).Take();
     }
-    case Kind::kAbsentObject:  // MPI_FILE_NULL alone has a handler
-      return ValueList(8, {MPI_ERR_FILE, MPI_ERR_ARG})
-          .Odd("MPI_FILE_NULL", MPI_FILE_NULL)
-          .Bad("the address of a buffer", world.send_buffer())
-          .Bad("all bits", ~uint64_t{0})
-          .Take();
     case Kind::kToolEnum: {
       ValueList list(8, {MPI_T_ERR_INVALID});
       list.Good("of a variable", world.tool_enum);

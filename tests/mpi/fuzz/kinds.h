@@ -48,7 +48,15 @@ enum class Kind {
   kFileErrorHandler,
   kSessionErrorHandler,
   kErrorHandlerToFree,
-  kAbsentObject,  // a file
+  kFile,        // open to be read and written
+  kFileOrNull,  // MPI_FILE_NULL has an error handler, too
+  kFileToClose,
+  kFileToReadAtAllEnd,  // such a split collective has begun
+  kFileToReadAllEnd,
+  kFileToReadOrderedEnd,
+  kFileToWriteAtAllEnd,
+  kFileToWriteAllEnd,
+  kFileToWriteOrderedEnd,
   kSession,
   kSessionToEnd,
   kProcessSet,  // its name
@@ -146,6 +154,13 @@ enum class Kind {
   kKeyIndex,
   kValueLength,
   kArgumentCount,
+  kAccessMode,
+  kOffset,
+  kSeekOffset,
+  kWhence,
+  kFileSize,
+  kAllocatedFileSize,
+  kDisplacement,
   kAnyNumber,
   // Arrays of numbers.
   kCounts,
@@ -179,7 +194,11 @@ enum class Kind {
   kKey,
   kName,
   kRepresentation,
+  kViewRepresentation,
+  kNewRepresentation,  // its name
+  kFileName,           // of a file that is there
   kFunction,           // null is an error
+  kFunctionOrNull,
   kAttributeFunction,  // null is predefined
 };
 

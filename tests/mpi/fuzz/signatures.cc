@@ -115,6 +115,7 @@ class Table {
 #undef FERRY_MPI_COMMUNICATORS_H_
 #undef FERRY_MPI_DATATYPES_H_
 #undef FERRY_MPI_ENVIRONMENT_H_
+#undef FERRY_MPI_FILES_H_
 #undef FERRY_MPI_NEIGHBOURS_H_
 #undef FERRY_MPI_PARTITIONED_H_
 #undef FERRY_MPI_POINT_TO_POINT_H_
@@ -130,6 +131,7 @@ std::vector<CallSignature> AllSignatures() {
 #include "ferry/mpi/ferry_mpi/communicators.h"
 #include "ferry/mpi/ferry_mpi/datatypes.h"
 #include "ferry/mpi/ferry_mpi/environment.h"
+#include "ferry/mpi/ferry_mpi/files.h"
 #include "ferry/mpi/ferry_mpi/neighbours.h"
 #include "ferry/mpi/ferry_mpi/partitioned.h"
 #include "ferry/mpi/ferry_mpi/point_to_point.h"

@@ -81,6 +81,13 @@ class ValueList {
   Choices choices_;
 };
 
+// Words that are not a handle of any object, with a text for each.
+std::vector<std::pair<const char*, uint64_t>> WrongHandles(World& world, uint64_t null,
+                                                           uint64_t freed);
+
+// The values of parameters that only calls on files have. Empty for other kinds.
+Choices FileChoices(Kind kind, World& world);
+
 // The values of parameters that are handles, or addresses or arrays of them. Empty for other kinds.
 Choices HandleChoices(Kind kind, World& world);
 

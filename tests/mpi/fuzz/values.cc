@@ -545,11 +545,11 @@ Choices ChoicesOf(const CallSignature& signature, size_t parameter, World& world
   const Kind kind = KindOf(signature.name, declared);
   const bool wide = IsWide(declared);
   const size_t bytes = wide ? 8 : 4;
-  for (Choices choices :
-       {HandleChoices(kind, world), Memory(kind, parameter, world), Messages(kind, world),
-        CountsAndSizes(kind, wide), Enumerations(kind, world), Keyvals(kind, world),
-        CountArrays(kind, bytes), ShapeArrays(kind, bytes), TopologyArrays(kind),
-        Partitions(kind, world), Queues(kind, world), Texts(kind, world)}) {
+  for (Choices choices : {HandleChoices(kind, world), Memory(kind, parameter, world),
+                          Messages(kind, world), CountsAndSizes(kind, wide),
+                          Enumerations(kind, world), Keyvals(kind, world), CountArrays(kind, bytes),
+                          ShapeArrays(kind, bytes), TopologyArrays(kind), Partitions(kind, world),
+                          Queues(kind, world), Texts(kind, world), FileChoices(kind, world)}) {
     if (!choices.values.empty()) {
       return choices;
     }

@@ -1,10 +1,16 @@
 #include "tests/mpi/fuzz/world.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <string>
 
 #include "mpi/base/handle_table.h"
+#include "mpi/io/file.h"
 #include "mpi/p2p/request.h"
 
 namespace ferry::mpi {
@@ -150,6 +156,7 @@ std::set<uint64_t> LiveHandles() {
   CollectLive(matched_messages, &live);
   CollectLive(sessions, &live);
   CollectLive(wins, &live);
+  CollectLive(files, &live);
   return live;
 }
 
@@ -318,6 +325,78 @@ const WorldQueues& World::queues() {
   return *queues_;
 }
 
+namespace {
+
+MPI_Comm file_comm = MPI_COMM_SELF;
+int file_owner = 0;  // a process, for the name
+
+}  // namespace
+
+void World::ShareFiles(MPI_Comm comm) {
+  file_comm = comm;
+  file_owner = getpid();
+  FERRY_MUST(MPI_Bcast(&file_owner, 1, MPI_INT, 0, comm));
+}
+
+const char* World::file_name() {
+  static auto* const name = new std::string();
+  if (!has_file_) {
+    *name = std::filesystem::temp_directory_path() /
+            ("ferry_fuzzed." + std::to_string(file_owner == 0 ? getpid() : file_owner));
+    const int fd = open(name->c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    FERRY_MUST(fd >= 0 && ftruncate(fd, 64) == 0 && close(fd) == 0 ? MPI_SUCCESS : MPI_ERR_OTHER);
+    has_file_ = true;
+  }
+  return name->c_str();
+}
+
+const WorldFiles& World::files() {
+  if (files_) {
+    return *files_;
+  }
+  WorldFiles& made = files_.emplace();
+  const auto open_file = [this](int amode, MPI_File* file) {
+    FERRY_MUST(MPI_File_open(file_comm, file_name(), amode, MPI_INFO_NULL, file));
+    FERRY_MUST(MPI_File_set_errhandler(*file, MPI_ERRORS_RETURN));
+  };
+  open_file(MPI_MODE_RDWR, &made.open);
+  open_file(MPI_MODE_RDONLY, &made.read_only);
+  open_file(MPI_MODE_WRONLY, &made.write_only);
+  open_file(MPI_MODE_WRONLY | MPI_MODE_SEQUENTIAL, &made.sequential);
+  for (MPI_File& file : made.begun) {
+    open_file(MPI_MODE_RDWR, &file);
+  }
+  char* const to = receive_buffer();
+  const char* const from = send_buffer();
+  FERRY_MUST(MPI_File_read_at_all_begin(made.begun[0], 0, to, 1, MPI_INT));
+  FERRY_MUST(MPI_File_read_all_begin(made.begun[1], to, 1, MPI_INT));
+  FERRY_MUST(MPI_File_read_ordered_begin(made.begun[2], to, 1, MPI_INT));
+  FERRY_MUST(MPI_File_write_at_all_begin(made.begun[3], 0, from, 1, MPI_INT));
+  FERRY_MUST(MPI_File_write_all_begin(made.begun[4], from, 1, MPI_INT));
+  FERRY_MUST(MPI_File_write_ordered_begin(made.begun[5], from, 1, MPI_INT));
+  open_file(MPI_MODE_RDWR, &made.closed);
+  FERRY_MUST(FreeCopy(MPI_File_close, made.closed));
+  return made;
+}
+
+void World::EndFiles() {
+  ForEachLive(ferry::mpi::files, [](MPI_File* file) {
+    MPI_File_set_errhandler(*file, MPI_ERRORS_RETURN);
+    for (const auto end :
+         {MPI_File_read_at_all_end, MPI_File_read_all_end, MPI_File_read_ordered_end}) {
+      end(*file, nullptr, MPI_STATUS_IGNORE);
+    }
+    for (const auto end :
+         {MPI_File_write_at_all_end, MPI_File_write_all_end, MPI_File_write_ordered_end}) {
+      end(*file, nullptr, MPI_STATUS_IGNORE);
+    }
+    FERRY_MUST(MPI_File_close(file));
+  });
+  if (has_file_) {
+    unlink(file_name());
+  }
+}
+
 // Steps that the call has taken already fail here, and do no harm.
 void World::EndPartitioned() {
   PartitionedPairs its = partitioned_.value_or(PartitionedPairs());
@@ -364,6 +443,7 @@ World::~World() {
   EndPartitioned();
   ForEachLive(wins, EndWindow);
   ForEachLive(requests, EndRequest);
+  EndFiles();
   DetachAll();
   for (const MPI_Comm predefined : {MPI_COMM_WORLD, MPI_COMM_SELF}) {
     MPI_Comm_delete_attr(predefined, comm_keyval);

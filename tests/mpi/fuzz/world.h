@@ -47,8 +47,23 @@ struct WorldWindows {
   MPI_Win completed = MPI_WIN_NULL;  // and completed
 };
 
+// Of one file, which is there while the world is.
+struct WorldFiles {
+  static constexpr int kSplits = 6;
+  MPI_File open = MPI_FILE_NULL;  // to be read and written
+  MPI_File read_only = MPI_FILE_NULL;
+  MPI_File write_only = MPI_FILE_NULL;
+  MPI_File sequential = MPI_FILE_NULL;
+  MPI_File closed = MPI_FILE_NULL;
+  std::array<MPI_File, kSplits> begun = {};  // as Kind::kFileToReadAtAllEnd and so on
+};
+
 class World {
  public:
+  // All worlds that follow open their files with the ranks of `comm`, which all make the same
+  // calls; usually each rank is alone.
+  static void ShareFiles(MPI_Comm comm);
+
   World();
   // Frees the remaining objects, and everything else that the call has made, by MPI's own calls.
   ~World();
@@ -68,6 +83,9 @@ class World {
   MPIX_Queue queue() { return queues().open; }
   MPIX_Queue freed_queue() { return queues().freed; }
   ferry_stream stream() { return queues().stream; }
+  const WorldFiles& files();
+  // Of a file with 64 bytes.
+  const char* file_name();
 
   MPI_Comm comm = MPI_COMM_NULL;
   MPI_Comm cart = MPI_COMM_NULL;        // one periodic dimension
@@ -126,10 +144,14 @@ class World {
   void MakeFreed();
   // Ends their rounds, whichever the call has started, and the queue.
   void EndPartitioned();
+  // Closes all, and removes the file.
+  void EndFiles();
 
   std::optional<PartitionedPairs> partitioned_;
   std::optional<WorldQueues> queues_;
   std::optional<WorldWindows> windows_;
+  std::optional<WorldFiles> files_;
+  bool has_file_ = false;
   MPIX_Prequest prequest_ = MPIX_PREQUEST_NULL;
 };
 

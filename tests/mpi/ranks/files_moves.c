@@ -121,6 +121,8 @@ static void split(void) {
   const MPI_Offset at = (MPI_Offset)kCount * rank;
   MPI_Status status;
   step = "split collectives (33, 34)";
+  expect_error(MPI_File_write_at_all_begin(file, at, data, -1, MPI_INT), MPI_ERR_COUNT, "");
+  expect_error(MPI_File_write_at_all_end(file, data, &status), MPI_ERR_IO, "begun");
   number(9);
   OK(MPI_File_write_at_all_begin(file, at, data, kCount, MPI_INT));
   expect_error(MPI_File_read_all_begin(file, back, 1, MPI_INT), MPI_ERR_IO, "split");
