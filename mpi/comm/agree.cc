@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "mpi/base/error_codes.h"
+
 namespace ferry::mpi {
 namespace {
 
@@ -154,6 +156,20 @@ Failure Synchronise(const Team& team) {
         team.line->Receive((team.rank - distance + team.size) % team.size, nullptr, 0));
   }
   return Failure{};
+}
+
+Failure FirstFailure(const std::vector<int32_t>& classes, int rank, const Failure& own) {
+  if (!own.ok()) {
+    return own;
+  }
+  for (size_t other = 0; other < classes.size(); ++other) {
+    if (classes[other] != MPI_SUCCESS && static_cast<int>(other) != rank) {
+      const char* const name = PredefinedErrorName(classes[other]);
+      return {classes[other], "the call failed on rank " + std::to_string(other) + ", with " +
+                                  (name == nullptr ? "an error" : name)};
+    }
+  }
+  return {};
 }
 
 }  // namespace ferry::mpi

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -53,5 +54,10 @@ Failure MergeToAll(const Team& team, const std::function<Failure(std::string_vie
                    const std::function<std::string()>& pack, std::string* all);
 // Returns when all members have called it.
 Failure Synchronise(const Team& team);
+
+// Returns the failure of a call after all ranks have told each other their error classes: `own` if
+// `rank` has failed itself, else one of the class of the first rank that has, and success only if
+// no rank has.
+Failure FirstFailure(const std::vector<int32_t>& classes, int rank, const Failure& own);
 
 }  // namespace ferry::mpi

@@ -1,9 +1,11 @@
 #include "mpi/io/access.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,13 +14,18 @@
 namespace ferry::mpi {
 namespace {
 
-// To read over a gap of so many bytes takes less time than another system call, and a longer read
-// of a short piece still more than pays on a disk.
+// To read over a gap of so many bytes takes less time than another system call. On other file
+// systems than those of the machine itself a longer read pays even where the bytes are not wanted.
+constexpr int64_t kMostLocalGap = 2 << 10;
 constexpr int64_t kMostGap = 16 << 10;
 // Longer pieces are read straight to their places.
 constexpr int64_t kMostSievedPiece = 64 << 10;
 // Of which a system call each would be made otherwise.
 constexpr size_t kMostPieces = 16 << 10;
+// Pieces from this length on are cheaper to read straight to their places, by a call for so many of
+// them, than to copy.
+constexpr int64_t kScatteredPiece = 128;
+constexpr size_t kMostScattered = 512;
 constexpr int64_t kLeastBuffer = 64 << 10;
 constexpr int64_t kMostBuffer = 64 << 20;
 
@@ -38,17 +45,17 @@ Failure Allocate(int64_t bytes, Memory* memory) {
 class Sieve {
  public:
   Sieve(const PosixFile& file, const AccessWays& ways)
-      : file_(file), most_bytes_(ways.buffer_bytes), sieves_(ways.sieves) {}
+      : file_(file), most_bytes_(ways.buffer_bytes), gap_bytes_(ways.gap_bytes) {}
 
   // Adds a piece; what comes behind the first one that is cut short does not count any more.
   void Add(int64_t place, std::byte* to, int64_t length) {
     if (is_over()) {
       return;
     }
-    const bool is_near = !pieces_.empty() && sieves_ && place >= end_ && place - end_ <= kMostGap &&
+    const bool is_near = !pieces_.empty() && place >= end_ && place - end_ <= gap_bytes_ &&
                          length <= kMostSievedPiece && pieces_.back().length <= kMostSievedPiece &&
                          place + length - pieces_.front().place <= most_bytes_ &&
-                         pieces_.size() < kMostPieces;
+                         pieces_.size() < MostPieces();
     if (!is_near) {
       Read();
     }
@@ -70,6 +77,9 @@ class Sieve {
     int64_t length;
   };
 
+  bool IsScattered() const { return pieces_.front().length >= kScatteredPiece; }
+  size_t MostPieces() const { return IsScattered() ? kMostScattered : kMostPieces; }
+
   void Read() {
     if (pieces_.empty() || is_over()) {
       return;
@@ -78,26 +88,19 @@ class Sieve {
     int64_t got = 0;
     if (pieces_.size() == 1) {
       failure_ = file_.ReadAt(first.place, first.to, first.length, &got);
-      moved_ += got;
-      is_short_ = got < first.length;
+    } else if (IsScattered()) {
+      got = ReadScattered();
     } else {
-      ReadAll(first.place);
+      got = ReadAndCopy();
     }
+    Count(first.place + got);
     pieces_.clear();
   }
 
-  void ReadAll(int64_t begin) {
-    if (!memory_) {
-      failure_ = Allocate(most_bytes_, &memory_);
-    }
-    if (!failure_.ok()) {
-      return;
-    }
-    int64_t got = 0;
-    failure_ = file_.ReadAt(begin, memory_.get(), end_ - begin, &got);
+  // `end`: where the bytes end that are there.
+  void Count(int64_t end) {
     for (const Piece& piece : pieces_) {
-      const int64_t there = std::clamp(begin + got - piece.place, int64_t{0}, piece.length);
-      std::memcpy(piece.to, memory_.get() + (piece.place - begin), static_cast<size_t>(there));
+      const int64_t there = std::clamp(end - piece.place, int64_t{0}, piece.length);
       moved_ += there;
       if (there < piece.length) {
         is_short_ = true;
@@ -106,12 +109,53 @@ class Sieve {
     }
   }
 
+  // The bytes of the gaps go to memory that is not looked at.
+  int64_t ReadScattered() {
+    std::array<iovec, 2 * kMostScattered> places;
+    if (!gap_) {
+      failure_ = Allocate(std::max<int64_t>(gap_bytes_, 1), &gap_);
+    }
+    if (!failure_.ok()) {
+      return 0;
+    }
+    size_t count = 0;
+    int64_t at = pieces_.front().place;
+    for (const Piece& piece : pieces_) {
+      if (piece.place > at) {
+        places[count++] = {gap_.get(), static_cast<size_t>(piece.place - at)};
+      }
+      places[count++] = {piece.to, static_cast<size_t>(piece.length)};
+      at = piece.place + piece.length;
+    }
+    int64_t got = 0;
+    failure_ = file_.ReadScattered(pieces_.front().place, std::span(places).first(count), &got);
+    return got;
+  }
+
+  int64_t ReadAndCopy() {
+    if (!memory_) {
+      failure_ = Allocate(most_bytes_, &memory_);
+    }
+    if (!failure_.ok()) {
+      return 0;
+    }
+    const int64_t begin = pieces_.front().place;
+    int64_t got = 0;
+    failure_ = file_.ReadAt(begin, memory_.get(), end_ - begin, &got);
+    for (const Piece& piece : pieces_) {
+      const int64_t there = std::clamp(begin + got - piece.place, int64_t{0}, piece.length);
+      std::memcpy(piece.to, memory_.get() + (piece.place - begin), static_cast<size_t>(there));
+    }
+    return got;
+  }
+
   const PosixFile& file_;
   const int64_t most_bytes_;
-  const bool sieves_;
+  const int64_t gap_bytes_;
   std::vector<Piece> pieces_;
   int64_t end_ = 0;  // of the last piece
   Memory memory_;
+  Memory gap_;
   int64_t moved_ = 0;
   bool is_short_ = false;
   Failure failure_;
@@ -178,9 +222,12 @@ Failure InParts(const Access& access, int64_t buffer_bytes, int64_t* moved, Move
 
 }  // namespace
 
-AccessWays WaysOf(const Hints& hints, bool is_write) {
+AccessWays WaysOf(const Hints& hints, bool is_write, bool is_local) {
   const int64_t wanted = is_write ? hints.write_buffer_size() : hints.read_buffer_size();
-  return {std::clamp(wanted, kLeastBuffer, kMostBuffer), hints.sieve_reads() != Switch::kDisable};
+  const bool sieves = hints.sieve_reads() != Switch::kDisable;
+  return {std::clamp(wanted, kLeastBuffer, kMostBuffer), !sieves    ? 0
+                                                         : is_local ? kMostLocalGap
+                                                                    : kMostGap};
 }
 
 Failure CarryPacked(const PosixFile& file, const AccessWays& ways, const View& view,
@@ -237,7 +284,7 @@ Failure CarryConverted(const PosixFile& file, const AccessWays& ways, const Acce
 }  // namespace
 
 Failure CarryIn(File& file, const Access& access, int64_t* moved) {
-  const AccessWays ways = WaysOf(*file.hints(), access.is_write);
+  const AccessWays ways = WaysOf(*file.hints(), access.is_write, file.is_local());
   *moved = 0;
   if (file.posix().is_stream()) {
     return access.converts() ? CarryConverted(file.posix(), ways, access, moved)

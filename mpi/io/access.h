@@ -38,9 +38,9 @@ struct Access {
 // How the file is accessed.
 struct AccessWays {
   int64_t buffer_bytes = 0;  // of working memory, where data have to be copied
-  bool sieves = true;        // reads may read over gaps
+  int64_t gap_bytes = 0;     // reads may read over gaps of up to so many
 };
-AccessWays WaysOf(const Hints& hints, bool is_write);
+AccessWays WaysOf(const Hints& hints, bool is_write, bool is_local);
 
 // Moves the bytes, which must be as they are in the file. *moved: how many of them, from the first
 // on; a read ends at the end of the file.

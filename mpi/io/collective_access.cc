@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "mpi/comm/agree.h"
 #include "mpi/io/meeting.h"
 #include "mpi/io/two_phase.h"
 

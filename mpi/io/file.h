@@ -68,6 +68,15 @@ class File : public Object {
   const std::string& absolute_name() const { return absolute_name_; }
   PosixFile& posix() { return posix_; }
   SharedPosition& shared() { return shared_; }
+  // PosixFile::IsLocal, of which the system is asked once.
+  bool is_local() {
+    Locality locality = locality_.load(std::memory_order_relaxed);
+    if (locality == Locality::kUnknown) {
+      locality = posix_.IsLocal() ? Locality::kLocal : Locality::kRemote;
+      locality_.store(locality, std::memory_order_relaxed);
+    }
+    return locality == Locality::kLocal;
+  }
 
   std::shared_ptr<const View> view() const {
     const std::lock_guard lock(mutex_);
@@ -141,6 +150,8 @@ class File : public Object {
   std::string name_;
   std::string absolute_name_;
   PosixFile posix_;
+  enum class Locality : uint8_t { kUnknown, kLocal, kRemote };
+  std::atomic<Locality> locality_{Locality::kUnknown};
   SharedPosition shared_;
   std::atomic<bool> is_atomic_{false};
   std::mutex atomic_mutex_;

@@ -12,6 +12,8 @@ namespace {
 
 // Pieces of this length and longer are as fast without a copy more.
 constexpr int64_t kLongPiece = 32 << 10;
+// So are those of a read where the file system's own cache is near.
+constexpr int64_t kLongLocalRead = 1 << 10;
 // So few pieces take less time than the ranks' waits for each other.
 constexpr int64_t kFewPieces = 16;
 // A collective access is sparse if less than one in so many bytes of its span is accessed.
@@ -29,6 +31,7 @@ struct Sum {
   int grain_shift = kMostGrainShift;
   bool is_sorted = true;
   bool is_fit = true;
+  bool is_local = true;
   bool is_interleaved = false;
 };
 
@@ -37,6 +40,7 @@ Sum SumOf(std::span<const AccessFacts> ranks) {
   Sum sum;
   for (const AccessFacts& facts : ranks) {
     sum.is_fit = sum.is_fit && facts.is_fit;
+    sum.is_local = sum.is_local && facts.is_local;
     if (facts.bytes > 0) {
       with_data.push_back(&facts);
     }
@@ -57,8 +61,9 @@ Sum SumOf(std::span<const AccessFacts> ranks) {
   return sum;
 }
 
-bool Pays(const Sum& sum) {
-  return sum.is_interleaved && sum.pieces > kFewPieces && sum.bytes / sum.pieces < kLongPiece &&
+bool Pays(const Sum& sum, bool is_write) {
+  const int64_t is_long = !is_write && sum.is_local ? kLongLocalRead : kLongPiece;
+  return sum.is_interleaved && sum.pieces > kFewPieces && sum.bytes / sum.pieces < is_long &&
          sum.spanned / kSparse <= sum.bytes;
 }
 
@@ -78,7 +83,7 @@ NodePlan PlanFor(std::span<const AccessFacts> ranks, const AccessFacts& hints, b
   const Sum sum = SumOf(ranks);
   if (!sum.is_fit || !sum.is_sorted || sum.ranks == 0 || ranks.size() < 2 ||
       hints.buffering == Switch::kDisable ||
-      (hints.buffering == Switch::kAutomatic && !Pays(sum))) {
+      (hints.buffering == Switch::kAutomatic && !Pays(sum, is_write))) {
     return plan;
   }
   plan.is_buffered = true;

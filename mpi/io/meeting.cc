@@ -1,12 +1,11 @@
 #include "mpi/io/meeting.h"
 
 #include <cstring>
-#include <string>
 
 #include "coll/problem.h"
 #include "mpi/base/connection.h"
-#include "mpi/base/error_codes.h"
 #include "mpi/coll/channel.h"
+#include "mpi/comm/agree.h"
 
 namespace ferry::mpi {
 
@@ -34,20 +33,6 @@ Failure Meeting::Agree(const Failure& own) {
   std::vector<int32_t> classes;
   FERRY_RETURN_FAILURE(Gather(static_cast<int32_t>(own.error_class), &classes));
   return FirstFailure(classes, rank(), own);
-}
-
-Failure FirstFailure(const std::vector<int32_t>& classes, int rank, const Failure& own) {
-  if (!own.ok()) {
-    return own;
-  }
-  for (size_t other = 0; other < classes.size(); ++other) {
-    if (classes[other] != MPI_SUCCESS && static_cast<int>(other) != rank) {
-      const char* const name = PredefinedErrorName(classes[other]);
-      return {classes[other], "the call failed on rank " + std::to_string(other) + ", with " +
-                                  (name == nullptr ? "an error" : name)};
-    }
-  }
-  return {};
 }
 
 }  // namespace ferry::mpi

@@ -30,16 +30,13 @@ class Meeting {
     all->resize(static_cast<size_t>(size()));
     return Gather(&own, sizeof(own), all->data());
   }
-  // Returns `own` if that is a failure, else one of the class of the first rank that has failed,
-  // and success only if no rank has: the same class on all ranks that have not failed themselves.
+  // FirstFailure (mpi/comm/agree.h) of all ranks: the same class on all that have not failed
+  // themselves.
   Failure Agree(const Failure& own);
 
  private:
   const char* const call_;
   Comm& comm_;
 };
-
-// As Agree, from the classes of all ranks.
-Failure FirstFailure(const std::vector<int32_t>& classes, int rank, const Failure& own);
 
 }  // namespace ferry::mpi

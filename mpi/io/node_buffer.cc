@@ -7,6 +7,7 @@
 
 #include "client/api/one_sided.h"
 #include "mpi/base/connection.h"
+#include "mpi/comm/agree.h"
 #include "shm/layout/descriptor.h"
 
 namespace ferry::mpi {

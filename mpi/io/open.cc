@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "mpi/base/connection.h"
+#include "mpi/comm/agree.h"
 #include "mpi/comm/creation.h"
 #include "mpi/io/meeting.h"
 

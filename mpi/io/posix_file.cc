@@ -1,10 +1,13 @@
 #include "mpi/io/posix_file.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -13,6 +16,9 @@ namespace {
 
 // The kernel moves at most 2,147,479,552 bytes in a call; whole pages of that.
 constexpr int64_t kMostAtOnce = int64_t{1} << 30;
+constexpr size_t kMostPlaces = 1024;  // that it takes in a call: UIO_MAXIOV
+
+constexpr uint32_t kZfsMagic = 0x2FC12FC1;  // <linux/magic.h> has only those of the kernel
 
 int ClassOfErrno(int error) {
   switch (error) {
@@ -94,6 +100,16 @@ Failure FailureOfErrno(int error, const char* doing, const std::string& name) {
                                    (text == nullptr ? std::to_string(error) : "")};
 }
 
+bool PosixFile::IsLocal() const {
+  constexpr std::array<uint32_t, 8> kLocal = {
+      TMPFS_MAGIC,       RAMFS_MAGIC,      EXT4_SUPER_MAGIC,      XFS_SUPER_MAGIC,
+      BTRFS_SUPER_MAGIC, F2FS_SUPER_MAGIC, OVERLAYFS_SUPER_MAGIC, kZfsMagic};
+  struct statfs facts {};
+  return fstatfs(fd_.get(), &facts) == 0 &&
+         std::find(kLocal.begin(), kLocal.end(), static_cast<uint32_t>(facts.f_type)) !=
+             kLocal.end();
+}
+
 PosixFile::PosixFile(UniqueFd fd, std::string name) : fd_(std::move(fd)), name_(std::move(name)) {
   is_stream_ = lseek(fd_.get(), 0, SEEK_CUR) < 0 && errno == ESPIPE;
 }
@@ -154,6 +170,26 @@ Failure PosixFile::WriteAt(int64_t offset, const void* from, int64_t bytes, int6
     return pwrite(fd_.get(), static_cast<const char*>(from) + done, most, offset + done);
   });
   return failure.ok() && *moved < bytes ? FailureOfErrno(ENOSPC, "write to", name_) : failure;
+}
+
+Failure PosixFile::ReadScattered(int64_t offset, std::span<iovec> to, int64_t* moved) const {
+  int64_t bytes = 0;
+  for (const iovec& place : to) {
+    bytes += static_cast<int64_t>(place.iov_len);
+  }
+  return MoveAll(bytes, "read from", name_, moved, [&](int64_t done, size_t /*most*/) {
+    const ssize_t now = preadv(fd_.get(), to.data(),
+                               static_cast<int>(std::min(to.size(), kMostPlaces)), offset + done);
+    for (auto left = static_cast<size_t>(std::max<ssize_t>(now, 0)); left > 0;) {
+      iovec& place = to.front();
+      const size_t part = std::min(left, place.iov_len);
+      place.iov_base = static_cast<char*>(place.iov_base) + part;
+      place.iov_len -= part;
+      left -= part;
+      to = place.iov_len == 0 ? to.subspan(1) : to;
+    }
+    return now;
+  });
 }
 
 Failure PosixFile::ReadNext(void* to, int64_t bytes, int64_t* moved) const {

@@ -9,8 +9,10 @@
 #pragma once
 
 #include <sys/types.h>
+#include <sys/uio.h>
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -41,11 +43,17 @@ class PosixFile {
   const std::string& name() const { return name_; }
   // Returns true if the file has no offsets: a pipe, a terminal, a socket.
   bool is_stream() const { return is_stream_; }
+  // Returns true if the file system is one of this machine's own: most of its reads are copies out
+  // of the page cache. A system call.
+  bool IsLocal() const;
 
   // Each sets *moved to the bytes that were read or written, also where it fails. A read ends
   // early, without a failure, at the end of the file.
   Failure ReadAt(int64_t offset, void* to, int64_t bytes, int64_t* moved) const;
   Failure WriteAt(int64_t offset, const void* from, int64_t bytes, int64_t* moved) const;
+  // Reads bytes that follow each other in the file to several places, of which each has some. Uses
+  // `to` up.
+  Failure ReadScattered(int64_t offset, std::span<iovec> to, int64_t* moved) const;
   // For files without offsets.
   Failure ReadNext(void* to, int64_t bytes, int64_t* moved) const;
   Failure WriteNext(const void* from, int64_t bytes, int64_t* moved) const;

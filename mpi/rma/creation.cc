@@ -13,7 +13,6 @@
 
 #include "common/number_text.h"
 #include "mpi/base/connection.h"
-#include "mpi/base/error_codes.h"
 #include "mpi/base/handle_table.h"
 #include "mpi/comm/agree.h"
 #include "mpi/comm/creation.h"
@@ -56,20 +55,6 @@ Failure FindAlignment(const Info* info, uint64_t* alignment) {
   return {};
 }
 
-Failure FirstOf(const std::vector<int32_t>& classes, int rank, const Failure& own) {
-  if (!own.ok()) {
-    return own;
-  }
-  for (size_t other = 0; other < classes.size(); ++other) {
-    if (classes[other] != MPI_SUCCESS && static_cast<int>(other) != rank) {
-      const char* const name = PredefinedErrorName(classes[other]);
-      return {classes[other], "the call failed on rank " + std::to_string(other) + ", with " +
-                                  (name == nullptr ? "an error" : name)};
-    }
-  }
-  return {};
-}
-
 }  // namespace
 
 class WindowMaker {
@@ -107,7 +92,7 @@ class WindowMaker {
     for (const Offer& offer : offers_) {
       classes.push_back(offer.error_class);
     }
-    return FirstOf(classes, win_->rank(), own);
+    return FirstFailure(classes, win_->rank(), own);
   }
 
   // ---- Shared windows ----

@@ -73,6 +73,18 @@ TEST(PlanTest, WhatAManyCanDoAloneIsNotBuffered) {
   EXPECT_FALSE(PlanFor(std::vector{Nothing(), Nothing()}, kUsual, true).is_buffered);
 }
 
+TEST(PlanTest, OfALocalFileSystemOnlyShortPiecesAreReadTogether) {
+  AccessFacts facts = Part(0, 8 * kMiB, 4 * kMiB, 4096);
+  EXPECT_TRUE(PlanFor(std::vector{facts, facts}, kUsual, false).is_buffered);
+  const AccessFacts remote = facts;
+  facts.is_local = true;
+  EXPECT_FALSE(PlanFor(std::vector{facts, facts}, kUsual, false).is_buffered);
+  EXPECT_TRUE(PlanFor(std::vector{facts, facts}, kUsual, true).is_buffered) << "a write";
+  EXPECT_TRUE(PlanFor(std::vector{facts, remote}, kUsual, false).is_buffered) << "not for all";
+  facts.piece_bytes = 512;
+  EXPECT_TRUE(PlanFor(std::vector{facts, facts}, kUsual, false).is_buffered);
+}
+
 TEST(PlanTest, DistantRanksThatArePairsAreNotSparse) {
   const std::vector ranks = {
       Part(0, kMiB, kMiB / 2, 64), Part(64, kMiB + 64, kMiB / 2, 64),

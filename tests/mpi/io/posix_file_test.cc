@@ -101,6 +101,33 @@ TEST(PosixFileTest, ReadsEndAtTheEndOfTheFile) {
   EXPECT_TRUE(PosixFile::Remove(name).ok());
 }
 
+TEST(PosixFileTest, ScatteredReadsEndAtTheEndOfTheFile) {
+  const std::string name = NameOf("scattered");
+  PosixFile file;
+  bool created = false;
+  ASSERT_TRUE(PosixFile::Create(name, O_RDWR, 0600, true, &file, &created).ok());
+  constexpr size_t kPlaces = 3000;  // more than a system call takes
+  std::string bytes(kPlaces * 3, '\0');
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    bytes[i] = static_cast<char>(i * 7 + i / 256);
+  }
+  int64_t moved = 0;
+  ASSERT_TRUE(file.WriteAt(10, bytes.data(), static_cast<int64_t>(bytes.size()), &moved).ok());
+  std::string to(kPlaces * 3, '.');
+  std::vector<iovec> places;
+  for (size_t i = 0; i < kPlaces; ++i) {
+    places.push_back({to.data() + (kPlaces - 1 - i) * 3, 3});
+  }
+  ASSERT_TRUE(file.ReadScattered(10 + 3, places, &moved).ok());
+  EXPECT_EQ(moved, static_cast<int64_t>(bytes.size()) - 3);
+  for (size_t i = 0; i + 1 < kPlaces; ++i) {
+    ASSERT_EQ(to.substr((kPlaces - 1 - i) * 3, 3), bytes.substr((i + 1) * 3, 3)) << i;
+  }
+  EXPECT_EQ(to.substr(0, 3), "...") << "there was nothing for it";
+  EXPECT_TRUE(file.IsLocal()) << "or the tests have their files on one of another machine";
+  unlink(name.c_str());
+}
+
 TEST(PosixFileTest, AWriteOverTheLimitSaysHowFarItCame) {
   const std::string name = NameOf("limited");
   PosixFile file;

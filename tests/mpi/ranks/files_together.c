@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdint.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "tests/mpi/ranks/check.h"
@@ -20,6 +21,8 @@ static long calls;         /* of either kind since it was set to 0 */
 static long fails_at = -1; /* the number of the call that fails, and how */
 static int fails_with;
 
+static long long bytes_read; /* since it was set to 0 */
+
 static int is_to_fail(void) {
   if (++calls != fails_at) return 0;
   errno = fails_with;
@@ -32,7 +35,16 @@ __attribute__((visibility("default"))) ssize_t pwrite(int fd, const void* from, 
 }
 
 __attribute__((visibility("default"))) ssize_t pread(int fd, void* to, size_t bytes, off_t at) {
-  return is_to_fail() ? -1 : syscall(SYS_pread64, fd, to, bytes, at);
+  const ssize_t got = is_to_fail() ? -1 : syscall(SYS_pread64, fd, to, bytes, at);
+  bytes_read += got > 0 ? got : 0;
+  return got;
+}
+
+__attribute__((visibility("default"))) ssize_t preadv(int fd, const struct iovec* to, int count,
+                                                      off_t at) {
+  const ssize_t got = is_to_fail() ? -1 : syscall(SYS_preadv, fd, to, count, at, 0);
+  bytes_read += got > 0 ? got : 0;
+  return got;
 }
 
 /* ---- Which rank has which bytes -----------------------------------------------------------------
@@ -462,6 +474,28 @@ static void expect_few_calls(void) {
   free_view(&view);
 }
 
+/* Pieces of a length are read by so many bytes of the file, and in so few calls. */
+static void expect_reads(int block, int gap, long most_calls, int is_exact) {
+  char name[100];
+  snprintf(name, sizeof(name), "reads of pieces of %d bytes", block);
+  step = name;
+  struct view view = {0, MPI_DATATYPE_NULL, NULL, 0, 0, 0};
+  blocks_in_turns(&view, block, gap);
+  OK(MPI_Type_commit(&view.filetype));
+  OK(MPI_Allreduce(MPI_IN_PLACE, &view.end, 1, MPI_OFFSET, MPI_MAX, MPI_COMM_WORLD));
+  fill_file(view.end);
+  MPI_File file = open_file(&kWays[4]);
+  set_view(file, &view);
+  write_all(file, &view, 2, 0);
+  OK(MPI_Barrier(MPI_COMM_WORLD));
+  calls = bytes_read = 0;
+  read_all(file, &view, 2, 0, view.end);
+  CHECK(calls <= most_calls);
+  if (is_exact) CHECK(bytes_read == view.bytes);
+  OK(MPI_File_close(&file));
+  free_view(&view);
+}
+
 /* A call of one rank fails: all ranks hear of it, no byte is of a third kind, and the file goes on.
  */
 static void expect_failure(int error, int error_class, const struct way* way) {
@@ -509,6 +543,9 @@ int main(int argc, char** argv) {
     }
   }
   expect_few_calls();
+  expect_reads(16, 100, 5, 0);     /* over gaps, and copied */
+  expect_reads(300, 200, 5, 0);    /* over gaps, to their places */
+  expect_reads(5000, 3000, 50, 1); /* each by itself: what lies between is not read */
   for (size_t way = 0; way < 4; ++way) {
     expect_failure(ENOSPC, MPI_ERR_NO_SPACE, &kWays[way]);
     expect_failure(EIO, MPI_ERR_IO, &kWays[way]);
