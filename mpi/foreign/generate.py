@@ -45,9 +45,12 @@ BY_HAND = set("""
     T_cvar_handle_alloc T_pvar_handle_alloc T_event_handle_alloc
 """.split())
 
-# Functions of which a handle behind a pointer is read and written; of others it is only written.
-_READS = re.compile(r".*_free$|Wait|Test|Start|Cancel$|Imrecv|Mrecv|Type_commit$|.*_disconnect$|"
+# Functions of which a handle behind a pointer is read and written; of others it is only written, and
+# may hold anything before: an address that nothing has, where handles are addresses.
+_READS = re.compile(r".*_free$|Wait|Test|Start|Cancel$|Type_commit$|.*_disconnect$|"
                     r".*File_close$|Session_finalize$")
+# Of these, the message is, and not the request.
+_READS_MESSAGE = re.compile(r"I?[Mm]recv(_c)?$")
 
 # Numbers that are constants, by the argument's name: the group of constants (numbers.h).
 _GROUPS = {"split_type": "CommTypes", "order": "Orders", "typeclass": "TypeClasses",
@@ -310,7 +313,8 @@ def _handle(function, parameter, body):
             body.wrap(f"const HandlesIn<{kind}>", parameter, f", {count}")
         else:
             body.give(f"HandlesInOut<{kind}>", parameter, f", {count}")
-    elif _READS.match(function.name):
+    elif (_READS_MESSAGE.match(function.name) and name == "message"
+          or _READS.match(function.name)):
         body.give(f"HandleInOut<{kind}>", parameter)
     else:
         body.give(f"HandleOut<{kind}>", parameter)

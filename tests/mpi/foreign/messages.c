@@ -125,6 +125,18 @@ static void matched(void) {
   OK(MPI_Mrecv(&in, 1, MPI_INT, &message, &status));
   CHECK(in == before && message == MPI_MESSAGE_NULL);
   OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+  /* What a request or a message holds before the call that makes it is nobody's business. */
+  MPI_Request receive;
+  memset(&receive, 0x5a, sizeof receive);
+  memset(&message, 0x5a, sizeof message);
+  out = rank + 100;
+  OK(MPI_Isend(&out, 1, MPI_INT, next, 22, MPI_COMM_WORLD, &request));
+  OK(MPI_Mprobe(before, 22, MPI_COMM_WORLD, &message, &status));
+  OK(MPI_Imrecv(&in, 1, MPI_INT, &message, &receive));
+  CHECK(message == MPI_MESSAGE_NULL);
+  OK(MPI_Wait(&receive, &status));
+  CHECK(in == before + 100 && status.MPI_SOURCE == before && receive == MPI_REQUEST_NULL);
+  OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
   OK(MPI_Mprobe(MPI_PROC_NULL, 1, MPI_COMM_WORLD, &message, &status));
   CHECK(message == MPI_MESSAGE_NO_PROC && status.MPI_SOURCE == MPI_PROC_NULL);
   OK(MPI_Mrecv(&in, 1, MPI_INT, &message, MPI_STATUS_IGNORE));
