@@ -120,11 +120,10 @@ std::unique_ptr<NodeBoard> NodeBoard::MakeTogether(const RankSet& members, Line*
   if (self == 0) {
     memory.own = MakeOffer(members.size(), &offer);
   }
-  // A member that has died is no reason for the others to wait for each other: without its report
-  // there is no board, and the collective finds out about the death.
-  BroadcastToThoseLeft(team, &offer, sizeof(offer));
+  // If a member has died there is no board, and the collective finds out about the death.
+  const bool has_offer = Broadcast(team, &offer, sizeof(offer)).ok();
   const BoardShape shape = collective::ShapeFor(members.size(), offer.crowded != 0);
-  if (offer.is_there != 0 && memory.own == nullptr) {
+  if (has_offer && offer.is_there != 0 && memory.own == nullptr) {
     StatusOr<std::shared_ptr<std::byte>> mapped = front_end->peers->MapPeer(
         static_cast<uint32_t>(ranks.front()), offer.where, shape.SizeBytes());
     if (mapped.ok()) {
@@ -133,8 +132,7 @@ std::unique_ptr<NodeBoard> NodeBoard::MakeTogether(const RankSet& members, Line*
   }
   const Report report{.is_mapped = memory.get() != nullptr, .reaches_all = ReachesAll(ranks)};
   std::vector<Report> reports(ranks.size());
-  GatherToThoseLeft(team, &report, sizeof(report), reports.data());
-  bool agreed = true;
+  bool agreed = GatherToAll(team, &report, sizeof(report), reports.data()).ok();
   bool reachable = true;
   for (const Report& each : reports) {
     agreed = agreed && each.is_mapped != 0;

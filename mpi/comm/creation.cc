@@ -137,35 +137,33 @@ class Sides {
   // Returns true if this side's leader makes the numbers.
   bool lower() const { return lower_; }
 
-  // Exchanges data between the leaders.
-  Failure Trade(const void* mine, void* theirs, size_t size_bytes) {
-    return Exchange(&far_, 0, lower_, mine, size_bytes, theirs, size_bytes);
+  // Exchanges data between the leaders; the other members pass. If either leader has `met` a
+  // failure, both return it, and tell their sides by the Broadcast that follows.
+  Failure Trade(const void* mine, size_t mine_bytes, void* theirs, size_t their_bytes,
+                Failure met = {}) {
+    return leads()
+               ? Exchange(&far_, 0, lower_, mine, mine_bytes, theirs, their_bytes, std::move(met))
+               : std::move(met);
   }
-  // Tells all members of this side the list that the other leader has for this one's, `mine`.
+  // Tells all members of this side the list that the other leader has for this one's, `mine`. If
+  // either side has `met` a failure, both return it.
   template <typename T>
-  Failure ShareLists(const std::vector<T>& mine, std::vector<T>* theirs) {
-    uint64_t size = mine.size();
-    if (leads()) {
-      uint64_t their_size = 0;
-      FERRY_RETURN_FAILURE(Trade(&size, &their_size, sizeof(size)));
-      theirs->resize(their_size);
-      FERRY_RETURN_FAILURE(Exchange(&far_, 0, lower_, mine.data(), size * sizeof(T), theirs->data(),
-                                    their_size * sizeof(T)));
-      size = their_size;
-    }
-    FERRY_RETURN_FAILURE(Broadcast(team_, &size, sizeof(size)));
-    theirs->resize(size);
-    return size == 0 ? Failure{} : Broadcast(team_, theirs->data(), size * sizeof(T));
+  Failure ShareLists(const std::vector<T>& mine, std::vector<T>* theirs, Failure met = {}) {
+    const uint64_t size = mine.size();
+    uint64_t their_size = 0;
+    met = Trade(&size, sizeof(size), &their_size, sizeof(their_size), std::move(met));
+    FERRY_RETURN_FAILURE(Broadcast(team_, &their_size, sizeof(their_size), std::move(met)));
+    theirs->resize(their_size);
+    met = Trade(mine.data(), size * sizeof(T), theirs->data(), their_size * sizeof(T));
+    return Broadcast(team_, theirs->data(), their_size * sizeof(T), std::move(met));
   }
   // Tells all of both sides the leaders' numbers.
   Failure AgreeOnNumbers(int count, NumberGrant* grant) {
-    if (leads()) {
-      NumberGrant theirs;
-      *grant = lower_ ? GrantNumbers(count) : NumberGrant{};
-      FERRY_RETURN_FAILURE(Trade(grant, &theirs, sizeof(theirs)));
-      *grant = lower_ ? *grant : theirs;
-    }
-    FERRY_RETURN_FAILURE(Broadcast(team_, grant, sizeof(*grant)));
+    const NumberGrant mine = leads() && lower_ ? GrantNumbers(count) : NumberGrant{};
+    NumberGrant theirs;
+    Failure met = Trade(&mine, sizeof(mine), &theirs, sizeof(theirs));
+    *grant = lower_ ? mine : theirs;
+    FERRY_RETURN_FAILURE(Broadcast(team_, grant, sizeof(*grant), std::move(met)));
     return Check(*grant);
   }
 
@@ -178,7 +176,6 @@ class Sides {
 
 // A leader of MPI_Intercomm_create tells its side this.
 struct Introduction {
-  int error_class = MPI_SUCCESS;
   int remote_size = 0;
   NumberGrant grant;
 };
@@ -218,21 +215,11 @@ Result<Ref<Comm>> CreateInter(const Comm& local, const Bridge& bridge) {
     if (met.ok()) {
       met = Meet(local, bridge, &introduction, &remote);
     }
-    introduction.error_class = met.error_class;
-    introduction.remote_size = static_cast<int>(remote.size());
   }
   LineToMembers line(local.context(Traffic::kAgreement), local.group(), 0, bridge.local_leader);
   int distance = local.rank() - bridge.local_leader;
   const Team team{&line, distance < 0 ? distance + local.size() : distance, local.size()};
-  FERRY_RETURN_FAILURE(Broadcast(team, &introduction, sizeof(introduction)));
-  if (!met.ok()) {
-    return met;
-  }
-  if (introduction.error_class != MPI_SUCCESS) {
-    return Failure{introduction.error_class, "the local leader, rank " +
-                                                 std::to_string(bridge.local_leader) +
-                                                 ", could not meet the remote one; it says why"};
-  }
+  FERRY_RETURN_FAILURE(Broadcast(team, &introduction, sizeof(introduction), std::move(met)));
   remote.resize(introduction.remote_size);
   FERRY_RETURN_FAILURE(Broadcast(team, remote.data(), remote.size() * sizeof(int)));
   return MakeInterComm(local, introduction.grant.Number(0), local.group(),
@@ -249,10 +236,11 @@ Result<Ref<Comm>> DuplicateInter(const Comm& inter) {
 Result<Ref<Comm>> SplitInter(const Comm& inter, int color, int key) {
   Sides sides(inter);
   SplitWishes near;
-  FERRY_RETURN_FAILURE(GatherWishes(sides.team(), color, key, &near));
+  Failure met = GatherWishes(sides.team(), color, key, &near);
   const std::string packed = near.Packed();
   std::vector<char> theirs;
-  FERRY_RETURN_FAILURE(sides.ShareLists(std::vector<char>(packed.begin(), packed.end()), &theirs));
+  FERRY_RETURN_FAILURE(
+      sides.ShareLists(std::vector<char>(packed.begin(), packed.end()), &theirs, std::move(met)));
   SplitWishes far;
   FERRY_RETURN_FAILURE(far.Unpack({theirs.data(), theirs.size()}));
   SplitWishes all = near;
@@ -284,14 +272,10 @@ Result<Ref<Comm>> CreateInter(const Comm& inter, const RankSet& group) {
 
 Result<Ref<Comm>> Merge(const Comm& inter, bool high) {
   Sides sides(inter);
-  int mine = high ? 1 : 0;
-  int theirs = 0;
-  if (sides.leads()) {
-    FERRY_RETURN_FAILURE(sides.Trade(&mine, &theirs, sizeof(mine)));
-  }
   // If members of a side differ, which they must not, the leader's word counts.
-  int said[2] = {mine, theirs};
-  FERRY_RETURN_FAILURE(Broadcast(sides.team(), said, sizeof(said)));
+  int said[2] = {high ? 1 : 0, 0};
+  Failure met = sides.Trade(&said[0], sizeof(said[0]), &said[1], sizeof(said[1]));
+  FERRY_RETURN_FAILURE(Broadcast(sides.team(), said, sizeof(said), std::move(met)));
   NumberGrant grant;
   FERRY_RETURN_FAILURE(sides.AgreeOnNumbers(1, &grant));
   bool first = said[0] == said[1] ? sides.lower() : said[0] == 0;
@@ -302,13 +286,9 @@ Result<Ref<Comm>> Merge(const Comm& inter, bool high) {
 
 Failure SynchroniseInter(const Comm& inter) {
   Sides sides(inter);
-  char nothing = 0;
-  char all_there = 0;
-  FERRY_RETURN_FAILURE(Synchronise(sides.team()));
-  if (sides.leads()) {
-    FERRY_RETURN_FAILURE(sides.Trade(&nothing, &all_there, sizeof(nothing)));
-  }
-  return Broadcast(sides.team(), &all_there, sizeof(all_there));
+  Failure met = Gather(sides.team(), nullptr, 0, nullptr);
+  met = sides.Trade(nullptr, 0, nullptr, 0, std::move(met));
+  return Broadcast(sides.team(), nullptr, 0, std::move(met));
 }
 
 // ---- By nearness --------------------------------------------------------------------------------

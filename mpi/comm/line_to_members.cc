@@ -109,13 +109,4 @@ Failure LineToMembers::Receive(int rank, void* data, size_t size_bytes) {
   return FailureOf(error);
 }
 
-Failure Exchange(Line* line, int rank, bool lower, const void* mine, size_t mine_bytes,
-                 void* theirs, size_t theirs_bytes) {
-  if (!lower) {
-    FERRY_RETURN_FAILURE(line->Receive(rank, theirs, theirs_bytes));
-  }
-  FERRY_RETURN_FAILURE(line->Send(rank, mine, mine_bytes));
-  return lower ? line->Receive(rank, theirs, theirs_bytes) : Failure{};
-}
-
 }  // namespace ferry::mpi

@@ -51,8 +51,4 @@ class LineToMembers : public Line {
   std::function<void()> pause_;
 };
 
-// Exchanges data between two processes: the one that is `lower` sends first.
-Failure Exchange(Line* line, int rank, bool lower, const void* mine, size_t mine_bytes,
-                 void* theirs, size_t theirs_bytes);
-
 }  // namespace ferry::mpi

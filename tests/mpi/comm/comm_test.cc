@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -41,7 +42,10 @@ class Post {
   std::string Take(int from, int to) {
     std::unique_lock lock(mutex_);
     auto& box = boxes_[{from, to}];
-    arrived_.wait(lock, [&] { return !box.empty(); });
+    if (!arrived_.wait_for(lock, std::chrono::seconds(60), [&] { return !box.empty(); })) {
+      ADD_FAILURE() << "rank " << to << " waits for rank " << from << ", which sends nothing";
+      return {};
+    }
     std::string message = std::move(box.front());
     box.pop_front();
     return message;
@@ -143,34 +147,131 @@ TEST(AgreeTest, GathersToAll) {
   });
 }
 
-TEST(AgreeTest, ThoseLeftGatherWithoutTheOneThatIsGone) {
+// Runs `act` as each of seven ranks but the one that is `gone`.
+void AsThoseLeft(int gone, const std::function<void(const Team&)>& act) {
   constexpr int kSize = 7;
-  for (int gone = 1; gone < kSize; ++gone) {
+  Post post;
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < kSize; ++rank) {
+    if (rank == gone) {
+      continue;
+    }
+    threads.emplace_back([&, rank] {
+      PostLine line(&post, rank);
+      line.failing_rank = gone;
+      act(Team{&line, rank, kSize});
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+}
+
+TEST(AgreeTest, AllThatAreLeftLearnThatOneIsGone) {
+  using Act = std::function<Failure(const Team&)>;
+  const std::map<std::string, Act> acts = {
+      {"GatherToAll",
+       [](const Team& team) {
+         std::vector<int> all(static_cast<size_t>(team.size));
+         return GatherToAll(team, &team.rank, sizeof(team.rank), all.data());
+       }},
+      {"JoinToAll",
+       [](const Team& team) {
+         std::vector<char> all;
+         return JoinToAll(team, std::vector<char>(5, 'x'), &all);
+       }},
+      {"Synchronise", [](const Team& team) { return Synchronise(team); }},
+  };
+  for (const auto& [name, act] : acts) {
+    for (int gone = 0; gone < 7; ++gone) {
+      SCOPED_TRACE(name + " without rank " + std::to_string(gone));
+      AsThoseLeft(gone, [&act = act](const Team& team) {
+        const Failure failure = act(team);
+        EXPECT_EQ(failure.error_class, MPI_ERR_PROC_ABORTED) << team.rank;
+        EXPECT_EQ(failure.text, "gone") << team.rank;
+      });
+    }
+  }
+}
+
+TEST(AgreeTest, WhoStopsAtAFailureLeavesNobodyWaiting) {
+  // A broadcast fails only below the one that is gone; the others go on to what follows.
+  for (int gone = 0; gone < 7; ++gone) {
     SCOPED_TRACE(gone);
-    // Below it in the tree.
-    const int reach = gone & -gone;
+    std::atomic<int> failed_at_once = 0;
+    AsThoseLeft(gone, [&](const Team& team) {
+      int value = 0;
+      if (!Broadcast(team, &value, sizeof(value)).ok()) {
+        ++failed_at_once;
+        return;
+      }
+      std::vector<int> all(static_cast<size_t>(team.size));
+      const bool gathered = GatherToAll(team, &value, sizeof(value), all.data()).ok();
+      EXPECT_FALSE(gathered);
+      EXPECT_FALSE(Synchronise(team).ok());
+    });
+    const int below = gone == 0 ? 6 : std::min(gone & -gone, 7 - gone) - 1;
+    EXPECT_EQ(failed_at_once, below);
+  }
+}
+
+TEST(AgreeTest, AFailureOfOneMemberIsThatOfAll) {
+  AsEveryTeam([](const Team& team) {
+    int value = 0;
+    const Failure own = team.rank == 0 ? Failure{MPI_ERR_ARG, "there is no such thing"} : Failure{};
+    const Failure failure = Broadcast(team, &value, sizeof(value), own);
+    EXPECT_EQ(failure.error_class, MPI_ERR_ARG);
+    EXPECT_EQ(failure.text, "there is no such thing");
+  });
+  AsEveryTeam([](const Team& team) {
+    // The parent of the last rank does not like what that one has made.
+    const int last = team.size - 1;
+    const bool refuses = last > 0 && team.rank == (last & (last - 1));
+    std::string all;
+    const Failure failure = MergeToAll(
+        team,
+        [refuses](std::string_view below) {
+          return refuses && below == "last" ? Failure{MPI_ERR_INTERN, "bad"} : Failure{};
+        },
+        [&] { return std::string(team.rank == last ? "last" : "other"); }, &all);
+    EXPECT_EQ(failure.error_class, last > 0 ? MPI_ERR_INTERN : MPI_SUCCESS);
+    EXPECT_EQ(failure.text, last > 0 ? "bad" : "");
+  });
+}
+
+TEST(AgreeTest, ALongSentenceIsCut) {
+  AsEveryTeam([](const Team& team) {
+    const Failure own =
+        team.rank == 0 ? Failure{MPI_ERR_OTHER, std::string(100'000, 'x')} : Failure{};
+    const Failure failure = Broadcast(team, nullptr, 0, own);
+    EXPECT_EQ(failure.error_class, MPI_ERR_OTHER);
+    EXPECT_EQ(failure.text, std::string(team.rank == 0 ? 100'000 : 1024, 'x'));
+  });
+}
+
+TEST(AgreeTest, TwoExchangeDataOrWhyThereAreNone) {
+  for (const int failing : {-1, 0, 1}) {
+    SCOPED_TRACE(failing);
     Post post;
     std::vector<std::thread> threads;
-    for (int rank = 0; rank < kSize; ++rank) {
-      if (rank == gone) {
-        continue;
-      }
+    for (int rank = 0; rank < 2; ++rank) {
       threads.emplace_back([&, rank] {
         PostLine line(&post, rank);
-        line.failing_rank = gone;
-        const int mine = 100 + rank;
-        std::vector<int> all(kSize, -1);
-        GatherToThoseLeft(Team{&line, rank, kSize}, &mine, sizeof(mine), all.data());
-        const bool is_below = rank > gone && rank < gone + reach;
-        for (int other = 0; other < kSize; ++other) {
-          const bool is_missing = is_below || (other >= gone && other < gone + reach);
-          EXPECT_EQ(all[static_cast<size_t>(other)], is_missing ? 0 : 100 + other);
+        const int mine = 10 + rank;
+        int theirs = -1;
+        const Failure met = rank == failing ? Failure{MPI_ERR_COMM, "refused"} : Failure{};
+        const Failure failure =
+            Exchange(&line, 1 - rank, rank == 0, &mine, sizeof(mine), &theirs, sizeof(theirs), met);
+        EXPECT_EQ(failure.text, failing < 0 ? "" : "refused");
+        if (failing < 0) {
+          EXPECT_EQ(theirs, 11 - rank);
         }
       });
     }
     for (std::thread& thread : threads) {
       thread.join();
     }
+    EXPECT_TRUE(post.empty());
   }
 }
 
@@ -203,7 +304,7 @@ TEST(AgreeTest, PassesOnWhyAMessageFailed) {
   line.failing_rank = 1;
   Team team{&line, 0, 2};
   int value = 0;
-  EXPECT_EQ(Broadcast(team, &value, sizeof(value)).error_class, MPI_ERR_PROC_ABORTED);
+  EXPECT_EQ(Gather(team, &value, sizeof(value), &value).error_class, MPI_ERR_PROC_ABORTED);
   EXPECT_EQ(Synchronise(team).error_class, MPI_ERR_PROC_ABORTED);
 }
 
