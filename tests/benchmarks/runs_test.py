@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""The pages that `./dev bench p2p`, `mpi`, `exchange`, `kernels` and `partitioned` write, of programs that only print
-figures."""
+"""The pages that `./dev bench p2p`, `mpi`, `exchange`, `kernels`, `partitioned` and `scale` write, of programs that
+only print figures."""
 
 import json
 import os
@@ -290,6 +290,31 @@ echo "reduce 0.4"
         self.assertIn("- MPICH is left out: ", page)
         self.assertIn("- Intel MPI is left out: ", page)
         self.assertEqual(list(rows["mpi/bcast", 8]["peers"]), ["Ferry, by daemons", "Open MPI"])
+
+    # Much more than a pipe holds, before the first rank is ready.
+    def test_a_job_that_writes_many_errors_is_read_to_its_end(self):
+        self.write(FERRYRUN, """
+[ "${*##* }" != true ] || exit 0
+i=0; while [ $i != 4000 ]; do echo "rank $i: a warning of more than fifty bytes, as a large job has" >&2; i=$((i + 1)); done
+echo "ready $$ 3.0 700"; echo "ready $$ 5.0 800"; read word; [ "$word" = "go on" ]
+""")
+        self.write("out/bin/benchmarks/scale/rank", "")
+        self.write("out/bin/benchmarks/scale/world", "")
+        code, page, _ = self.start("scale", "--part", "jobs", "--job", "2:2:16", "--timeout", "60", limit=())
+        self.assertEqual(code, 0, self.said)
+        self.assertRegex(page, r"\| +2 \| +2 \| +16 \| .*\| +750 \|")
+
+    def test_a_job_whose_time_is_over_tells_how_far_it_came(self):
+        self.write(FERRYRUN, """
+echo "ready $$ 3.0 700"; echo "peer node1 is cut off" >&2; exec sleep 1000
+""")
+        self.write("out/bin/benchmarks/scale/rank", "")
+        self.write("out/bin/benchmarks/scale/world", "")
+        code, page, _ = self.start("scale", "--part", "jobs", "--job", "2:2:16", "--timeout", "1", limit=())
+        self.assertEqual(code, 1, self.said)
+        self.assertIn("1 of 2 ranks were ready after 1.", self.said)
+        self.assertIn("its last lines: peer node1 is cut off", self.said)
+        self.assertIn("gave up", page)
 
 
 if __name__ == "__main__":
