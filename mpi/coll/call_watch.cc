@@ -5,6 +5,8 @@
 #include <cstring>
 #include <iterator>
 #include <mutex>
+#include <set>
+#include <unordered_map>
 #include <utility>
 
 #include "client/api/call_words.h"
@@ -27,12 +29,52 @@ constexpr int kMostAtOnce = 16;
 constexpr size_t kMostToAnswer = 64;
 
 // The length of a row: kGridRow, or the square root of a larger size, rounded up.
-int RowOf(int size) {
-  int row = kGridRow;
-  while (int64_t{row} * row < size) {
+size_t RowOf(size_t size) {
+  size_t row = kGridRow;
+  while (row * row < size) {
     ++row;
   }
   return row;
+}
+
+// Whom member `self` of a grid of these ranks asks.
+Questions AskInGrid(size_t self, const std::vector<int>& ranks) {
+  const size_t row = RowOf(ranks.size());
+  const size_t first = self / row * row;
+  Questions questions;
+  for (size_t i = first; i < std::min(first + row, ranks.size()); ++i) {
+    if (i != self) {
+      questions.peers.push_back(ranks[i]);
+    }
+    if (i < self) {
+      questions.speakers.push_back(ranks[i]);
+    }
+  }
+  for (size_t i = self % row; i < ranks.size(); i += row) {
+    if (i != self) {
+      questions.peers.push_back(ranks[i]);
+    }
+  }
+  return questions;
+}
+
+// Adds the first ranks of other nodes to those whom the one of node `self` asks.
+void AskOtherNodes(size_t self, const std::vector<int>& first_ranks, std::vector<int>* peers) {
+  const size_t nodes = first_ranks.size();
+  std::set<size_t> asked;
+  if (nodes <= kMostNodesInRow) {
+    for (size_t node = 0; node < nodes; ++node) {
+      asked.insert(node);
+    }
+  }
+  for (size_t distance = 1; distance < nodes; distance *= 2) {
+    asked.insert((self + distance) % nodes);
+    asked.insert((self + nodes - distance) % nodes);
+  }
+  asked.erase(self);
+  for (const size_t node : asked) {
+    peers->push_back(first_ranks[node]);
+  }
 }
 
 }  // namespace
@@ -177,8 +219,12 @@ client::Message CallWatch::MessageTo(int peer, void* buffer) const {
 // Ranks that an earlier round has not come to are first.
 void CallWatch::StartAsking(const Call& call) {
   std::deque<int> order;
-  const std::vector<int> peers = PeersToAsk(self_, static_cast<int>(world_ranks_.size()));
-  for (const int peer : peers) {
+  Questions questions =
+      PlanQuestions(self_, NumberList::Of(world_ranks_.size(), [this](size_t peer) {
+                      return front_end->NodeOf(static_cast<uint32_t>(world_ranks_[peer]));
+                    }));
+  speakers_ = std::move(questions.speakers);
+  for (const int peer : questions.peers) {
     const bool is_left = std::find(to_ask_.begin(), to_ask_.end(), peer) != to_ask_.end();
     is_left ? order.push_front(peer) : order.push_back(peer);
   }
@@ -247,17 +293,11 @@ void CallWatch::SendWaiting() {
   }
 }
 
-// In a communicator of several rows, the first rank of a row that waits in the call.
 bool CallWatch::IsSpeaker(const Call& call) const {
-  const auto size = static_cast<int>(world_ranks_.size());
-  const int row = RowOf(size);
-  if (size <= row) {
-    return true;
-  }
-  return std::none_of(heard_.begin(), heard_.end(), [&](const auto& entry) {
-    const auto& [peer, heard] = entry;
-    return peer / row == self_ / row && peer < self_ && heard.number == call.number &&
-           heard.name == call.name;
+  return std::none_of(speakers_.begin(), speakers_.end(), [&](int peer) {
+    const auto found = heard_.find(peer);
+    return found != heard_.end() && found->second.number == call.number &&
+           found->second.name == call.name;
   });
 }
 
@@ -280,21 +320,34 @@ bool CallWatch::Send(int peer, bool is_question, const Call& call) {
          front_end->peers->PeerState(rank) != ErrorCode::kOk;
 }
 
-std::vector<int> PeersToAsk(int self, int size) {
-  const int row = RowOf(size);
-  const int first = self / row * row;
-  std::vector<int> peers;
-  for (int peer = first; peer < std::min(first + row, size); ++peer) {
-    if (peer != self) {
-      peers.push_back(peer);
+Questions PlanQuestions(int self, const NumberList& node_of) {
+  std::vector<int> first_ranks;  // of the nodes, in the order in which ranks name them
+  std::unordered_map<int, size_t> places;
+  std::vector<int> all;
+  std::vector<int> own;  // the ranks of this node
+  const auto size = static_cast<int>(node_of.size());
+  for (int rank = 0; rank < size; ++rank) {
+    const int node = node_of[static_cast<size_t>(rank)];
+    if (places.emplace(node, first_ranks.size()).second) {
+      first_ranks.push_back(rank);
+    }
+    if (node == node_of[static_cast<size_t>(self)]) {
+      own.push_back(rank);
+    }
+    if (size <= kGridRow) {
+      all.push_back(rank);
     }
   }
-  for (int peer = self % row; peer < size; peer += row) {
-    if (peer != self) {
-      peers.push_back(peer);
-    }
+  if (size <= kGridRow && first_ranks.size() <= kMostNodesInRow) {
+    all.erase(all.begin() + self);
+    return {std::move(all), {}};
   }
-  return peers;
+  const auto place = std::find(own.begin(), own.end(), self) - own.begin();
+  Questions questions = AskInGrid(static_cast<size_t>(place), own);
+  if (place == 0) {
+    AskOtherNodes(places[node_of[static_cast<size_t>(self)]], first_ranks, &questions.peers);
+  }
+  return questions;
 }
 
 }  // namespace ferry::mpi

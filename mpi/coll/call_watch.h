@@ -8,12 +8,9 @@
 //
 // A report must cost the program nothing. Questions and answers are small messages that leave at
 // once, or wait for a later look: they hold no request of the rank's (request_limit), and no rank
-// asks all the others of a large communicator. The ranks stand in a grid, row after row, and each
-// asks those of its row and of its column (PeersToAsk): so the number of questions grows with the
-// square root of the communicator, and a rank that is missing is missed by all that wait in its row
-// or its column. In a grid of several rows the first rank of a row that waits in a call reports for
-// its row. Each question doubles the time before the next one, so that a rank that never listens
-// has to keep few of them. Calling thread: any. Nothing blocks.
+// asks all the others of a large communicator, or of one with many nodes (PlanQuestions). Each
+// question doubles the time before the next one, so that a rank that never listens has to keep few
+// of them. Calling thread: any. Nothing blocks.
 #pragma once
 
 #include <atomic>
@@ -126,16 +123,37 @@ class CallWatch {
   std::vector<Wait*> waits_;
   Notice received_;
   Call asked_call_;             // what the questions are about
+  std::vector<int> speakers_;   // Questions::speakers
   std::deque<int> to_ask_;      // that have not been asked yet
   std::vector<int> asked_;      // since the last report
   std::map<int, Heard> heard_;  // by peer, since then
   std::deque<int> to_answer_;   // each once
 };
 
-// Returns whom a rank asks in a communicator of `size` ranks, without itself: those of its row,
-// then those of its column. Up to kGridRow ranks are one row, so that each asks all the others.
+// The plan of a rank's questions.
+struct Questions {
+  std::vector<int> peers;  // whom it asks
+  std::vector<int>
+      speakers;  // in the place of this rank, the first of these reports that waits, too
+};
+
+// Plans the questions of rank `self` of a communicator whose ranks live on the nodes `node_of`.
+//
+// In one of up to kGridRow ranks on up to kMostNodesInRow nodes each rank asks all the others, and
+// reports. In any other, ranks ask those of their own node, and the first rank of each node asks
+// the first ranks of other nodes: of all, if these are few, else of those that follow and precede
+// its node by 1, 2, 4 and so on. So the number of questions that leave a node grows with the
+// logarithm of the number of nodes, and most go where collectives send messages, too: each way
+// between two daemons that opens for a question alone takes their time, and a job of many nodes in
+// which all ranks wait would open all ways at once.
+//
+// The ranks of a node stand in a grid, row after row, and each asks those of its row and of its
+// column; up to kGridRow are one row. The first rank of a row that waits in a call reports for the
+// row. So a rank that is missing is missed by those of its row and column, or, if it is the first
+// one of its node, by those of other nodes. A rank that is asked asks the asker as well.
 inline constexpr int kGridRow = 64;
-std::vector<int> PeersToAsk(int self, int size);
+inline constexpr size_t kMostNodesInRow = 16;
+Questions PlanQuestions(int self, const NumberList& node_of);
 
 // Returns "1, 2 and 5"; long lists end with the number of ranks left out.
 std::string RankList(const std::vector<int>& ranks);

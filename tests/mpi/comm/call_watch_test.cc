@@ -171,6 +171,15 @@ class FakePeers final : public client::NodePeers {
   std::set<int> dead;
 };
 
+NumberList OneNode(size_t size) { return NumberList::Line(0, 0, size); }
+NumberList FilledNodes(size_t size, size_t of_node) {
+  return NumberList::Of(size, [of_node](size_t rank) { return static_cast<int>(rank / of_node); });
+}
+
+std::vector<int> PeersOnOneNode(int self, size_t size) {
+  return PlanQuestions(self, OneNode(size)).peers;
+}
+
 class FakeFrontEnd final : public client::FrontEnd {
  public:
   FakeFrontEnd() {
@@ -179,7 +188,9 @@ class FakeFrontEnd final : public client::FrontEnd {
     FrontEnd::calls = &calls_;
     rank_ = kSelf;
     options_.mpi_warn_after_ms = 1;
+    LiveOn(OneNode(4096));
   }
+  void LiveOn(const NumberList& node_of) { nodes_ = node_of; }
   FakeMessages messages;
   FakePeers peers;
 
@@ -290,7 +301,7 @@ TEST_F(CallWatchTest, WhoCouldNotBeAskedIsNotMissingButFirstTheNextTime) {
   ListenLong();
   std::vector<int> all = Asked();
   all.erase(all.begin(), all.begin() + 3);
-  EXPECT_EQ(all.size(), PeersToAsk(kSelf, 71).size());
+  EXPECT_EQ(all.size(), PeersOnOneNode(kSelf, 71).size());
   for (size_t i = all.size() - 3; i < all.size(); ++i) {
     EXPECT_THAT(first, testing::Contains(all[i]));
   }
@@ -352,7 +363,7 @@ TEST_F(CallWatchTest, AnswersStayWhereTheyAreWhileTheProgramHasAllRequests) {
   Begin(71);
   Step();
   ListenLong();
-  for (const int peer : PeersToAsk(kSelf, 71)) {
+  for (const int peer : PeersOnOneNode(kSelf, 71)) {
     messages().Arrive(peer, Of(false), /*is_near=*/false);
   }
   const size_t before = messages().arrived.size();
@@ -366,7 +377,7 @@ TEST_F(CallWatchTest, AnswersStayWhereTheyAreWhileTheProgramHasAllRequests) {
 }
 
 TEST_F(CallWatchTest, TheDeadDoNotHoldUpTheOthers) {
-  const std::vector<int> peers = PeersToAsk(kSelf, 128);
+  const std::vector<int> peers = PeersOnOneNode(kSelf, 128);
   rank_.peers.dead.insert(peers.front());
   Begin(128);
   messages().room = 0;
@@ -381,7 +392,7 @@ TEST_F(CallWatchTest, TheFirstOfARowReportsForIt) {
   Begin(4096);
   Step();
   ListenLong();
-  for (const int peer : PeersToAsk(kSelf, 4096)) {
+  for (const int peer : PeersOnOneNode(kSelf, 4096)) {
     if (peer != 64 && peer != 65 && peer != 90 && peer != 6) {
       messages().Arrive(peer, Of(false));
     }
@@ -391,7 +402,7 @@ TEST_F(CallWatchTest, TheFirstOfARowReportsForIt) {
   EXPECT_EQ(Tell(), "");  // 66 is in the call, too, and reports
   Step();
   ListenLong();
-  for (const int peer : PeersToAsk(kSelf, 4096)) {
+  for (const int peer : PeersOnOneNode(kSelf, 4096)) {
     if (peer > kSelf && peer != 90) {
       messages().Arrive(peer, Of(false));
     }
@@ -403,21 +414,97 @@ TEST_F(CallWatchTest, TheFirstOfARowReportsForIt) {
   EXPECT_THAT(said, HasSubstr("rank 64 waits in MPI_Barrier, before it"));
 }
 
-TEST(PeersToAskTest, EachPairOfARowOrAColumnAsksEachOther) {
-  for (const int size : {1, 2, 63, 64, 65, 100, 128, 4096, 5000}) {
-    const auto root = static_cast<size_t>(std::ceil(std::sqrt(size)));
-    const int step = std::max(1, size / 20);
-    for (int rank = 0; rank < size; rank += step) {
-      const std::vector<int> peers = PeersToAsk(rank, size);
-      ASSERT_EQ(std::set<int>(peers.begin(), peers.end()).size(), peers.size());
-      ASSERT_THAT(peers, Not(testing::Contains(rank)));
-      ASSERT_LE(peers.size(), std::max<size_t>(2 * root, 64 + root));
-      if (size <= kGridRow) {
-        ASSERT_EQ(peers.size(), static_cast<size_t>(size) - 1);
-      }
-      for (const int peer : peers) {
-        ASSERT_THAT(PeersToAsk(peer, size), testing::Contains(rank))
-            << rank << " asks " << peer << " of " << size;
+// Rank 70 is the seventh of the third of 128 nodes.
+TEST_F(CallWatchTest, ARankAmongManyNodesAsksItsOwnOnly) {
+  rank_.LiveOn(FilledNodes(4096, 32));
+  Begin(4096);
+  Step();
+  ListenLong();
+  std::vector<int> asked = Asked();
+  EXPECT_EQ(asked.size(), 31U);
+  for (const int peer : asked) {
+    EXPECT_EQ(peer / 32, 2) << peer;
+  }
+  for (const int peer : asked) {
+    if (peer != 64 && peer != 71) {
+      messages().Arrive(peer, Of(false));
+    }
+  }
+  ListenLong();
+  EXPECT_EQ(Tell(), "") << "65 waits, too, and reports";
+  Step();
+  ListenLong();
+  for (const int peer : asked) {
+    if (peer > kSelf && peer != 71) {
+      messages().Arrive(peer, Of(false));
+    }
+  }
+  ListenLong();
+  EXPECT_THAT(Tell(), HasSubstr("ranks 64, 65, 66, 67, 68, 69 and 71 have not come to it"));
+}
+
+TEST(PlanQuestionsTest, TheFirstOfANodeAsksTheFirstOfSomeOthers) {
+  const Questions questions = PlanQuestions(64, FilledNodes(4096, 32));
+  std::set<int> elsewhere;
+  for (const int peer : questions.peers) {
+    if (peer / 32 != 2) {
+      EXPECT_EQ(peer % 32, 0) << peer;
+      elsewhere.insert(peer / 32);
+    }
+  }
+  EXPECT_EQ(elsewhere, (std::set<int>{0, 1, 3, 4, 6, 10, 18, 34, 66, 98, 114, 122, 126}));
+  EXPECT_EQ(questions.peers.size(), elsewhere.size() + 31);
+  EXPECT_THAT(questions.speakers, testing::IsEmpty());
+}
+
+TEST(PlanQuestionsTest, InASmallCommunicatorEachAsksAllAndReports) {
+  for (const size_t of_node : {64, 8, 4}) {
+    const Questions questions = PlanQuestions(5, FilledNodes(64, of_node));
+    EXPECT_EQ(questions.peers.size(), 63U);
+    EXPECT_THAT(questions.speakers, testing::IsEmpty());
+  }
+  EXPECT_EQ(PlanQuestions(5, FilledNodes(64, 2)).peers, std::vector<int>{4})
+      << "it has too many nodes";
+}
+
+TEST(PlanQuestionsTest, WhoeverIsAskedAsksTheAskerAndNobodyIsForgotten) {
+  for (const size_t size : {1, 2, 17, 63, 64, 65, 100, 128, 4096, 5000}) {
+    const std::vector<NumberList> layouts = {
+        OneNode(size),
+        FilledNodes(size, 1),
+        FilledNodes(size, 3),
+        FilledNodes(size, 32),
+        FilledNodes(size, (size + 15) / 16),
+        NumberList::Of(size, [](size_t rank) { return static_cast<int>(rank % 20); }),
+        NumberList::Of(size, [](size_t rank) { return static_cast<int>(rank * rank % 37); }),
+    };
+    for (size_t layout = 0; layout < layouts.size(); ++layout) {
+      const NumberList& node_of = layouts[layout];
+      const size_t nodes = node_of.CountDistinct();
+      const auto root = static_cast<size_t>(std::ceil(std::sqrt(size)));
+      const auto step = std::max(1, static_cast<int>(size / 20));
+      for (int rank = 0; rank < static_cast<int>(size); rank += step) {
+        const Questions questions = PlanQuestions(rank, node_of);
+        const std::vector<int>& peers = questions.peers;
+        ASSERT_EQ(std::set<int>(peers.begin(), peers.end()).size(), peers.size());
+        ASSERT_THAT(peers, Not(testing::Contains(rank)));
+        const auto elsewhere = std::count_if(peers.begin(), peers.end(), [&](int peer) {
+          return node_of[static_cast<size_t>(peer)] != node_of[static_cast<size_t>(rank)];
+        });
+        ASSERT_LE(peers.size() - static_cast<size_t>(elsewhere),
+                  std::max<size_t>(2 * root, kGridRow + root));
+        if (nodes > kMostNodesInRow) {
+          ASSERT_LE(elsewhere, 2 * std::ceil(std::log2(nodes))) << size << " " << layout;
+        }
+        for (const int peer : peers) {
+          ASSERT_THAT(PlanQuestions(peer, node_of).peers, testing::Contains(rank))
+              << rank << " asks " << peer << " of " << size << " in layout " << layout;
+        }
+        for (const int speaker : questions.speakers) {
+          ASSERT_LT(speaker, rank);
+          ASSERT_THAT(peers, testing::Contains(speaker));
+        }
+        ASSERT_TRUE(size == 1 || !peers.empty()) << rank << " of " << size << ", " << layout;
       }
     }
   }
