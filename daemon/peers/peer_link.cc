@@ -31,6 +31,12 @@ void PeerLink::NoteAnswer() {
   trouble.clear();
 }
 
+// A mean in which each answer counts a quarter, so that a single late one does not count for much.
+void PeerLink::NoteBeatAnswer() {
+  NoteAnswer();
+  answer_ms = (3 * answer_ms + (last_heard_ns - asked_ns) / kNsPerMs) / 4;
+}
+
 control::PeerStatus PeerLink::Report(uint64_t silent_after_ns) const {
   const uint64_t now_ns = MonotonicNs();
   const bool is_silent = unanswered_since_ns != 0 && now_ns - unanswered_since_ns > silent_after_ns;

@@ -37,6 +37,7 @@ struct PeerLink {
   NodeContact contact;  // the daemon that answers there, once one has
   uint64_t last_heard_ns = 0;
   uint64_t asked_ns = 0;             // when the last heartbeat was sent
+  uint64_t answer_ms = 0;            // how long answers to heartbeats take lately
   uint64_t unanswered_since_ns = 0;  // when the first heartbeat without answer was sent; 0: none
   std::string trouble;               // why the last question had no answer
 
@@ -45,8 +46,9 @@ struct PeerLink {
   bool IsFrom(uint64_t incarnation, const std::string& token) const;
   // Takes over what the daemon there has said of itself. `number`: NodeContact::link.
   void Learn(const control::HelloReply& reply, uint64_t number);
-  // The daemon there has answered just now.
+  // The daemon there has answered just now; NoteBeatAnswer: the last heartbeat.
   void NoteAnswer();
+  void NoteBeatAnswer();
   // Describes the link. A peer whose heartbeat has gone unanswered for longer is silent.
   control::PeerStatus Report(uint64_t silent_after_ns) const;
 };

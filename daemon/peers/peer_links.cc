@@ -346,7 +346,7 @@ void PeerLinks::Beat(const LinkPtr& link) {
   uint64_t timeout_ms = timing_.RetryTimeoutMs();
   if (link->unanswered_since_ns == 0) {
     link->unanswered_since_ns = link->asked_ns;
-    timeout_ms = timing_.CallTimeoutMs();
+    timeout_ms = timing_.BeatTimeoutMs(link->answer_ms);
   } else {
     calls_.RefreshConnection(*link);
   }
@@ -369,7 +369,7 @@ void PeerLinks::OnBeat(const LinkPtr& link, const Status& status, uint64_t incar
     return MarkDown(link, Restarted());
   }
   if (status.ok()) {
-    return link->NoteAnswer();
+    return link->NoteBeatAnswer();
   }
   link->trouble = status.message();
   if (status.code() == ErrorCode::kDaemonDied) {  // see CheckAlive
@@ -443,7 +443,7 @@ void PeerLinks::MarkCut(const LinkPtr& link, uint64_t next_life, const Status& w
 
 // Allows for ticks that come a little early. A peer that has not answered is asked at each tick.
 bool PeerLinks::IsBeatDue(const PeerLink& link, uint64_t now_ns) const {
-  const uint64_t period_ms = timing_.BeatPeriodMs(open_links_);
+  const uint64_t period_ms = timing_.BeatPeriodMs(open_links_, link.answer_ms);
   const uint64_t since_ms = (now_ns - link.asked_ns) / kNsPerMs;
   return period_ms == timing_.heartbeat_interval_ms || link.unanswered_since_ns != 0 ||
          since_ms + timing_.heartbeat_interval_ms / 2 >= period_ms;

@@ -12,7 +12,9 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <type_traits>
+#include <vector>
 
 #include "common/version.h"
 #include "daemon/grpc/grpc_status.h"
@@ -60,10 +62,15 @@ class FakePeer final : public control::Peer::Service {
     reply->set_token_hash(HashOfToken(kToken));
     return grpc::Status::OK;
   }
-  grpc::Status Heartbeat(grpc::ServerContext*, const control::HeartbeatRequest*,
+  grpc::Status Heartbeat(grpc::ServerContext* context, const control::HeartbeatRequest*,
                          control::HeartbeatReply* reply) override {
+    {
+      std::lock_guard lock(mutex_);
+      beats_.push_back({std::chrono::steady_clock::now(), context->peer()});
+    }
     ++heartbeats;
     mute.wait(true);
+    std::this_thread::sleep_for(std::chrono::milliseconds(answer_delay_ms));
     reply->set_incarnation(incarnation);
     return ToGrpc(heartbeat_refused ? Status(ErrorCode::kDaemonDied, "took its caller for dead")
                                     : Status());
@@ -71,6 +78,16 @@ class FakePeer final : public control::Peer::Service {
   grpc::Status Joined(grpc::ServerContext*, const control::JoinedRequest*,
                       control::JoinedReply*) override {
     return grpc::Status::OK;
+  }
+
+  struct Beat {
+    std::chrono::steady_clock::time_point time;
+    std::string connection;  // the caller's end
+  };
+  // The heartbeats that have come.
+  std::vector<Beat> beats() {
+    std::lock_guard lock(mutex_);
+    return beats_;
   }
 
   // The token by which it greets, if it is to prove who it is.
@@ -98,7 +115,8 @@ class FakePeer final : public control::Peer::Service {
   std::atomic<uint64_t> data_key{99};
   std::atomic<uint64_t> life{0};
   std::atomic<bool> heartbeat_refused{false};
-  std::atomic<bool> mute{false};  // notify when it turns false
+  std::atomic<bool> mute{false};        // notify when it turns false
+  std::atomic<int> answer_delay_ms{0};  // of heartbeats
   std::atomic<int> hellos{0};
   std::atomic<int> heartbeats{0};
 
@@ -109,6 +127,7 @@ class FakePeer final : public control::Peer::Service {
   std::string token_of_caller_;
   std::map<std::string, std::string> tokens_;  // by address
   control::NodeIdentity identity_of_caller_;
+  std::vector<Beat> beats_;
   control::NodeIdentity identity_;
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;

@@ -1,9 +1,12 @@
-// Time that a daemon loses by being late itself, with a clock of the test's.
+// Time that a daemon loses by being late itself, with a clock of the test's; and how often daemons
+// exchange heartbeats.
 #include "daemon/peers/late_ticks.h"
 
 #include <gtest/gtest.h>
 
 #include <cstdint>
+
+#include "daemon/peers/link_timing.h"
 
 namespace ferry::daemon {
 namespace {
@@ -83,6 +86,29 @@ TEST(LateTicksTest, AnHourOfStandstillCountsAsAMoment) {
   const uint64_t now_ns = kStartNs + 3'600'000 * kMs;
   LateTicks::Forgive(late.Tick(now_ns), now_ns, &since_ns);
   EXPECT_EQ(now_ns - since_ns, 2 * kIntervalMs * kMs);
+}
+
+TEST(LinkTimingTest, ManyLinksTakeTurnsButNoneIsSilentForLong) {
+  const LinkTiming timing{.heartbeat_interval_ms = 250, .peer_timeout_ms = 15'000};
+  EXPECT_EQ(timing.BeatPeriodMs(1), 250U);
+  EXPECT_EQ(timing.BeatPeriodMs(8), 250U);
+  EXPECT_EQ(timing.BeatPeriodMs(9), 500U);
+  EXPECT_EQ(timing.BeatPeriodMs(31), 1000U);
+  EXPECT_EQ(timing.BeatPeriodMs(1000), 3000U);
+  const LinkTiming tight{.heartbeat_interval_ms = 250, .peer_timeout_ms = 500};
+  EXPECT_EQ(tight.BeatPeriodMs(1000), 250U);
+}
+
+TEST(LinkTimingTest, SlowAnswersAreAskedForLessOftenAndAwaitedForLonger) {
+  const LinkTiming timing{.heartbeat_interval_ms = 250, .peer_timeout_ms = 15'000};
+  EXPECT_EQ(timing.BeatPeriodMs(1, 25), 250U);
+  EXPECT_EQ(timing.BeatPeriodMs(1, 100), 1000U);
+  EXPECT_EQ(timing.BeatPeriodMs(1000, 100), 3000U);
+  EXPECT_EQ(timing.BeatPeriodMs(1, 60'000), 5000U);
+  EXPECT_EQ(timing.BeatTimeoutMs(0), 3000U);
+  EXPECT_EQ(timing.BeatTimeoutMs(400), 4000U);
+  EXPECT_EQ(timing.BeatTimeoutMs(60'000), 9000U);
+  EXPECT_GE(timing.BeatTimeoutMs(60'000) + timing.RetryTimeoutMs(), timing.peer_timeout_ms);
 }
 
 }  // namespace

@@ -87,17 +87,6 @@ class PeerLinksTest : public ::testing::Test {
   TestRank rank_{"job", 0, 2, 1};
 };
 
-TEST(LinkTimingTest, ManyLinksTakeTurnsButNoneIsSilentForLong) {
-  const LinkTiming timing{.heartbeat_interval_ms = 250, .peer_timeout_ms = 15'000};
-  EXPECT_EQ(timing.BeatPeriodMs(1), 250U);
-  EXPECT_EQ(timing.BeatPeriodMs(8), 250U);
-  EXPECT_EQ(timing.BeatPeriodMs(9), 500U);
-  EXPECT_EQ(timing.BeatPeriodMs(31), 1000U);
-  EXPECT_EQ(timing.BeatPeriodMs(1000), 3000U);
-  const LinkTiming tight{.heartbeat_interval_ms = 250, .peer_timeout_ms = 500};
-  EXPECT_EQ(tight.BeatPeriodMs(1000), 250U);
-}
-
 // Neither waits for a tick, whichever is first, and if they greet each other at the same moment.
 TEST_F(PeerLinksTest, TwoDaemonsKnowEachOtherAtOnce) {
   config::Options options = Options("b");
@@ -555,6 +544,31 @@ TEST_F(PeerLinksTest, ADaemonThatStoodStillItselfTakesNobodyForLost) {
   peer.mute.notify_all();
   EXPECT_TRUE(heartbeats_more(5));
   EXPECT_EQ(peer.hellos, hellos);  // one that lost the link would greet anew
+}
+
+// As one whose cores many others want.
+TEST_F(PeerLinksTest, APeerThatAnswersLateIsNotHurried) {
+  using std::chrono::milliseconds;
+  FakePeer peer;
+  TestDaemon b(Options("b", 2'000));  // a call takes 400 ms at most
+  ASSERT_TRUE(b.CreateJobWith("job", 0, peer.address()).ok());
+  ASSERT_TRUE(b.plane.WaitFor("AddNode job 1"));
+  peer.answer_delay_ms = 300;
+  const auto await_beats = [&peer](size_t count) {
+    const size_t before = peer.beats().size();
+    return e2e::Eventually([&] { return peer.beats().size() >= before + count; });
+  };
+  ASSERT_TRUE(await_beats(6));
+  const std::vector<FakePeer::Beat> slow = peer.beats();
+  // It would come after 300 ms if it only waited for the answer.
+  EXPECT_GE(slow.back().time - slow[slow.size() - 2].time, milliseconds(600));
+  peer.answer_delay_ms = 700;
+  ASSERT_TRUE(await_beats(4));
+  EXPECT_EQ(peer.beats().back().connection, slow.back().connection)
+      << "answers that would come were given up, with their connection";
+  EXPECT_EQ(b.plane.Count("NodeFailed"), 0U);
+  peer.answer_delay_ms = 0;
+  ASSERT_TRUE(await_beats(20)) << "a peer that answers at once again is asked as often as before";
 }
 
 INSTANTIATE_TEST_SUITE_P(PeerLinks, LostDaemonTest, ::testing::Values(SIGSTOP, SIGKILL),
