@@ -32,6 +32,7 @@ _GROUPS = {
     "patchelf": ["/usr/bin/patchelf"],
     "prometheus": ["/usr/bin/prometheus", "/usr/bin/promtool"],
     "protoc": ["/usr/bin/protoc", "/usr/bin/grpc_cpp_plugin"],
+    "rpm": ["/usr/bin/rpm", "/usr/bin/rpmbuild"],
     "slurm": [
         "/usr/bin/sbatch",
         "/usr/lib/x86_64-linux-gnu/libpmi2.so.0",

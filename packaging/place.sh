@@ -1,4 +1,4 @@
-# Puts Ferry's files where they belong: for `./dev install` and the Debian package. Sourced by bash.
+# Puts Ferry's files where they belong: for `./dev install` and the packages. Sourced by bash.
 
 # ferry_version: what the programs call themselves.
 ferry_version() { sed -n 's/.*kFerryVersion\[\] = "\(.*\)";/\1/p' common/version.h; }

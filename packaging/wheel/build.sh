@@ -10,6 +10,7 @@
 set -euo pipefail
 built=$1 folder=$2 targets=$3
 source packaging/place.sh
+source packaging/private_libraries.sh
 
 readonly nowhere=/@prefix@  # the prefix, until scripts are told where to look for it
 version=$(ferry_version)
@@ -29,48 +30,6 @@ place_files() {
   place "$built" "$root"
   # Services of the machine need fixed paths: they are what the Debian package is for.
   rm -r "$prefix"/unit "$prefix"/libexec/ferry/slurm "$prefix"/share/ferry/slurm.conf
-}
-
-# ---- Programs and libraries ---------------------------------------------------------------------
-
-ferrys_files() {
-  find "$prefix"/{bin,lib,libexec} -type f -exec sh -c 'head -c 4 "$1" | grep -q ELF' _ {} \; -print
-}
-
-# What every machine of the wheel's tag has; else the loader's name, path and address.
-libraries_of() {
-  ldd "$@" | awk '$2 == "=>" && $3 ~ "^/" { print $3 }' |
-    grep -vE '/(libc|libm|libstdc\+\+|libgcc_s|libpthread|libdl|librt)\.so[^/]*$' | sort -u
-}
-
-# private_libraries FILE...: copies what these need of Debian's, with the licences.
-private_libraries() {
-  local library package private=$prefix/lib/ferry/private doc=$prefix/share/doc/ferry/private
-  mkdir -p "$private" "$doc"
-  while read -r library; do
-    [[ ! ${library##*/} =~ ^lib(ferry|mpi) ]] || continue  # Ferry's own
-    install -m 644 "$(realpath "$library")" "$private/${library##*/}"
-    patchelf --set-rpath '$ORIGIN' "$private/${library##*/}"
-    package=$(dpkg-query -S "*/$(uname -m)-linux-gnu/$(basename "$(realpath "$library")")" | cut -d: -f1 | head -n 1)
-    dpkg-query -W -f '${Package} ${Version}\n' "$package" >>"$doc/packages"
-    install -m 644 "/usr/share/doc/$package/copyright" "$doc/$package.copyright"
-  done < <(libraries_of "$@")
-  sort -u -o "$doc/packages" "$doc/packages"
-}
-
-# A file's libraries lie beside it, in lib, and among the private ones.
-make_relocatable() {
-  local file above
-  for file in "$@"; do
-    above=$(realpath --relative-to="${file%/*}" "$prefix/lib")
-    patchelf --set-rpath "\$ORIGIN:\$ORIGIN/$above:\$ORIGIN/$above/ferry/private" "$file"
-    strip --strip-unneeded --remove-section=.comment "$file"
-  done
-}
-
-# The oldest C library that has all that the files need of it: "2.35".
-oldest_libc() {
-  objdump -T "$@" | grep -oE '\*UND\*.*\(?GLIBC_[0-9.]+' | sed 's/.*GLIBC_//' | sort -uV | tail -n 1
 }
 
 # ---- Scripts and links --------------------------------------------------------------------------
@@ -132,17 +91,17 @@ offer_to_mpi4py() { install -m 644 "$prefix/lib/ferry/mpich/libmpi.so.12" "$pref
 
 place_files
 offer_to_mpi4py
-mapfile -t files < <(ferrys_files)
+mapfile -t files < <(elf_files "$prefix"/{bin,lib,libexec})
 packaging/deb/sbom.py --version "$version" --date "${SOURCE_DATE_EPOCH:-0}" --targets "$targets" \
   --output "$prefix/share/doc/ferry/ferry.spdx.json" "${files[@]}" >/dev/null
-private_libraries "${files[@]}"
+private_libraries "$prefix/lib" "$prefix/share/doc/ferry" "${files[@]}"
 chmod u+w -R "$prefix"
-make_relocatable "${files[@]}"
+make_relocatable "$prefix/lib" "${files[@]}"
 replace_links
 relocate_scripts
-mapfile -t files < <(ferrys_files)
+mapfile -t files < <(elf_files "$prefix"/{bin,lib,libexec})
 mkdir -p "$stage/wheel" "$folder"
-write_metadata "$(oldest_libc "${files[@]}")"
+write_metadata "$(newest_needed GLIBC "${files[@]}")"
 mkdir "$stage/wheel/$name.data"
 mv "$prefix" "$stage/wheel/$name.data/data"
 /usr/bin/python3 -m wheel pack --dest-dir "$folder" "$stage/wheel" >"$stage/log" || {
