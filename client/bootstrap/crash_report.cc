@@ -112,23 +112,42 @@ void Walk() {
   may_go_back = 0;
 }
 
+uintptr_t CounterOf(const ucontext_t& context) {
+#if defined(__x86_64__)
+  return static_cast<uintptr_t>(context.uc_mcontext.gregs[REG_RIP]);
+#elif defined(__aarch64__)
+  return context.uc_mcontext.pc;
+#else
+#error "the program counter of a ucontext_t on this architecture"
+#endif
+}
+
+// Where the function returns to whose first instruction is next; 0: unknown.
+uintptr_t ReturnOf(const ucontext_t& context) {
+#if defined(__x86_64__)  // the call has pushed it
+  uintptr_t caller = 0;
+  const iovec to{&caller, sizeof(caller)};
+  const iovec from{reinterpret_cast<void*>(context.uc_mcontext.gregs[REG_RSP]), sizeof(caller)};
+  return process_vm_readv(getpid(), &to, 1, &from, 1, 0) == sizeof(caller) ? caller : 0;
+#elif defined(__aarch64__)
+  constexpr size_t kLink = 30;
+  return context.uc_mcontext.regs[kLink];
+#endif
+}
+
 // Fills `places`, and returns those of the program, the innermost first.
 std::span<CodePlace> FramesOf(const ucontext_t& context) {
-  const auto at = static_cast<uintptr_t>(context.uc_mcontext.gregs[REG_RIP]);
+  const uintptr_t at = CounterOf(context);
   Walk();
   for (size_t first = 0; first < frame_count; ++first) {
     if (places[first].address == at && (first + 1 < frame_count || IsInCode(at))) {
       return std::span(places).subspan(first, frame_count - first);
     }
   }
-  // The program counter is nowhere, as after a call by a null pointer. The caller's address is what
-  // the call has pushed.
+  // The program counter is nowhere, as after a call by a null pointer.
   frame_count = 0;
   AddFrame(at);
-  uintptr_t caller = 0;
-  const iovec to{&caller, sizeof(caller)};
-  const iovec from{reinterpret_cast<void*>(context.uc_mcontext.gregs[REG_RSP]), sizeof(caller)};
-  if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) == sizeof(caller) && IsInCode(caller)) {
+  if (const uintptr_t caller = ReturnOf(context); caller != 0 && IsInCode(caller)) {
     AddFrame(caller - 1);
   }
   return std::span(places).first(frame_count);
