@@ -1,5 +1,7 @@
 #include "daemon/peers/peer_link.h"
 
+#include <algorithm>
+
 #include "common/clock.h"
 #include "daemon/tls/secrets.h"
 
@@ -35,6 +37,28 @@ void PeerLink::NoteAnswer() {
 void PeerLink::NoteBeatAnswer() {
   NoteAnswer();
   answer_ms = (3 * answer_ms + (last_heard_ns - asked_ns) / kNsPerMs) / 4;
+}
+
+void PeerLink::NoteBeatOfPeer(const control::HeartbeatRequest& request, const std::string& token) {
+  if (up && request.life() == life && IsFrom(request.incarnation(), token)) {
+    last_heard_ns = MonotonicNs();
+    spared_ns = last_heard_ns;
+  }
+}
+
+// Allows for ticks that come a little early. A peer that has not answered is asked at each tick. A
+// peer that asks itself is asked seldom: only to find out whether our connection works, too.
+bool PeerLink::IsBeatDue(const LinkTiming& timing, size_t links, uint64_t now_ns) const {
+  const uint64_t period_ms = timing.BeatPeriodMs(links, answer_ms);
+  const uint64_t early_ms = timing.heartbeat_interval_ms / 2;
+  const uint64_t since_ms = (now_ns - asked_ns) / kNsPerMs + early_ms;
+  if (unanswered_since_ns != 0 || since_ms >= std::max(period_ms, timing.CallTimeoutMs())) {
+    return true;
+  }
+  if (spared_ns != 0 && (now_ns - spared_ns) / kNsPerMs + early_ms < period_ms) {
+    return false;
+  }
+  return period_ms == timing.heartbeat_interval_ms || since_ms >= period_ms;
 }
 
 control::PeerStatus PeerLink::Report(uint64_t silent_after_ns) const {

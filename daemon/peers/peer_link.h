@@ -1,6 +1,7 @@
 // The state of one link. Private to PeerLinks.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -9,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/peers/link_timing.h"
 #include "daemon/peers/node_links.h"
 #include "proto/control.grpc.pb.h"
 
@@ -37,6 +39,7 @@ struct PeerLink {
   NodeContact contact;  // the daemon that answers there, once one has
   uint64_t last_heard_ns = 0;
   uint64_t asked_ns = 0;             // when the last heartbeat was sent
+  uint64_t spared_ns = 0;            // when the last one of the peer came
   uint64_t answer_ms = 0;            // how long answers to heartbeats take lately
   uint64_t unanswered_since_ns = 0;  // when the first heartbeat without answer was sent; 0: none
   std::string trouble;               // why the last question had no answer
@@ -49,6 +52,11 @@ struct PeerLink {
   // The daemon there has answered just now; NoteBeatAnswer: the last heartbeat.
   void NoteAnswer();
   void NoteBeatAnswer();
+  // A heartbeat has come in the peer's name. With its token, on this life of the link, it shows as
+  // much as an answer: the peer lives, and counts on the link.
+  void NoteBeatOfPeer(const control::HeartbeatRequest& request, const std::string& token);
+  // Returns true if a heartbeat is to be sent at this tick. `links`: so many are open.
+  bool IsBeatDue(const LinkTiming& timing, size_t links, uint64_t now_ns) const;
   // Describes the link. A peer whose heartbeat has gone unanswered for longer is silent.
   control::PeerStatus Report(uint64_t silent_after_ns) const;
 };

@@ -441,14 +441,6 @@ void PeerLinks::MarkCut(const LinkPtr& link, uint64_t next_life, const Status& w
   events_.OnNodeCut(link->address, link->contact.link, why);
 }
 
-// Allows for ticks that come a little early. A peer that has not answered is asked at each tick.
-bool PeerLinks::IsBeatDue(const PeerLink& link, uint64_t now_ns) const {
-  const uint64_t period_ms = timing_.BeatPeriodMs(open_links_, link.answer_ms);
-  const uint64_t since_ms = (now_ns - link.asked_ns) / kNsPerMs;
-  return period_ms == timing_.heartbeat_interval_ms || link.unanswered_since_ns != 0 ||
-         since_ms + timing_.heartbeat_interval_ms / 2 >= period_ms;
-}
-
 void PeerLinks::TickLater() {
   timer_.expires_after(std::chrono::milliseconds(timing_.heartbeat_interval_ms));
   timer_.async_wait([this](const boost::system::error_code& error) {
@@ -480,7 +472,7 @@ void PeerLinks::Tick() {
       }
     } else if (!link->up) {
       SayHello(link);
-    } else if (IsBeatDue(*link, now_ns)) {
+    } else if (link->IsBeatDue(timing_, open_links_, now_ns)) {
       Beat(link);
     }
   }
@@ -572,7 +564,7 @@ Status PeerLinks::CheckCaller(const std::string& address, uint64_t incarnation,
   return {};
 }
 
-Status PeerLinks::CheckHeartbeat(const std::string& address,
+Status PeerLinks::CheckHeartbeat(const std::string& address, const std::string& token,
                                  const control::HeartbeatRequest& request) {
   FERRY_RETURN_IF_ERROR(CheckAlive(address, request.incarnation()));
   const auto found = links_.find(address);
@@ -583,6 +575,7 @@ Status PeerLinks::CheckHeartbeat(const std::string& address,
     return {ErrorCode::kLinkDown,
             "the daemon of node " + identity_.self().name() + " has lost the link to its caller"};
   }
+  found->second->NoteBeatOfPeer(request, token);
   GreetNow(found->second);  // where its own link is up, ours can be
   return {};
 }

@@ -2,7 +2,8 @@
 // calls, PeerIdentity the keys, tokens and checks.
 //
 // A link begins with Hello, tried again every heartbeat interval until it is answered or refused;
-// then comes a heartbeat every interval.
+// then comes a heartbeat every interval, from one of its ends: the daemon that gets one, with proof
+// of who sends it, need not ask itself, but does now and then.
 //
 // A peer is dead when nothing listens at its address any more, or another incarnation does (it was
 // restarted). It is cut off when heartbeats remain without answer for `peer_timeout_ms` (each time
@@ -137,7 +138,9 @@ class PeerLinks final : public NodeLinks {
   Status CheckCaller(const std::string& address, uint64_t incarnation,
                      const std::string& token) const;
   // Answers a heartbeat. As CheckAlive, and kLinkDown: its life of the link has ended here.
-  Status CheckHeartbeat(const std::string& address, const control::HeartbeatRequest& request);
+  // One with the caller's token spares the link its own heartbeat for now.
+  Status CheckHeartbeat(const std::string& address, const std::string& token,
+                        const control::HeartbeatRequest& request);
 
   // Finds out if the daemon of that NodeContact::link lives: the data plane has lost its connection
   // to it. Ignores unknown links.
@@ -167,7 +170,6 @@ class PeerLinks final : public NodeLinks {
   void Probe(const LinkPtr& link, std::function<void(bool refused)> done);
   LinkPtr FindUp(uint64_t link) const;
   bool IsCurrent(const LinkPtr& link) const;
-  bool IsBeatDue(const PeerLink& link, uint64_t now_ns) const;
   void TickLater();
   void Tick();
 

@@ -80,7 +80,7 @@ class PeerService final : public control::Peer::CallbackService {
                                       control::HeartbeatReply* reply) override {
     return Answer(context, [this, request, reply, caller = PeerCaller(*context)] {
       reply->set_incarnation(links_.Incarnation());
-      return links_.CheckHeartbeat(caller.address, *request);
+      return links_.CheckHeartbeat(caller.address, caller.token, *request);
     });
   }
 

@@ -520,57 +520,6 @@ TEST_P(LostDaemonTest, IsMissedByItsHeartbeat) {
   ExpectError(Join(), ErrorCode::kNodeUnreachable, "nothing listens there any more");
 }
 
-TEST_F(PeerLinksTest, ADaemonThatStoodStillItselfTakesNobodyForLost) {
-  FakePeer peer;
-  FerrydProcess b(directory_.path() + "/b",
-                  {"--heartbeat_interval_ms=20", "--peer_timeout_ms=1500"});
-  ASSERT_TRUE(b.WaitUntilReady()) << b.Errors();
-  DaemonClient client(directory_.path() + "/b", b.ControlAddress());
-  const Status created = client.CreateJobWith("job", 0, peer.address());
-  ASSERT_TRUE(created.ok()) << created.message();
-  ASSERT_TRUE(rank_.Enter(client.attach_path()));
-  const auto heartbeats_more = [&](int count) {
-    const int before = peer.heartbeats;
-    return e2e::Eventually([&] { return peer.heartbeats >= before + count; });
-  };
-  ASSERT_TRUE(heartbeats_more(2));
-  const int hellos = peer.hellos;
-  peer.mute = true;
-  ASSERT_TRUE(heartbeats_more(1));  // it waits for the answer
-  b.Signal(SIGSTOP);
-  std::this_thread::sleep_for(std::chrono::seconds(2));  // the fault itself
-  b.Signal(SIGCONT);
-  peer.mute = false;
-  peer.mute.notify_all();
-  EXPECT_TRUE(heartbeats_more(5));
-  EXPECT_EQ(peer.hellos, hellos);  // one that lost the link would greet anew
-}
-
-// As one whose cores many others want.
-TEST_F(PeerLinksTest, APeerThatAnswersLateIsNotHurried) {
-  using std::chrono::milliseconds;
-  FakePeer peer;
-  TestDaemon b(Options("b", 2'000));  // a call takes 400 ms at most
-  ASSERT_TRUE(b.CreateJobWith("job", 0, peer.address()).ok());
-  ASSERT_TRUE(b.plane.WaitFor("AddNode job 1"));
-  peer.answer_delay_ms = 300;
-  const auto await_beats = [&peer](size_t count) {
-    const size_t before = peer.beats().size();
-    return e2e::Eventually([&] { return peer.beats().size() >= before + count; });
-  };
-  ASSERT_TRUE(await_beats(6));
-  const std::vector<FakePeer::Beat> slow = peer.beats();
-  // It would come after 300 ms if it only waited for the answer.
-  EXPECT_GE(slow.back().time - slow[slow.size() - 2].time, milliseconds(600));
-  peer.answer_delay_ms = 700;
-  ASSERT_TRUE(await_beats(4));
-  EXPECT_EQ(peer.beats().back().connection, slow.back().connection)
-      << "answers that would come were given up, with their connection";
-  EXPECT_EQ(b.plane.Count("NodeFailed"), 0U);
-  peer.answer_delay_ms = 0;
-  ASSERT_TRUE(await_beats(20)) << "a peer that answers at once again is asked as often as before";
-}
-
 INSTANTIATE_TEST_SUITE_P(PeerLinks, LostDaemonTest, ::testing::Values(SIGSTOP, SIGKILL),
                          [](const auto& info) {
                            return std::string(info.param == SIGSTOP ? "Stopped" : "Killed");
