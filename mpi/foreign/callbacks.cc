@@ -163,8 +163,12 @@ int CreateOp(const char* call, typename Operation<Count>::Theirs* function, int 
     const int code = create(ours, commute, made.get());
     made.Give();
     if (code == MPI_SUCCESS) {
-      LastOfThisThread().operation_handle = *op;
-      LastOfThisThread().operation = Callers<Operation<Count>>::CallerOf(ours);
+      LastMade& last = LastOfThisThread();
+      last.operation_handle = *op;
+      last.operation_place = op;
+      last.operation_function = reinterpret_cast<void (*)()>(function);
+      last.operation_commutes = commute;
+      last.operation = Callers<Operation<Count>>::CallerOf(ours);
     }
     return code;
   });

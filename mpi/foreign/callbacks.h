@@ -11,6 +11,7 @@
 #include <atomic>
 
 #include "mpi/foreign/convert.h"
+#include "mpi/foreign/handled.h"
 
 namespace ferry::foreign {
 
@@ -45,9 +46,6 @@ using OtherCaller = std::atomic<void (*)()>;
 using OperationCaller = void(void* in, void* inout, int length, TheirHandle datatype,
                              void (*function)());
 
-enum class Handled : int { kCommunicator = 0, kFile = 1, kWindow = 2, kSession = 3 };
-using HandlerCaller = void(Handled kind, void* handle, int* code, void (*function)());
-
 // ---- The last of a thread -----------------------------------------------------------------------
 
 struct LastMade {
@@ -56,6 +54,9 @@ struct LastMade {
   TheirHandle request_handle;
   Grequest* request;
   TheirHandle operation_handle;
+  TheirHandle* operation_place;  // where the program has the handle
+  void (*operation_function)();
+  int operation_commutes;
   OtherCaller* operation;
   TheirHandle handler_handle;
   OtherCaller* handler;

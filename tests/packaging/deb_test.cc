@@ -74,6 +74,7 @@ TEST_F(DebTest, HoldsEveryPart) {
                            "usr/lib/*/ferry/mpich/libmpi.so.12",
                            "usr/lib/*/ferry/mpich/libmpich.so.12",
                            "usr/lib/*/ferry/openmpi/libmpi.so.40",
+                           "usr/lib/*/ferry/openmpi/libmpi_cxx.so.40",
                            "usr/lib/*/ferry/openmpi/libmpi_mpifh.so.40",
                            "usr/lib/*/ferry/openmpi/libmpi_usempi_ignore_tkr.so.40",
                            "usr/lib/*/ferry/openmpi/libopen-pal.so.40",

@@ -1,5 +1,6 @@
-// Programs in Fortran and C++ that MPICH's own headers, modules and libraries have made run on
-// Ferry: MPICH's libraries for these languages, as they are, call Ferry's libmpi.so.12.
+// Programs in Fortran and C++ that the headers, modules and libraries of MPICH and Open MPI have
+// made run on Ferry. MPICH's libraries for these languages, as they are, call Ferry's libmpi.so.12;
+// those of Open MPI are Ferry's.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -22,6 +23,30 @@ using e2e::SortedLines;
 const std::string kLibraries = "/usr/lib/x86_64-linux-gnu/";
 const std::string kHeaders = "/usr/include/x86_64-linux-gnu/mpich";
 const std::string kFolder = "tests/mpi/foreign/";
+
+void ExpectAllOk(int ranks, int nodes, const std::string& program,
+                 const std::string& line_of_each = "") {
+  std::vector<std::string> lines;
+  std::string said;
+  for (int rank = 0; rank < ranks; ++rank) {
+    lines.push_back("rank " + std::to_string(rank) + ": ok");
+    said += line_of_each;
+  }
+  const CommandResult result =
+      RunJob({"", {"-n", std::to_string(ranks), "--nodes", std::to_string(nodes)}}, {program});
+  EXPECT_EQ(SortedLines(result.out), lines) << result.err;
+  EXPECT_EQ(result.err, said);
+}
+
+// On one node and on several.
+void ExpectOk(const std::string& program, const std::string& line_of_each = "") {
+  for (const auto& [ranks, nodes] :
+       {std::pair{1, 1}, std::pair{2, 1}, std::pair{4, 1}, std::pair{3, 3}}) {
+    ExpectAllOk(ranks, nodes, program, line_of_each);
+  }
+}
+
+// ---- MPICH --------------------------------------------------------------------------------------
 
 class LanguagesTest : public testing::Test {
  protected:
@@ -48,23 +73,6 @@ class LanguagesTest : public testing::Test {
     words.insert(words.end(), more.begin(), more.end());
     words.insert(words.end(), {"tests/mpi/fortran/checks.f90", kFolder + source});
     return Compile(words, name, "libmpichfort.so.12");
-  }
-  // On one node and on several.
-  void ExpectOk(const std::string& program) const {
-    for (const auto& [ranks, nodes] :
-         {std::pair{1, 1}, std::pair{2, 1}, std::pair{4, 1}, std::pair{3, 3}}) {
-      ExpectAllOk(ranks, nodes, program);
-    }
-  }
-  static void ExpectAllOk(int ranks, int nodes, const std::string& program) {
-    std::vector<std::string> lines;
-    for (int rank = 0; rank < ranks; ++rank) {
-      lines.push_back("rank " + std::to_string(rank) + ": ok");
-    }
-    const CommandResult result =
-        RunJob({"", {"-n", std::to_string(ranks), "--nodes", std::to_string(nodes)}}, {program});
-    EXPECT_EQ(SortedLines(result.out), lines) << result.err;
-    EXPECT_EQ(result.err, "");
   }
 
   const e2e::TempDirectory folder_;
@@ -145,6 +153,42 @@ end program
               Compile({"/usr/bin/gfortran", "-w", "-J" + folder_.path(),
                        "tests/mpi/fortran/checks.f90", folder_ / "main.f90", object},
                       "mixed", "libmpichfort.so.12"));
+}
+
+// ---- Open MPI -----------------------------------------------------------------------------------
+
+const std::string kHeadersOfOpenMpi = kLibraries + "openmpi/include";
+const std::string kOursForCxx = "mpi/foreign/openmpi/libmpi_cxx.so.40";
+const std::string kTheirsForCxx = kLibraries + "libmpi_cxx.so.40";
+
+class OpenMpiLanguagesTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!fs::exists(kHeadersOfOpenMpi + "/mpi.h") || !fs::exists(kTheirsForCxx)) {
+      GTEST_SKIP() << kHeadersOfOpenMpi << "/mpi.h is not there: apt-get install libopenmpi-dev";
+    }
+  }
+  const e2e::TempDirectory folder_;
+};
+
+// Inline functions call through the tables, and copies of the objects stand in programs.
+TEST_F(OpenMpiLanguagesTest, TheClassesAreThoseOfTheOriginal) {
+  const CommandResult compared =
+      RunCommand({"/usr/bin/python3", kFolder + "compare_tables.py", kOursForCxx, kTheirsForCxx});
+  EXPECT_EQ(compared.out, "17 tables, 77 objects, 0 differences\n") << compared.err;
+}
+
+TEST_F(OpenMpiLanguagesTest, ProgramsOverTheBindingsForCxxRun) {
+  // Without optimisation all virtual functions are called by the tables; -no-pie has more copies.
+  const std::vector<std::string> options = {"-O2", "-O0", "-no-pie"};
+  for (const std::string& option : options) {
+    const std::string program = folder_ / ("cxx" + option);
+    const CommandResult compiled =
+        RunCommand({"/usr/bin/g++", option, "-w", "-I" + kHeadersOfOpenMpi, kFolder + "bindings.cc",
+                    "-o", program, kTheirsForCxx, kLibraries + "libmpi.so.40"});
+    ASSERT_EQ(compiled.exit_code, 0) << compiled.err;
+    ExpectOk(program, "MPI::mpi_errno has the error code: C++ exceptions are not thrown\n");
+  }
 }
 
 }  // namespace
