@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "mpi/datatype/order.h"
@@ -19,6 +20,8 @@ constexpr int64_t kFewPieces = 16;
 // A collective access is sparse if less than one in so many bytes of its span is accessed.
 constexpr int64_t kSparse = 8;
 constexpr int64_t kMostReaders = 4;
+// To write pieces of this length and longer takes no longer than to send them to another node.
+constexpr int64_t kLongExchanged = 8 << 10;
 
 // Sums up the facts of the ranks with data.
 struct Sum {
@@ -61,10 +64,23 @@ Sum SumOf(std::span<const AccessFacts> ranks) {
   return sum;
 }
 
-bool Pays(const Sum& sum, bool is_write) {
-  const int64_t is_long = !is_write && sum.is_local ? kLongLocalRead : kLongPiece;
-  return sum.is_interleaved && sum.pieces > kFewPieces && sum.bytes / sum.pieces < is_long &&
+bool Pays(const Sum& sum, int64_t long_piece) {
+  return sum.is_interleaved && sum.pieces > kFewPieces && sum.bytes / sum.pieces < long_piece &&
          sum.spanned / kSparse <= sum.bytes;
+}
+
+// Returns true if bytes of some node lie between those of another.
+bool AreInterleaved(std::vector<NodeSpan> spans) {
+  std::sort(spans.begin(), spans.end(),
+            [](const NodeSpan& a, const NodeSpan& b) { return a.low < b.low; });
+  int64_t high = 0;
+  for (const NodeSpan& span : spans) {
+    if (span.low < high) {
+      return true;
+    }
+    high = std::max(high, span.high);
+  }
+  return false;
 }
 
 int64_t AlignUp(int64_t bytes) {
@@ -81,9 +97,10 @@ int64_t StretchBytesFor(int64_t buffer_bytes) {
 NodePlan PlanFor(std::span<const AccessFacts> ranks, const AccessFacts& hints, bool is_write) {
   NodePlan plan;
   const Sum sum = SumOf(ranks);
+  const int64_t long_piece = !is_write && sum.is_local ? kLongLocalRead : kLongPiece;
   if (!sum.is_fit || !sum.is_sorted || sum.ranks == 0 || ranks.size() < 2 ||
       hints.buffering == Switch::kDisable ||
-      (hints.buffering == Switch::kAutomatic && !Pays(sum, is_write))) {
+      (hints.buffering == Switch::kAutomatic && !Pays(sum, long_piece))) {
     return plan;
   }
   plan.is_buffered = true;
@@ -97,6 +114,40 @@ NodePlan PlanFor(std::span<const AccessFacts> ranks, const AccessFacts& hints, b
   plan.aggregators = static_cast<int>(std::min<int64_t>(
       hints.aggregators == 0 ? usual : hints.aggregators, static_cast<int64_t>(ranks.size())));
   return plan;
+}
+
+bool PlanExchange(std::span<const std::vector<AccessFacts>> nodes, const AccessFacts& hints,
+                  int64_t most_bytes, NodePlan* plan) {
+  std::vector<AccessFacts> all;
+  std::vector<NodeSpan> spans;
+  for (const std::vector<AccessFacts>& ranks : nodes) {
+    all.insert(all.end(), ranks.begin(), ranks.end());
+    const Sum node = SumOf(ranks);
+    spans.push_back({node.low, node.high});
+  }
+  const Sum sum = SumOf(all);
+  // The cells between the first byte and the last one are all gone through.
+  if (!sum.is_fit || !sum.is_sorted || sum.ranks == 0 || !AreInterleaved(spans) ||
+      sum.spanned / kSparse > sum.bytes || sum.high > kNowhere - 2 * kMostStretch ||
+      hints.buffering == Switch::kDisable ||
+      (hints.buffering == Switch::kAutomatic && !Pays(sum, kLongExchanged))) {
+    return false;
+  }
+  const auto count = static_cast<int64_t>(nodes.size());
+  int64_t cell =
+      std::clamp((sum.high - sum.low) / (2 * kStretches * count), kLeastStretch, most_bytes);
+  cell = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(cell)));
+  const int64_t unit = hints.striping_unit;
+  const bool is_striped = unit > 0 && unit % kLeastStretch == 0;
+  plan->is_buffered = true;
+  plan->is_exchanged = true;
+  plan->grain_shift = sum.grain_shift;
+  plan->low = sum.low;
+  plan->stretch_bytes = is_striped ? std::gcd(cell, unit) : cell;
+  plan->unit_bytes = is_striped ? unit : cell;
+  plan->aggregators = 1;
+  plan->nodes = std::move(spans);
+  return true;
 }
 
 int64_t FirstPositionAt(const View& view, int64_t place, int64_t from, int64_t to) {

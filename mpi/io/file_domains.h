@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <vector>
 
 #include "mpi/io/hints.h"
 #include "mpi/io/view.h"
@@ -36,6 +37,7 @@ struct AccessFacts {
   Switch buffering = Switch::kAutomatic;
   int64_t buffer_bytes = 0;
   int64_t aggregators = 0;
+  int64_t striping_unit = 0;
 };
 
 // The stretches that one node's buffer has room for, at a time.
@@ -46,6 +48,12 @@ inline constexpr int64_t kMostStretch = 1 << 20;
 inline constexpr int64_t kStretchAlignment = 4096;
 inline constexpr int kMostGrainShift = 12;
 
+// The bytes of a node's ranks lie in [low, high).
+struct NodeSpan {
+  int64_t low = kNowhere;
+  int64_t high = 0;
+};
+
 // How the ranks of one node carry out the access.
 struct NodePlan {
   bool is_buffered = false;  // else each rank for itself
@@ -53,10 +61,20 @@ struct NodePlan {
   int64_t stretch_bytes = 0;  // a multiple of kStretchAlignment
   int aggregators = 0;        // so many ranks, the node's first ones, access the file
   int64_t low = 0;            // the first byte
+  // Where the nodes exchange data (cells.h), each stretch is a cell of stretch_bytes, a power of
+  // two, and its owner changes every unit_bytes, a multiple of that.
+  bool is_exchanged = false;
+  int64_t unit_bytes = 0;
+  std::vector<NodeSpan> nodes;
 };
 
 // `ranks`: those of the node; `hints`: the facts of the file's rank 0.
 NodePlan PlanFor(std::span<const AccessFacts> ranks, const AccessFacts& hints, bool is_write);
+
+// Sets *plan, and returns true, if the nodes had better write the file together. `nodes`: the facts
+// of each node's ranks. `most_bytes`: of a cell, kLeastStretch at least.
+bool PlanExchange(std::span<const std::vector<AccessFacts>> nodes, const AccessFacts& hints,
+                  int64_t most_bytes, NodePlan* plan);
 
 // Returns the size of the stretches that a node's memory of `buffer_bytes` (a hint) has room for.
 int64_t StretchBytesFor(int64_t buffer_bytes);

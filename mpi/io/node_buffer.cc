@@ -46,7 +46,7 @@ size_t NodeBuffer::size_bytes() const {
 }
 
 Failure NodeBuffer::OfferMemory(Offer* offer) {
-  if (self_ != 0 || ranks_.size() < 2) {
+  if (self_ != 0) {
     return {};
   }
   FERRY_RETURN_FAILURE(memory_.Allocate(size_bytes(), kPage));
@@ -107,11 +107,22 @@ std::byte* NodeBuffer::marks(uint64_t stretch) const {
   return bytes(stretch) + static_cast<size_t>(kStretches * stretch_bytes_);
 }
 
+ErrorCode NodeBuffer::StateOf(int rank) const {
+  return front_end->peers->PeerState(static_cast<uint32_t>(comm_->WorldRank(rank)));
+}
+
 ErrorCode NodeBuffer::DeathAmongRanks() const {
   for (const int rank : ranks_) {
-    const ErrorCode state =
-        front_end->peers->PeerState(static_cast<uint32_t>(comm_->WorldRank(rank)));
-    if (state != ErrorCode::kOk) {
+    if (const ErrorCode state = StateOf(rank); state != ErrorCode::kOk) {
+      return state;
+    }
+  }
+  return ErrorCode::kOk;
+}
+
+ErrorCode NodeBuffer::DeathAmongAll() const {
+  for (int rank = 0; rank < comm_->size(); ++rank) {
+    if (const ErrorCode state = StateOf(rank); state != ErrorCode::kOk) {
       return state;
     }
   }

@@ -53,8 +53,8 @@ class NodeBuffer {
   NodeBuffer(const NodeBuffer&) = delete;
   NodeBuffer& operator=(const NodeBuffer&) = delete;
 
-  // Makes the memory on all nodes with several ranks, for stretches of up to `stretch_bytes`. Fails
-  // on all ranks, or on none.
+  // Makes the memory on all nodes, for stretches of up to `stretch_bytes`. Fails on all ranks, or
+  // on none.
   Failure SetUp(Meeting& meeting, const Comm& comm, int64_t stretch_bytes);
   bool is_set_up() const { return base_ != nullptr; }
 
@@ -69,10 +69,13 @@ class NodeBuffer {
   std::byte* marks(uint64_t stretch) const;
   // Returns kOk, or why one of these ranks is gone.
   ErrorCode DeathAmongRanks() const;
+  // As DeathAmongRanks, for all ranks of the file.
+  ErrorCode DeathAmongAll() const;
 
  private:
   struct Offer;
 
+  ErrorCode StateOf(int rank) const;
   size_t size_bytes() const;
   Failure OfferMemory(Offer* offer);
 

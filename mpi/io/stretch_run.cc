@@ -24,16 +24,20 @@ std::byte* Origin(std::byte* at, int64_t place) {
 }  // namespace
 
 StretchRun::StretchRun(const NodeBuffer& buffer, const NodePlan& plan, const PosixFile& file,
-                       const Access& access, uint64_t first)
+                       const Access& access, uint64_t first, const Cells* cells,
+                       NodeExchange* exchange)
     : buffer_(buffer),
       plan_(plan),
       file_(file),
       access_(access),
       first_(first),
+      cells_(cells),
+      exchange_(exchange),
       own_(buffer.words(buffer.self())),
       announced_(first),
       moved_(first),
       to_carry_(first + static_cast<uint64_t>(buffer.self())),
+      to_take_(first),
       position_(access.position),
       end_position_(access.position + access.bytes()) {}
 
@@ -63,7 +67,7 @@ bool StretchRun::CanAnnounce() const {
     return false;
   }
   // All ranks have said where they go on.
-  if (announced_ > first_ && !HaveAll(&RankWords::announced, announced_)) {
+  if (cells_ == nullptr && announced_ > first_ && !HaveAll(&RankWords::announced, announced_)) {
     return false;
   }
   // The stretch's memory serves no other stretch any more.
@@ -79,12 +83,29 @@ bool StretchRun::CanMove() const {
 }
 
 bool StretchRun::CanCarry() const {
-  return buffer_.self() < plan_.aggregators && to_carry_ < announced_ &&
-         HaveAll(access_.is_write ? &RankWords::moved : &RankWords::announced, to_carry_ + 1);
+  if (buffer_.self() >= plan_.aggregators || to_carry_ >= announced_ ||
+      !HaveAll(access_.is_write ? &RankWords::moved : &RankWords::announced, to_carry_ + 1)) {
+    return false;
+  }
+  const Stretch& stretch = StretchAt(to_carry_);
+  return IsOwned(stretch) ? stretch.messages == 0 : exchange_->RoomToSend() != nullptr;
+}
+
+// Messages come in the order of the stretches, whose memory they wait for.
+bool StretchRun::CanTake() {
+  if (!IsLeader()) {
+    return false;
+  }
+  while (to_take_ < announced_ && StretchAt(to_take_).messages == 0) {
+    ++to_take_;
+  }
+  return to_take_ < announced_ && exchange_->Front() != nullptr;
 }
 
 bool StretchRun::is_over() const {
-  return is_ended_ && moved_ == end_ && (buffer_.self() >= plan_.aggregators || to_carry_ >= end_);
+  return is_ended_ && moved_ == end_ &&
+         (buffer_.self() >= plan_.aggregators || to_carry_ >= end_) &&
+         (!IsLeader() || exchange_->IsOver());
 }
 
 bool StretchRun::Step() {
@@ -94,6 +115,8 @@ bool StretchRun::Step() {
     Carry();  // others wait for it
   } else if (CanMove()) {
     Move();
+  } else if (CanTake()) {
+    Take();
   } else if (CanCarry()) {
     Carry();
   } else {
@@ -102,14 +125,35 @@ bool StretchRun::Step() {
   return true;
 }
 
+// Returns once there is a step to take, or the run is over.
+Failure StretchRun::Await() {
+  using client::WordWait;
+  return AwaitWords(
+      IsLeader() ? WordWait::From::kNetwork : WordWait::From::kNode,
+      [this] { return CanStep() || is_over() || (IsLeader() && !exchange_->failure().ok()); },
+      [this] { return cells_ == nullptr ? buffer_.DeathAmongRanks() : buffer_.DeathAmongAll(); });
+}
+
 Failure StretchRun::Run() {
+  if (IsLeader()) {
+    exchange_->Begin(*cells_);
+  }
   while (!is_over()) {
-    if (Step()) {
-      continue;
+    Failure gone;
+    if (!Step()) {
+      gone = Await();
     }
-    FERRY_RETURN_FAILURE(AwaitWords(
-        client::WordWait::From::kNode, [this] { return CanAnnounce() || CanMove() || CanCarry(); },
-        [this] { return buffer_.DeathAmongRanks(); }));
+    if (IsLeader()) {
+      (void)front_end->peers->Poll();
+      gone = gone.ok() ? exchange_->failure() : gone;
+    }
+    if (!gone.ok()) {
+      is_ended_ = false;
+      if (IsLeader()) {
+        exchange_->GiveUp();
+      }
+      return gone;
+    }
   }
   if (!failure_.ok()) {
     moved_bytes_ = 0;
@@ -125,25 +169,35 @@ void StretchRun::Note(Failure failure) {
 
 // ---- The steps ----------------------------------------------------------------------------------
 
+// Finds where the next stretch begins, at the latest. False: there is none.
+bool StretchRun::FindNext(int64_t* begin) const {
+  const bool is_first = announced_ == first_;
+  if (cells_ != nullptr) {
+    *begin = cells_->Next(is_first ? 0 : StretchAt(announced_ - 1).begin + plan_.stretch_bytes);
+    return *begin != kNowhere;
+  }
+  *begin = is_first ? plan_.low : kNowhere;
+  bool has_failed = false;
+  for (size_t i = 0; i < buffer_.ranks().size() && !is_first; ++i) {
+    const StretchEntry& entry =
+        buffer_.words(static_cast<int>(i)).entries[(announced_ - 1) % kKeptStretches];
+    *begin = std::min(*begin, entry.next);
+    has_failed = has_failed || entry.error_class != MPI_SUCCESS;
+  }
+  return *begin != kNowhere && !has_failed;
+}
+
 void StretchRun::Announce() {
-  int64_t begin = plan_.low;
-  if (announced_ > first_) {
-    begin = kNowhere;
-    bool has_failed = false;
-    for (size_t i = 0; i < buffer_.ranks().size(); ++i) {
-      const StretchEntry& entry =
-          buffer_.words(static_cast<int>(i)).entries[(announced_ - 1) % kKeptStretches];
-      begin = std::min(begin, entry.next);
-      has_failed = has_failed || entry.error_class != MPI_SUCCESS;
-    }
-    if (begin == kNowhere || has_failed) {
-      is_ended_ = true;
-      end_ = announced_;
-      return;
-    }
+  int64_t begin = 0;
+  if (!FindNext(&begin)) {
+    is_ended_ = true;
+    end_ = announced_;
+    return;
   }
   Stretch& stretch = StretchAt(announced_);
+  stretch = {};
   stretch.begin = begin / kStretchAlignment * kStretchAlignment;
+  stretch.messages = IsLeader() && IsOwned(stretch) ? cells_->IncomingCount(stretch.begin) : 0;
   stretch.from = position_;
   const int64_t behind = stretch.begin + std::min(plan_.stretch_bytes, kNowhere - stretch.begin);
   stretch.to = FirstPositionAt(*access_.view, behind, position_, end_position_);
@@ -179,13 +233,44 @@ void StretchRun::Carry() {
     low = std::min(low, entry.low);
     high = std::max(high, entry.high);
   }
-  if (access_.is_write) {
-    WriteOut(to_carry_, low, high);
+  const Stretch& stretch = StretchAt(to_carry_);
+  if (!IsOwned(stretch)) {
+    SendAway(to_carry_, low, high);
+  } else if (access_.is_write) {
+    WriteOut(to_carry_, std::min(low, stretch.low), std::max(high, stretch.high));
   } else {
     own_.ends[to_carry_ % kKeptStretches] = ReadIn(to_carry_, low, high);
   }
   shm::StoreRelease(own_.carried, to_carry_ + 1);  // Pairs with IsCarried.
   to_carry_ += static_cast<uint64_t>(plan_.aggregators);
+}
+
+// ---- Between nodes ------------------------------------------------------------------------------
+
+void StretchRun::SendAway(uint64_t number, int64_t low, int64_t high) {
+  const int64_t begin = StretchAt(number).begin;
+  if (!cells_->HasBytes(cells_->self(), begin)) {
+    return;
+  }
+  std::byte* const message = exchange_->RoomToSend();
+  const int64_t bytes = PackCell({begin, low, high, 0}, plan_.stretch_bytes, plan_.grain_shift,
+                                 buffer_.marks(number), buffer_.bytes(number), message);
+  exchange_->Send(cells_->OwnerOf(begin), bytes);
+}
+
+void StretchRun::Take() {
+  const NodeExchange::Arrived& arrived = *exchange_->Front();
+  Stretch& stretch = StretchAt(to_take_);
+  CellHeader header;
+  if (!UnpackCell(arrived.message, arrived.bytes, stretch.begin, plan_.stretch_bytes,
+                  plan_.grain_shift, buffer_.marks(to_take_), buffer_.bytes(to_take_), &header)) {
+    Note({MPI_ERR_INTERN, "a node has sent bytes of another part of the file"});
+  } else {
+    stretch.low = std::min(stretch.low, header.low);
+    stretch.high = std::max(stretch.high, header.high);
+  }
+  --stretch.messages;
+  exchange_->Pop();
 }
 
 // ---- Between the program's memory and a stretch -------------------------------------------------

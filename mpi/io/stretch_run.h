@@ -8,6 +8,12 @@
 // stretches, also those that have failed; the first announced failure ends the access for all of
 // them.
 //
+// Where nodes write together, the stretches are the cells that this node owns or has bytes of
+// (cells.h), which all its ranks know beforehand. The leader sends what its ranks have marked in
+// the cells of others, and puts what others send into those of its own before it writes them. A
+// failure ends nothing here, as other nodes wait for the messages: they go on, and have fewer
+// bytes.
+//
 // Calling thread: that of the call. Units: bytes.
 #pragma once
 
@@ -18,8 +24,10 @@
 
 #include "mpi/base/failure.h"
 #include "mpi/io/access.h"
+#include "mpi/io/cells.h"
 #include "mpi/io/file_domains.h"
 #include "mpi/io/node_buffer.h"
+#include "mpi/io/node_exchange.h"
 #include "mpi/io/posix_file.h"
 
 namespace ferry::mpi {
@@ -27,9 +35,10 @@ namespace ferry::mpi {
 class StretchRun {
  public:
   // `first`: the number of the first stretch. `access`: of no bytes where the rank moves nothing.
-  // All that is named here outlives this.
+  // `cells` and `exchange`: null unless the plan is exchanged. All that is named here outlives
+  // this.
   StretchRun(const NodeBuffer& buffer, const NodePlan& plan, const PosixFile& file,
-             const Access& access, uint64_t first);
+             const Access& access, uint64_t first, const Cells* cells, NodeExchange* exchange);
 
   // Returns once this rank's part is done; an aggregator may still write others' bytes. Blocks.
   Failure Run();
@@ -46,16 +55,27 @@ class StretchRun {
     int64_t begin = 0;
     int64_t from = 0;
     int64_t to = 0;
+    // On leaders: the messages that are still to come, and between which places the bytes lie of
+    // those that have.
+    int messages = 0;
+    int64_t low = kNowhere;
+    int64_t high = 0;
   };
 
   bool CanAnnounce() const;
   bool CanMove() const;
   bool CanCarry() const;
+  bool CanTake();
+  bool CanStep() { return CanAnnounce() || CanMove() || CanCarry() || CanTake(); }
   bool Step();
+  bool FindNext(int64_t* begin) const;
+  Failure Await();
 
   void Announce();
   void Move();
   void Carry();
+  void Take();
+  void SendAway(uint64_t number, int64_t low, int64_t high);
   void FillStretch(const Stretch& stretch, uint64_t number);
   void EmptyStretch(const Stretch& stretch, uint64_t number, int64_t end);
   Failure MovePacked(const Stretch& stretch, std::byte* bytes, int64_t from, int64_t to);
@@ -64,6 +84,10 @@ class StretchRun {
 
   bool HaveAll(uint64_t RankWords::*word, uint64_t count) const;
   bool IsCarried(uint64_t number) const;
+  bool IsLeader() const { return exchange_ != nullptr && buffer_.self() == 0; }
+  bool IsOwned(const Stretch& stretch) const {
+    return cells_ == nullptr || cells_->OwnerOf(stretch.begin) == cells_->self();
+  }
   int AggregatorOf(uint64_t number) const;
   Stretch& StretchAt(uint64_t number) { return stretches_[number % kKeptStretches]; }
   const Stretch& StretchAt(uint64_t number) const { return stretches_[number % kKeptStretches]; }
@@ -74,10 +98,13 @@ class StretchRun {
   const PosixFile& file_;
   const Access& access_;
   const uint64_t first_;
+  const Cells* const cells_;
+  NodeExchange* const exchange_;
   RankWords& own_;
   uint64_t announced_;  // stretches before this one
   uint64_t moved_;
   uint64_t to_carry_;  // the next stretch that this rank carries as an aggregator
+  uint64_t to_take_;   // on leaders: of which messages are taken
   uint64_t end_ = 0;   // once is_ended_
   bool is_ended_ = false;
   int64_t position_;  // of the first byte that no stretch has

@@ -2,24 +2,39 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "mpi/base/connection.h"
+#include "mpi/io/cells.h"
 #include "mpi/io/stretch_run.h"
 
 namespace ferry::mpi {
 
 namespace {
 
-// The facts of each node's ranks.
-std::map<int, std::vector<AccessFacts>> ByNode(const Comm& comm,
-                                               const std::vector<AccessFacts>& all) {
-  std::map<int, std::vector<AccessFacts>> nodes;
+struct Nodes {
+  std::vector<std::vector<AccessFacts>> facts;  // of each node's ranks
+  std::vector<int> leaders;                     // the first rank of each
+  int self = 0;
+};
+
+// The nodes of a file, in the order of their first ranks.
+Nodes NodesOf(const Comm& comm, const std::vector<AccessFacts>& all) {
+  Nodes nodes;
+  std::map<int, size_t> numbers;
   for (size_t rank = 0; rank < all.size(); ++rank) {
     const int world_rank = comm.WorldRank(static_cast<int>(rank));
-    nodes[front_end->NodeOf(static_cast<uint32_t>(world_rank))].push_back(all[rank]);
+    const int node = front_end->NodeOf(static_cast<uint32_t>(world_rank));
+    const auto [found, is_new] = numbers.emplace(node, numbers.size());
+    if (is_new) {
+      nodes.facts.emplace_back();
+      nodes.leaders.push_back(static_cast<int>(rank));
+    }
+    nodes.facts[found->second].push_back(all[rank]);
   }
+  nodes.self = static_cast<int>(numbers.at(front_end->NodeOf(front_end->rank())));
   return nodes;
 }
 
@@ -36,6 +51,7 @@ AccessFacts TwoPhase::FactsOf(File& file, const CollectivePart& part) {
   facts.buffering = part.access.is_write ? hints_->collective_write() : hints_->collective_read();
   facts.buffer_bytes = hints_->cb_buffer_size();
   facts.aggregators = hints_->cb_nodes();
+  facts.striping_unit = hints_->striping_unit();
   DescribeAccess(*view_, shape_, part.access.position, part.refused.ok() ? part.access.bytes() : 0,
                  &facts);
   // A program that asks for buffers gets them also where they seem to be of no use.
@@ -73,25 +89,50 @@ Failure TwoPhase::Plan(Meeting& meeting, File& file, const CollectivePart& part,
   if (is_refused || is_refused_) {
     return {};
   }
-  const AccessFacts& hints_of_all = all.front();
-  const std::map<int, std::vector<AccessFacts>> nodes = ByNode(file.comm(), all);
-  const bool is_write = part.access.is_write;
+  return PlanForNodes(meeting, file, all, part.access.is_write, plan);
+}
+
+Failure TwoPhase::PlanForNodes(Meeting& meeting, File& file, const std::vector<AccessFacts>& all,
+                               bool is_write, NodePlan* plan) {
+  const AccessFacts& hints = all.front();
+  Nodes nodes = NodesOf(file.comm(), all);
+  node_ = nodes.self;
+  const int64_t most_bytes =
+      buffer_.is_set_up() ? buffer_.stretch_bytes() : StretchBytesFor(hints.buffer_bytes);
+  bool is_exchanged = is_write && nodes.facts.size() > 1 && !is_exchange_refused_ &&
+                      PlanExchange(nodes.facts, hints, most_bytes, plan);
   if (!buffer_.is_set_up()) {
-    const bool is_wanted = std::any_of(nodes.begin(), nodes.end(), [&](const auto& node) {
-      return PlanFor(node.second, hints_of_all, is_write).is_buffered;
-    });
+    const bool is_wanted =
+        is_exchanged || std::any_of(nodes.facts.begin(), nodes.facts.end(), [&](const auto& node) {
+          return PlanFor(node, hints, is_write).is_buffered;
+        });
     if (!is_wanted) {
       return {};
     }
-    Failure made = buffer_.SetUp(meeting, file.comm(), StretchBytesFor(hints_of_all.buffer_bytes));
+    Failure made = buffer_.SetUp(meeting, file.comm(), StretchBytesFor(hints.buffer_bytes));
     if (!made.ok()) {
       // Without the memory all goes on as if this call had not wanted it, on all ranks.
       is_refused_ = true;
+      *plan = {};
       return made.error_class == MPI_ERR_PROC_ABORTED ? made : Failure();
     }
   }
-  *plan = PlanFor(nodes.at(front_end->NodeOf(front_end->rank())), hints_of_all, is_write);
-  plan->stretch_bytes = std::min(plan->stretch_bytes, buffer_.stretch_bytes());
+  if (is_exchanged && !is_exchange_set_up_) {
+    const bool is_leader = buffer_.self() == 0;
+    const Failure made = meeting.Agree(
+        is_leader ? exchange_.SetUp(file.comm(), std::move(nodes.leaders), buffer_.stretch_bytes())
+                  : Failure());
+    is_exchange_set_up_ = made.ok();
+    is_exchange_refused_ = !made.ok();
+    is_exchanged = made.ok();
+    if (made.error_class == MPI_ERR_PROC_ABORTED) {
+      return made;
+    }
+  }
+  if (!is_exchanged) {
+    *plan = PlanFor(nodes.facts[static_cast<size_t>(node_)], hints, is_write);
+    plan->stretch_bytes = std::min(plan->stretch_bytes, buffer_.stretch_bytes());
+  }
   return {};
 }
 
@@ -105,7 +146,10 @@ Failure TwoPhase::Carry(Meeting& meeting, File& file, const CollectivePart& part
     return {};
   }
   *is_carried = true;
-  StretchRun run(buffer_, plan, file.posix(), part.access, stretches_);
+  const std::optional<Cells> cells =
+      plan.is_exchanged ? std::make_optional<Cells>(plan, node_) : std::nullopt;
+  StretchRun run(buffer_, plan, file.posix(), part.access, stretches_, cells ? &*cells : nullptr,
+                 cells ? &exchange_ : nullptr);
   Failure failure = run.Run();
   stretches_ += run.stretches();
   // After a death the ranks may stand at different stretches.

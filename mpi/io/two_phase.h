@@ -8,7 +8,9 @@
 // aggregator accesses the file for one stretch, the ranks copy those that follow. The offsets of
 // pieces are never listed: each rank walks through its own filetype.
 //
-// Nodes do not exchange data: each writes the runs that its own ranks have pieces of.
+// Where the pieces of several nodes lie between each other, too, nodes send each other what they
+// write, so that each writes long runs of its own part of the file (cells.h). Reads go by each node
+// for itself.
 //
 // Calling thread: that of a collective call of the file. Blocks until all ranks have come; the
 // death of one ends it with MPI_ERR_PROC_ABORTED. Units: bytes.
@@ -16,6 +18,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "mpi/base/failure.h"
 #include "mpi/io/collective_access.h"
@@ -23,6 +26,7 @@
 #include "mpi/io/file_domains.h"
 #include "mpi/io/meeting.h"
 #include "mpi/io/node_buffer.h"
+#include "mpi/io/node_exchange.h"
 
 namespace ferry::mpi {
 
@@ -39,6 +43,8 @@ class TwoPhase {
  private:
   AccessFacts FactsOf(File& file, const CollectivePart& part);
   Failure Plan(Meeting& meeting, File& file, const CollectivePart& part, NodePlan* plan);
+  Failure PlanForNodes(Meeting& meeting, File& file, const std::vector<AccessFacts>& all,
+                       bool is_write, NodePlan* plan);
 
   // The view and the hints at the last call, and what was found out about them.
   std::shared_ptr<const View> view_;
@@ -49,7 +55,11 @@ class TwoPhase {
       false;  // the views of all ranks are dense, so that there is nothing to agree on
   NodeBuffer buffer_;
   bool is_refused_ = false;  // the buffer could not be made
-  uint64_t stretches_ = 0;   // that went through the buffer
+  NodeExchange exchange_;
+  bool is_exchange_set_up_ = false;
+  bool is_exchange_refused_ = false;  // its memory could not be had
+  int node_ = 0;                      // this one, among those of the file
+  uint64_t stretches_ = 0;            // that went through the buffer
 };
 
 }  // namespace ferry::mpi

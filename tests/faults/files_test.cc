@@ -19,7 +19,6 @@ using e2e::CommandResult;
 using testing::SizeIs;
 
 constexpr char kProgram[] = "tests/mpi/ranks/files_deaths";
-constexpr int kRanks = 3;
 constexpr int kProcAborted = 58;  // MPI_ERR_PROC_ABORTED
 constexpr double kPromisedMs = 1000;
 constexpr double kAllowed = 10;  // times the promised time
@@ -27,28 +26,33 @@ constexpr double kAllowed = 10;  // times the promised time
 // The parameter names the phase in which the last rank is killed.
 class FilesFaultTest : public testing::TestWithParam<std::string> {
  protected:
-  static void KillTheLastRank(int nodes) {
+  static void KillTheLastRank(int ranks, int nodes) {
     const e2e::TempDirectory directory;
     const std::string file = directory / "file";
-    Command job(PrivateJob(kRanks, nodes, {}, {kProgram, file, GetParam()}));
-    ASSERT_TRUE(UnderWay(&job, kRanks)) << job.Wait().err;
-    const std::vector<pid_t> pids = RankPids(job, kProgram, kRanks);
-    ASSERT_THAT(pids, SizeIs(kRanks));
+    Command job(PrivateJob(ranks, nodes, {}, {kProgram, file, GetParam()}));
+    ASSERT_TRUE(UnderWay(&job, ranks)) << job.Wait().err;
+    const std::vector<pid_t> pids = RankPids(job, kProgram, ranks);
+    ASSERT_THAT(pids, SizeIs(ranks));
     const uint64_t killed_ns = MonotonicNs();
     kill(pids.back(), SIGKILL);
     const CommandResult result = job.WaitCleanly();
     EXPECT_EQ(result.exit_code, kRankKilled) << result.out << result.err;
-    const std::vector<RankError> errors = ExpectErrors(result.out, kRanks - 1, {kProcAborted});
+    const std::vector<RankError> errors = ExpectErrors(result.out, ranks - 1, {kProcAborted});
     EXPECT_LT(LatestMs(errors, killed_ns), kAllowed * kPromisedMs) << result.err;
   }
 };
 
-TEST_P(FilesFaultTest, AKilledRankOfTheNode) { KillTheLastRank(1); }
+TEST_P(FilesFaultTest, AKilledRankOfTheNode) { KillTheLastRank(3, 1); }
 
-// Alone on its node, it copies nothing for others.
-TEST_P(FilesFaultTest, AKilledRankOfAnotherNode) {
-  if (GetParam() != "exchange") {
-    KillTheLastRank(2);
+// It leads its node: it exchanges data with the other one.
+TEST_P(FilesFaultTest, AKilledRankOfAnotherNode) { KillTheLastRank(3, 2); }
+
+TEST_P(FilesFaultTest, AKilledRankOfThreeNodes) { KillTheLastRank(3, 3); }
+
+// Another rank exchanges data and accesses the file for it.
+TEST_P(FilesFaultTest, AKilledFollowerOfAnotherNode) {
+  if (GetParam() != "write") {
+    KillTheLastRank(4, 2);
   }
 }
 

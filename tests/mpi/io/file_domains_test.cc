@@ -122,6 +122,69 @@ TEST(PlanTest, WhatCannotBeBufferedIsNot) {
   EXPECT_TRUE(PlanFor(std::vector{one, other}, Hinted(Switch::kEnable), true).is_buffered);
 }
 
+// ---- Nodes that write together ------------------------------------------------------------------
+
+using NodeFacts = std::vector<std::vector<AccessFacts>>;
+
+TEST(PlanExchangeTest, ShortPiecesOfSeveralNodesAreExchanged) {
+  const NodeFacts nodes = {{Part(64, 8 * kMiB, 2 * kMiB, 64, 6), Nothing()},
+                           {Part(128, 8 * kMiB + 64, 2 * kMiB, 64, 5)},
+                           {Nothing()}};
+  NodePlan plan;
+  ASSERT_TRUE(PlanExchange(nodes, kUsual, kMostStretch, &plan));
+  EXPECT_TRUE(plan.is_buffered);
+  EXPECT_TRUE(plan.is_exchanged);
+  EXPECT_EQ(plan.grain_shift, 5) << "the least of all ranks";
+  EXPECT_EQ(plan.aggregators, 1);
+  EXPECT_EQ(plan.stretch_bytes, 256 << 10) << "several for each node";
+  EXPECT_EQ(plan.unit_bytes, plan.stretch_bytes);
+  ASSERT_EQ(plan.nodes.size(), 3u);
+  EXPECT_EQ(plan.nodes[1].low, 128);
+  EXPECT_EQ(plan.nodes[1].high, 8 * kMiB + 64);
+  EXPECT_EQ(plan.nodes[2].high, 0);
+}
+
+TEST(PlanExchangeTest, StripesHaveOneOwner) {
+  const AccessFacts part = Part(0, 64 * kMiB, 32 * kMiB, 64);
+  AccessFacts hints = kUsual;
+  NodePlan plan;
+  hints.striping_unit = 4 * kMiB;
+  ASSERT_TRUE(PlanExchange(NodeFacts{{part}, {part}}, hints, kMostStretch, &plan));
+  EXPECT_EQ(plan.unit_bytes, 4 * kMiB);
+  EXPECT_EQ(plan.stretch_bytes, kMiB);
+  hints.striping_unit = 3 * kLeastStretch;
+  ASSERT_TRUE(PlanExchange(NodeFacts{{part}, {part}}, hints, kMostStretch, &plan));
+  EXPECT_EQ(plan.stretch_bytes, kLeastStretch) << "a part of the unit";
+  hints.striping_unit = 1000;
+  ASSERT_TRUE(PlanExchange(NodeFacts{{part}, {part}}, hints, kMostStretch, &plan));
+  EXPECT_EQ(plan.unit_bytes, kMiB) << "no file system has such stripes";
+}
+
+TEST(PlanExchangeTest, WhatNodesCanDoAloneIsNotExchanged) {
+  NodePlan plan;
+  const auto is_exchanged = [&plan](const AccessFacts& one, const AccessFacts& other,
+                                    const AccessFacts& hints) {
+    return PlanExchange(NodeFacts{{one, one}, {other, other}}, hints, kMostStretch, &plan);
+  };
+  const AccessFacts part = Part(0, 8 * kMiB, 2 * kMiB, 64);
+  EXPECT_TRUE(is_exchanged(part, part, kUsual));
+  EXPECT_FALSE(is_exchanged(part, part, Hinted(Switch::kDisable)));
+  EXPECT_FALSE(is_exchanged(part, Part(8 * kMiB, 16 * kMiB, 2 * kMiB, 64), Hinted(Switch::kEnable)))
+      << "behind each other";
+  EXPECT_FALSE(is_exchanged(part, Nothing(), Hinted(Switch::kEnable)));
+  const AccessFacts longer = Part(0, 8 * kMiB, 2 * kMiB, 16 << 10);
+  EXPECT_FALSE(is_exchanged(longer, longer, kUsual));
+  EXPECT_TRUE(is_exchanged(longer, longer, Hinted(Switch::kEnable)));
+  const AccessFacts sparse = Part(0, int64_t{1} << 40, 2 * kMiB, 64);
+  EXPECT_FALSE(is_exchanged(sparse, sparse, Hinted(Switch::kEnable)));
+  AccessFacts unfit = part;
+  unfit.is_fit = false;
+  EXPECT_FALSE(is_exchanged(part, unfit, Hinted(Switch::kEnable)));
+  unfit = part;
+  unfit.is_sorted = false;
+  EXPECT_FALSE(is_exchanged(part, unfit, Hinted(Switch::kEnable)));
+}
+
 // ---- What accesses by views are -----------------------------------------------------------------
 
 Ref<Datatype> Byte() { return MakeRef<Datatype>(*FindBasicType(MPI_BYTE)); }

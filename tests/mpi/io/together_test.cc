@@ -20,7 +20,11 @@ INSTANTIATE_TEST_SUITE_P(
     Placements, TogetherTest,
     testing::Values(Placement{"OneRank", {"-n", "1"}}, Placement{"TwoRanks", {"-n", "2"}},
                     Placement{"FourRanks", {"-n", "4"}},
-                    Placement{"FiveRanksOnTwoNodes", {"-n", "5", "--nodes", "2"}}),
+                    Placement{"TwoRanksOnTwoNodes", {"-n", "2", "--nodes", "2"}},
+                    Placement{"ThreeRanksOnTwoNodes", {"-n", "3", "--nodes", "2"}},
+                    Placement{"FourRanksOnTwoNodes", {"-n", "4", "--nodes", "2"}},
+                    Placement{"FiveRanksOnTwoNodes", {"-n", "5", "--nodes", "2"}},
+                    Placement{"FourRanksOnThreeNodes", {"-n", "4", "--nodes", "3"}}),
     NameOf);
 
 }  // namespace
