@@ -15,8 +15,7 @@ fail() {
   skip "h5py for MPI is not there: apt-get install python3-h5py-mpi"
 names=(hdf5)
 [[ -e $libraries/libnetcdf_mpi.so.19 ]] && names+=(netcdf)
-# Debian's PnetCDF needs Open MPI's library for C++.
-[[ -e $libraries/libpnetcdf.so.0d && -e mpi/foreign/openmpi/libmpi_cxx.so.40 ]] && names+=(pnetcdf)
+[[ -e $libraries/libpnetcdf.so.0d ]] && names+=(pnetcdf)
 
 work=$(mktemp -d /tmp/ferry-files-XXXXXX)
 trap 'rm -rf "$work"' EXIT
