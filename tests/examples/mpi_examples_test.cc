@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@ using Words = std::vector<std::string>;
 constexpr char kHello[] = "examples/mpi_hello/mpi_hello";
 constexpr char kPingpong[] = "examples/mpi_pingpong/mpi_pingpong";
 constexpr char kJacobi[] = "examples/mpi_jacobi/mpi_jacobi";
+constexpr char kCheckpoint[] = "examples/mpi_checkpoint/mpi_checkpoint";
 constexpr char kWindows[] = "examples/mpi_windows/mpi_windows";
 
 TEST(MpiHelloTest, GreetsAroundTheRing) {
@@ -58,6 +60,24 @@ TEST_P(MpiExamplesTest, WindowsHoldATableAndAHalo) {
     EXPECT_THAT(RunWell(PrivateJob({"-n", ranks, "--nodes", GetParam()}, {kWindows, "500"})),
                 AllOf(HasSubstr("keys added"), HasSubstr("windows: PASS\n")));
   }
+}
+
+TEST_P(MpiExamplesTest, CheckpointsGoOnWithOtherNumbersOfRanks) {
+  const TempDirectory folder;
+  const std::string file = folder / "checkpoint";
+  int steps = 0;
+  for (const std::string ranks : {"4", "6", "2"}) {
+    EXPECT_THAT(
+        RunWell(PrivateJob({"-n", ranks, "--nodes", GetParam()}, {kCheckpoint, file, "20"})),
+        AllOf(HasSubstr("steps " + std::to_string(steps) + " to " + std::to_string(steps + 20)),
+              HasSubstr("ranks: PASS\n")));
+    steps += 20;
+  }
+  // The file without its last byte is no checkpoint.
+  std::filesystem::resize_file(file, std::filesystem::file_size(file) - 1);
+  const CommandResult cut = RunCommand(PrivateJob({"-n", "2"}, {kCheckpoint, file}));
+  EXPECT_NE(cut.exit_code, 0);
+  EXPECT_THAT(cut.err, HasSubstr("the checkpoint is cut off"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Nodes, MpiExamplesTest, testing::Values("1", "2"));
