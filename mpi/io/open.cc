@@ -113,11 +113,18 @@ class FileOpener {
     file_->name_ = WithoutPrefix(wish_.name);
     file_->absolute_name_ = Absolute(file_->name_);
     const bool creates = (wish_.amode & MPI_MODE_CREATE) != 0;
-    if (creates) {
-      own = meeting_.rank() == 0 ? Create() : Failure();
-      FERRY_RETURN_FAILURE(meeting_.Agree(own));
+    if (!file_->is_sequential()) {
+      own = PosixFile::CheckHasOffsets(file_->name_);
     }
-    if (!creates || meeting_.rank() != 0) {
+    if (creates) {
+      // Failures of other ranks count once rank 0 has made the file: then it is taken back, too.
+      Failure made;
+      if (meeting_.rank() == 0) {
+        made = own.ok() ? Create() : own;
+      }
+      FERRY_RETURN_FAILURE(meeting_.Agree(made));
+    }
+    if ((!creates || meeting_.rank() != 0) && own.ok()) {
       own = PosixFile::Open(file_->name_, FlagsOf(wish_.amode), &file_->posix_);
     }
     const Failure opened = Finish(own);
@@ -262,7 +269,11 @@ Failure SyncFile(const char* call, File& file) {
   Meeting meeting(call, file.comm());
   const bool is_written = file.is_written();
   file.SetWritten(false);
-  return meeting.Agree(is_written ? file.posix().Sync() : Failure());
+  const Failure own = is_written ? file.posix().Sync() : Failure();
+  if (!own.ok()) {
+    file.SetWritten(true);  // the next call tries again
+  }
+  return meeting.Agree(own);
 }
 
 Failure SetFileAtomicity(const char* call, File& file, bool is_atomic, const Failure& refused) {

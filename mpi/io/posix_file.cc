@@ -114,6 +114,15 @@ PosixFile::PosixFile(UniqueFd fd, std::string name) : fd_(std::move(fd)), name_(
   is_stream_ = lseek(fd_.get(), 0, SEEK_CUR) < 0 && errno == ESPIPE;
 }
 
+Failure PosixFile::CheckHasOffsets(const std::string& name) {
+  struct stat facts {};
+  if (stat(name.c_str(), &facts) != 0 || !S_ISFIFO(facts.st_mode)) {
+    return {};
+  }
+  return {MPI_ERR_UNSUPPORTED_OPERATION,
+          "'" + name + "' is a pipe: it can be opened with MPI_MODE_SEQUENTIAL alone"};
+}
+
 Failure PosixFile::Open(const std::string& name, int flags, PosixFile* file) {
   UniqueFd fd(OpenUnlessInterrupted(name, flags, 0));
   if (!fd.valid()) {

@@ -28,6 +28,9 @@ Failure FailureOfErrno(int error, const char* doing, const std::string& name);
 class PosixFile {
  public:
   PosixFile() = default;
+  // MPI_ERR_UNSUPPORTED_OPERATION: the name is that of a pipe, whose open would wait for its other
+  // end. Any other name is for the open to judge.
+  static Failure CheckHasOffsets(const std::string& name);
   // Opens a file that exists, by the flags of open(2). Descriptors are not inherited by programs
   // that the process starts.
   static Failure Open(const std::string& name, int flags, PosixFile* file);

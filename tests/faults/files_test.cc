@@ -57,7 +57,8 @@ TEST_P(FilesFaultTest, AKilledFollowerOfAnotherNode) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Phases, FilesFaultTest,
-                         testing::Values("first", "before", "exchange", "write", "read"),
+                         testing::Values("first", "before", "exchange", "write", "read", "lock",
+                                         "owner"),
                          [](const auto& phase) { return phase.param; });
 
 }  // namespace

@@ -1,7 +1,8 @@
 /* A collective read or write of which a test kills the last rank, in the phase that the second
- * argument names; the first is a file. The others get an error, print "rank R: error CLASS at
- * NANOSECONDS: TEXT", and end with code 3. What the file holds then is right byte by byte: what was
- * there, or what a rank has written.
+ * argument names; the first is a file. It also dies with a lock ("lock"), and as the one that has
+ * the shared pointer ("owner"). The others get an error, print "rank R: error CLASS at NANOSECONDS:
+ * TEXT", and end with code 3. The bytes of the file are right then, each of them: what was there,
+ * or what a rank has written.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -83,7 +84,11 @@ static MPI_File make_file(const char* path) {
   MPI_File file;
   OK(MPI_Info_create(&info));
   OK(MPI_Info_set(info, "cb_nodes", nodes));
-  OK(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDWR, info, &file));
+  /* In the phase "owner" the victim is the file's rank 0, which has the shared pointer. */
+  MPI_Comm comm;
+  OK(MPI_Comm_split(MPI_COMM_WORLD, 0, is_phase("owner") ? size - rank : rank, &comm));
+  OK(MPI_File_open(comm, path, MPI_MODE_RDWR, info, &file));
+  OK(MPI_Comm_free(&comm));
   OK(MPI_Info_free(&info));
   MPI_Datatype filetype;
   OK(MPI_Type_vector(kPieces, kPiece, kPiece * size, MPI_BYTE, &filetype));
@@ -92,6 +97,33 @@ static MPI_File make_file(const char* path) {
                        MPI_INFO_NULL));
   OK(MPI_Type_free(&filetype));
   return file;
+}
+
+/* Waits until somebody has locked bytes of the file. */
+static void await_lock(const char* path) {
+  const int fd = open(path, O_RDWR);
+  struct flock range;
+  do {
+    range = (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    CHECK(fd >= 0 && fcntl(fd, F_OFD_GETLK, &range) == 0);
+  } while (range.l_type == F_UNLCK);
+  close(fd);
+}
+
+/* The victim holds the lock of an access in atomic mode: with its end the others have it. */
+static void meet_at_lock(MPI_File file, const unsigned char* data, const char* path) {
+  if (rank != victim) await_lock(path);
+  if (rank != victim) be_under_way();
+  OK(MPI_File_write_at(file, 0, data, kBytes, MPI_BYTE, MPI_STATUS_IGNORE));
+}
+
+/* Uses the shared pointer until that fails; writes nothing. */
+static int use_shared(MPI_File file) {
+  int error = MPI_SUCCESS;
+  while (error == MPI_SUCCESS) {
+    error = MPI_File_write_shared(file, NULL, 0, MPI_BYTE, MPI_STATUS_IGNORE);
+  }
+  return error;
 }
 
 static void check_file(const char* path) {
@@ -118,12 +150,16 @@ int main(int argc, char** argv) {
   MPI_File file = make_file(path);
   /* The ranks meet in shared memory from a few collective calls on; but for the phase "first". */
   for (int i = 0; i < 8 && !is_phase("first"); ++i) OK(MPI_File_sync(file));
+  if (is_phase("lock")) OK(MPI_File_set_atomicity(file, 1));
   unsigned char* const data = make_data();
   OK(MPI_Barrier(MPI_COMM_WORLD));
-  if (rank == victim && (is_phase("before") || is_phase("first"))) await_death();
-  holds_calls = rank == victim && (is_phase("write") || is_phase("read"));
-  if (rank != victim) be_under_way();
-  const int error = is_phase("read")
+  const int is_idle = is_phase("before") || is_phase("first") || is_phase("owner");
+  if (rank == victim && is_idle) await_death();
+  holds_calls = rank == victim && (is_phase("write") || is_phase("read") || is_phase("lock"));
+  if (rank != victim && !is_phase("lock")) be_under_way();
+  if (is_phase("lock")) meet_at_lock(file, data, path);
+  const int error = is_phase("owner") ? use_shared(file)
+                    : is_phase("read")
                         ? MPI_File_read_at_all(file, 0, data, kBytes, MPI_BYTE, MPI_STATUS_IGNORE)
                         : MPI_File_write_at_all(file, 0, data, kBytes, MPI_BYTE, MPI_STATUS_IGNORE);
   struct timespec now;

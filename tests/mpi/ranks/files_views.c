@@ -328,6 +328,49 @@ static void many_pieces(void) {
   OK(MPI_Type_free(&type));
 }
 
+/* In KiB, at most until now. */
+static long peak_of_memory(void) {
+  char line[200];
+  long peak = -1;
+  FILE* const status = fopen("/proc/self/status", "r");
+  while (status != NULL && fgets(line, sizeof(line), status) != NULL) {
+    if (strncmp(line, "VmHWM:", 6) == 0) peak = atol(line + 6);
+  }
+  CHECK(status != NULL && fclose(status) == 0 && peak > 0);
+  return peak;
+}
+
+static int is_one_node(void) {
+  MPI_Comm node;
+  OK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
+  const int ranks = size_of(node);
+  OK(MPI_Comm_free(&node));
+  return ranks == size;
+}
+
+/* Lists of these pieces would take 160 MB and more. */
+static void many_pieces_together(void) {
+  step = "ten million pieces of each rank, in one call (22)";
+  enum { kPieces = 10000000, kMostGrowth = 64 << 10 };
+  if (size == 1 || !is_one_node()) return; /* a system call for each piece */
+  unsigned char* const data = malloc(kPieces);
+  unsigned char* const back = malloc(kPieces);
+  fill(data, kPieces, rank);
+  memset(back, 0, kPieces);
+  const long before_all = peak_of_memory();
+  MPI_Datatype type = vector_of(kPieces, 1, size, MPI_BYTE, 0);
+  OK(set_view(rank, MPI_BYTE, type));
+  OK(MPI_Type_free(&type));
+  OK(MPI_File_write_all(file, data, kPieces, MPI_BYTE, MPI_STATUS_IGNORE));
+  CHECK(size_of_file(file) == (MPI_Offset)kPieces * size);
+  OK(MPI_File_seek(file, 0, MPI_SEEK_SET));
+  OK(MPI_File_read_all(file, back, kPieces, MPI_BYTE, MPI_STATUS_IGNORE));
+  CHECK(memcmp(data, back, kPieces) == 0);
+  CHECK(peak_of_memory() - before_all < kMostGrowth);
+  free(data);
+  free(back);
+}
+
 int main(int argc, char** argv) {
   begin_files(argc, argv);
   file = open_new("views");
@@ -344,6 +387,7 @@ int main(int argc, char** argv) {
   tiles_inside_each_other();
   subarrays();
   many_pieces();
+  many_pieces_together();
   OK(MPI_File_close(&file));
   return end_well("all views were right");
 }
