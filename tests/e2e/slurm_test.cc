@@ -1,91 +1,24 @@
-// Ferry's Slurm scripts, first alone, then under a real Slurm of one node whose files, ports and
-// keys are this test's own. Jobs belong to an ordinary user.
-#include <arpa/inet.h>
+// Ferry's Slurm scripts, first alone, then under a real Slurm (slurm_cluster.h).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <signal.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <string>
 
 #include "tests/e2e/command.h"
-#include "tests/support/processes.h"
+#include "tests/e2e/slurm_cluster.h"
 
 namespace ferry::e2e {
 namespace {
 
-namespace fs = std::filesystem;
 using testing::AllOf;
 using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
-using tests::ReadFile;
-
-constexpr char kNobody[] = "65534";
-
-void WriteFile(const fs::path& path, const std::string& text, bool executable = false) {
-  std::ofstream(path) << text;
-  fs::permissions(path, executable ? fs::perms(0755) : fs::perms(0644));
-}
-
-void ReplaceAll(std::string* text, const std::string& from, const std::string& to) {
-  for (size_t at = 0; (at = text->find(from, at)) != text->npos; at += to.size()) {
-    text->replace(at, from.size(), to);
-  }
-}
-
-// Ferry as if it were installed where every user can read it.
-class Installation {
- public:
-  Installation() {
-    fs::permissions(path_.path(), fs::perms(0755));
-    for (const char* file : {"daemon/ferryd", "tools/ferryctl/ferryctl", "tools/ferryrun/ferryrun",
-                             "examples/hello/hello", "examples/mpi_hello/mpi_hello",
-                             "client/libferry.so.0", "mpi/libmpi_abi.so.1"}) {
-      fs::copy_file(file, Path(fs::path(file).filename()));
-    }
-    for (const char* script : {"functions", "prolog", "epilog", "task-prolog"}) {
-      std::string text = ReadFile(std::string("config/slurm/") + script);
-      ReplaceAll(&text, "@FERRYD@", Path("ferryd"));
-      ReplaceAll(&text, "@FERRYCTL@", Path("ferryctl"));
-      ReplaceAll(&text, "@ETC@", path_.path());
-      WriteFile(Path(script), text, /*executable=*/true);
-    }
-    Configure("");
-  }
-
-  std::string Path(const std::string& name) const { return path_ / name; }
-  // Sets options for the scripts beside the folder of the jobs' directories, and for ferryd.
-  void Configure(const std::string& settings, const std::string& options = "") const {
-    WriteFile(Path("slurm.conf"), "run_base=" + Path("run") + "\n" + settings);
-    WriteFile(Path("job.toml"), "# beside the defaults\n" + options);
-  }
-  std::string Directory(const std::string& job) const { return Path("run/job-" + job); }
-  Words Daemons(const std::string& job) const {
-    return SortedLines(
-        RunCommand({"/usr/bin/pgrep", "-f", "run_directory=" + Directory(job) + "( |$)"}).out);
-  }
-  // Remaining files and processes of any job.
-  Words Leftovers() const {
-    Words found = SortedLines(
-        RunCommand({"/usr/bin/pgrep", "-a", "-f", "run_directory=" + Directory("")}).out);
-    if (fs::exists(Path("run"))) {
-      for (const auto& entry : fs::recursive_directory_iterator(Path("run"))) {
-        found.push_back(entry.path());
-      }
-    }
-    return found;
-  }
-
- private:
-  const TempDirectory path_;
-};
 
 #define SKIP_UNLESS_ROOT() \
   if (geteuid() != 0) GTEST_SKIP() << "the scripts are root's, and this is uid " << geteuid()
@@ -161,6 +94,99 @@ TEST_F(SlurmScriptTest, PrologDoesNotWaitForever) {
   EXPECT_THAT(ferry_.Leftovers(), IsEmpty());
 }
 
+// Commands of Slurm that stand in for its own, and note how they were called.
+class Accounting {
+ public:
+  explicit Accounting(const std::string& folder) : folder_(folder) {
+    fs::create_directory(folder);
+    Set("sacct", "");
+    Set("sacctmgr", "");
+  }
+  void Set(const std::string& command, const std::string& does) const {
+    WriteFile(folder_ + "/" + command,
+              "#!/bin/sh\nprintf '%s|' \"$@\" >>" + folder_ + "/called." + command + "\n" + does,
+              true);
+  }
+  // The words of the calls so far, each with a bar behind it.
+  std::string Called(const std::string& command) const {
+    return ReadFile(folder_ + "/called." + command);
+  }
+  std::string Path() const { return "PATH=" + folder_ + ":/usr/sbin:/usr/bin:/sbin:/bin"; }
+
+ private:
+  const std::string folder_;
+};
+
+class SlurmRecordTest : public SlurmScriptTest {
+ protected:
+  void SetUp() override {
+    SKIP_UNLESS_ROOT();
+    ferry_.Configure("admin_comment=yes\n");
+    accounting_ = std::make_unique<Accounting>(ferry_.Path("accounting"));
+    ASSERT_EQ(Run("prolog").exit_code, 0);
+  }
+  // Runs a job of Ferry over the daemon of job 7, as its user.
+  void RunHello(const std::string& ranks) const {
+    const CommandResult result = RunCommand(
+        {"/usr/bin/setpriv", "--reuid", kNobody, "--regid", kNobody, "--clear-groups",
+         ferry_.Path("ferryrun"), "-n", ranks, ferry_.Path("hello")},
+        {"FERRY_RUN_DIRECTORY=" + ferry_.Directory("7"), "LD_LIBRARY_PATH=" + ferry_.Path("")});
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+  }
+  CommandResult RunEpilog() const {
+    return RunCommand({ferry_.Path("epilog")},
+                      {"SLURM_JOB_ID=7", "SLURM_JOB_UID=65534", accounting_->Path()});
+  }
+
+  std::unique_ptr<Accounting> accounting_;
+};
+
+TEST_F(SlurmRecordTest, EpilogTellsTheDatabaseWhatTheJobsDid) {
+  RunHello("2");
+  RunHello("3");
+  const CommandResult result = RunEpilog();
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.err, "");
+  EXPECT_THAT(accounting_->Called("sacctmgr"),
+              AllOf(HasSubstr("modify|job|where|jobid=7|set|AdminComment=ferry on "),
+                    ContainsRegex("ranks=2 nodes=1 seconds=[0-9.]+ exit_code=0 died_ranks=0"),
+                    ContainsRegex("; ranks=3 nodes=1 .* bytes_sent=[0-9]+")));
+  EXPECT_THAT(ferry_.Leftovers(), IsEmpty());
+}
+
+TEST_F(SlurmRecordTest, AJobWithoutFerrysJobsAndOneWithACommentGetNone) {
+  EXPECT_EQ(RunEpilog().exit_code, 0);
+  EXPECT_EQ(accounting_->Called("sacctmgr"), "");
+  ASSERT_EQ(Run("prolog").exit_code, 0);
+  RunHello("2");
+  accounting_->Set("sacct", "echo looked at by Ann\n");
+  EXPECT_EQ(RunEpilog().exit_code, 0);
+  EXPECT_NE(accounting_->Called("sacct"), "");
+  EXPECT_EQ(accounting_->Called("sacctmgr"), "");
+  EXPECT_THAT(ferry_.Leftovers(), IsEmpty());
+}
+
+TEST_F(SlurmRecordTest, WithoutADatabaseTheEpilogGoesOn) {
+  RunHello("2");
+  accounting_->Set("sacct", "exit 1\n");
+  accounting_->Set("sacctmgr", "echo 'Connection refused' >&2; exit 1\n");
+  const CommandResult result = RunEpilog();
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.err, "ferry: job 7 gets no AdminComment: Connection refused\n");
+  EXPECT_THAT(ferry_.Leftovers(), IsEmpty());
+}
+
+// Its folder is the user's, who may write anything there.
+TEST_F(SlurmRecordTest, ARecordThatTheUserHasWrittenIsNumbersOnly) {
+  const std::string folder = ferry_.Directory("7") + "/records/65534";
+  fs::create_directories(folder);
+  WriteFile(folder + "/a.json",
+            "{\"ranks\":5,\"nodes\":$(touch /tmp/x),\"seconds\":1e-05,\"exit_code\":\"'; drop\","
+            "\"reason\":\",\\\"bytes_sent\\\":7,\"}\n");
+  EXPECT_EQ(RunEpilog().exit_code, 0);
+  EXPECT_THAT(accounting_->Called("sacctmgr"), HasSubstr(": ranks=5 seconds=1e-05|"));
+}
+
 TEST_F(SlurmScriptTest, NamesWhatIsMissing) {
   EXPECT_THAT(RunCommand({ferry_.Path("prolog")}).err,
               HasSubstr("SLURM_JOB_ID is \"\", not a number: is this called by Slurm?"));
@@ -172,171 +198,9 @@ TEST_F(SlurmScriptTest, NamesWhatIsMissing) {
 
 // ---- A cluster of one node ----
 
-// The path of `name`, or empty.
-std::string Find(const std::string& name) {
-  for (const char* folder : {"/usr/bin/", "/usr/sbin/"}) {
-    if (fs::exists(folder + name)) {
-      return folder + name;
-    }
-  }
-  return "";
-}
-
-int FreePort() {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  bind(fd, reinterpret_cast<sockaddr*>(&address), size);
-  getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
-  close(fd);
-  return ntohs(address.sin_port);
-}
-
-// munged, slurmctld and slurmd; no cgroups, no systemd. Of four nodes, which are all this machine,
-// if it has no scripts of Ferry, of one otherwise.
-class Cluster {
- public:
-  Cluster(const Installation& ferry, bool has_scripts) : ferry_(ferry), has_scripts_(has_scripts) {
-    host_ = SortedLines(RunCommand({"/bin/hostname", "-s"}).out).at(0);
-    for (const char* folder : {"munge", "state", "spool", "home"}) {
-      fs::create_directory(ferry.Path(folder));
-    }
-    fs::permissions(ferry.Path("home"), fs::perms(0777));
-    WriteFile(ferry.Path("munge/key"), std::string(64, 'k') + std::string(64, 'y'));
-    fs::permissions(ferry.Path("munge/key"), fs::perms(0600));
-    WriteFile(ferry.Path("cluster.conf"), Configuration());
-    const std::string munge = ferry.Path("munge/");
-    const std::string slurmd =
-        has_scripts ? Find("slurmd") + " -D"
-                    : "for node in n1 n2 n3 n4; do " + Find("slurmd") + " -D -N $node & done";
-    // One shell owns all: they end with it.
-    daemons_ = std::make_unique<Command>(
-        Words{"/bin/sh", "-c",
-              Find("munged") + " --foreground --key-file=" + munge + "key --socket=" + munge +
-                  "socket --pid-file=" + munge + "pid --log-file=" + munge + "log --seed-file=" +
-                  munge + "seed & " + Find("slurmctld") + " -D & " + slurmd + " & wait"},
-        Environment());
-  }
-
-  // Returns true once the node serves; if it does not, `why` has the daemons' words.
-  bool WaitUntilIdle(std::string* why) const {
-    const bool idle = Eventually([this] {
-      return Ask({"sinfo", "-h", "-o", "%T %D"}).out == (has_scripts_ ? "idle 1\n" : "idle 4\n");
-    });
-    *why = ReadFile(ferry_.Path("slurmctld.log")) + ReadFile(ferry_.Path("slurmd.log"));
-    return idle;
-  }
-  // A command of Slurm, as root.
-  CommandResult Ask(Words arguments) const {
-    arguments[0] = Find(arguments[0]);
-    return RunCommand(arguments, Environment());
-  }
-  // Submits a script as an ordinary user; returns the job's number.
-  std::string Submit(const std::string& script, const Words& flags = {}) const {
-    WriteFile(ferry_.Path("job.sh"),
-              "#!/bin/bash\nexport LD_LIBRARY_PATH=" + ferry_.Path("") + "\n" + script, true);
-    const CommandResult result =
-        RunCommand(Joined(Joined({"/usr/bin/setpriv", "--reuid", kNobody, "--regid", kNobody,
-                                  "--clear-groups", Find("sbatch"), "--parsable", "--chdir",
-                                  ferry_.Path("home"), "--output", ferry_.Path("home/%j")},
-                                 flags),
-                          {ferry_.Path("job.sh")}),
-                   Environment());
-    EXPECT_EQ(result.exit_code, 0) << result.err;
-    return result.out.substr(0, result.out.find('\n'));
-  }
-  // Waits for that state: after it the epilog has run.
-  bool WaitForState(const std::string& job, const std::string& state) const {
-    return Eventually([&] {
-      return Ask({"scontrol", "show", "job", job}).out.find("JobState=" + state) !=
-             std::string::npos;
-    });
-  }
-  std::string Output(const std::string& job) const { return ReadFile(ferry_.Path("home/" + job)); }
-  const std::string& host() const { return host_; }
-
- private:
-  Words Environment() const { return {"SLURM_CONF=" + ferry_.Path("cluster.conf")}; }
-  std::string Configuration() const {
-    return "ClusterName=ferrytest\nSlurmctldHost=" + host_ +
-           "(127.0.0.1)\n"
-           "SlurmctldPort=" +
-           std::to_string(FreePort()) + "\nSlurmdPort=" + std::to_string(FreePort()) +
-           "\nSlurmUser=root\nSlurmdUser=root\n"
-           "AuthType=auth/munge\nAuthInfo=socket=" +
-           ferry_.Path("munge/socket") + "\nStateSaveLocation=" + ferry_.Path("state") +
-           "\nSlurmdSpoolDir=" + ferry_.Path("spool") + (has_scripts_ ? "" : "/%n") +
-           "\nSlurmctldPidFile=" + ferry_.Path("slurmctld.pid") +
-           "\nSlurmdPidFile=" + ferry_.Path("slurmd%n.pid") +
-           "\nSlurmctldLogFile=" + ferry_.Path("slurmctld.log") +
-           "\nSlurmdLogFile=" + ferry_.Path("slurmd.log") +
-           "\nProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\nSwitchType=switch/none\n"
-           "MpiDefault=none\nJobAcctGatherType=jobacct_gather/none\nReturnToService=2\n" +
-           (has_scripts_ ? NodeWithScripts() : FourNodes());
-  }
-  std::string NodeWithScripts() const {
-    return "PrologFlags=Alloc\nProlog=" + ferry_.Path("prolog") +
-           "\nEpilog=" + ferry_.Path("epilog") + "\nTaskProlog=" + ferry_.Path("task-prolog") +
-           "\nNodeName=" + host_ + " NodeAddr=127.0.0.1 CPUs=1\nPartitionName=test Nodes=" + host_ +
-           " Default=YES\n";
-  }
-  std::string FourNodes() const {
-    std::string text = "SlurmdParameters=config_overrides\n";
-    for (const std::string name : {"n1", "n2", "n3", "n4"}) {
-      text += "NodeName=" + name + " NodeHostname=" + host_ +
-              " NodeAddr=127.0.0.1 Port=" + std::to_string(FreePort()) + " CPUs=2\n";
-    }
-    return text + "PartitionName=test Nodes=n[1-4] Default=YES\n";
-  }
-
-  const Installation& ferry_;
-  const bool has_scripts_;
-  std::string host_;
-  std::unique_ptr<Command> daemons_;
-};
-
-// `kHasScripts`: see Cluster.
-template <bool kHasScripts>
-class ClusterTest : public testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    if (geteuid() != 0) {
-      why_not_ = "slurmd runs as root here, and this is uid " + std::to_string(geteuid());
-      return;
-    }
-    for (const char* program : {"munged", "slurmctld", "slurmd", "sbatch", "setpriv"}) {
-      if (Find(program).empty()) {
-        why_not_ = std::string(program) +
-                   " is not installed: apt-get install munge slurmctld slurmd slurm-client";
-        return;
-      }
-    }
-    ferry_ = std::make_unique<Installation>();
-    cluster_ = std::make_unique<Cluster>(*ferry_, kHasScripts);
-    if (std::string words; !cluster_->WaitUntilIdle(&words)) {
-      why_not_ = "Slurm does not start here: " + words;
-    }
-  }
-  static void TearDownTestSuite() {
-    cluster_.reset();
-    ferry_.reset();
-  }
-  void SetUp() override {
-    if (!why_not_.empty()) {
-      GTEST_SKIP() << why_not_;
-    }
-    ferry_->Configure("");
-  }
-
-  inline static std::string why_not_;
-  inline static std::unique_ptr<Installation> ferry_;
-  inline static std::unique_ptr<Cluster> cluster_;
-};
-
-using SlurmTest = ClusterTest</*kHasScripts=*/true>;
-using NodesOfSlurmTest = ClusterTest</*kHasScripts=*/false>;
+using SlurmTest = ClusterTest<Kind::kScripts>;
+using DatabaseOfSlurmTest = ClusterTest<Kind::kDatabase>;
+using NodesOfSlurmTest = ClusterTest<Kind::kNodes>;
 
 TEST_F(SlurmTest, AJobRunsOverItsOwnDaemonAndLeavesNothing) {
   const std::string job = cluster_->Submit(
@@ -440,6 +304,23 @@ TEST_F(SlurmTest, WithoutADaemonTheNodeIsDrained) {
   EXPECT_EQ(cluster_->Output(job), "");
   EXPECT_THAT(ferry_->Leftovers(), IsEmpty());
   cluster_->Ask({"scontrol", "update", "nodename=" + cluster_->host(), "state=resume"});
+}
+
+// ---- What Slurm's database says ----
+
+TEST_F(DatabaseOfSlurmTest, AJobsRecordIsItsAdminComment) {
+  ferry_->Configure("admin_comment=yes\n");
+  const std::string job =
+      cluster_->Submit(ferry_->Path("ferryrun") + " -n 2 " + ferry_->Path("hello") + "\n");
+  ASSERT_TRUE(cluster_->WaitForState(job, "COMPLETED")) << cluster_->Output(job);
+  const auto comment = [&] {
+    return cluster_->Ask({"sacct", "-n", "-X", "-P", "-j", job, "-o", "State,AdminComment"}).out;
+  };
+  EXPECT_TRUE(Eventually([&] { return comment().starts_with("COMPLETED|"); })) << comment();
+  EXPECT_THAT(comment(), AllOf(HasSubstr("COMPLETED|ferry on " + cluster_->host() + ": ranks=2"),
+                               HasSubstr(" exit_code=0 "), HasSubstr(" bytes_sent=")))
+      << ReadFile(ferry_->Path("slurmd.log"));
+  EXPECT_THAT(ferry_->Leftovers(), IsEmpty());
 }
 
 // ---- Jobs of several nodes ----
