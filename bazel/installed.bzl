@@ -38,11 +38,9 @@ _GROUPS = {
         "/usr/lib/x86_64-linux-gnu/libpmi2.so.0",
         "/usr/lib/x86_64-linux-gnu/libpmix.so",
         "/usr/lib/x86_64-linux-gnu/slurm-wlm/mpi_pmix.so",
-        "/usr/sbin/mariadbd",
         "/usr/sbin/munged",
         "/usr/sbin/slurmctld",
         "/usr/sbin/slurmd",
-        "/usr/sbin/slurmdbd",
     ],
     "systemd_analyze": ["/usr/bin/systemd-analyze"],
 }

@@ -199,7 +199,7 @@ class Cluster {
                       std::to_string(database_port_) +
                       "\nAccountingStoragePass=" + ferry_.Path("munge/socket") + "\n");
   }
-  // What starts MariaDB, and slurmdbd once it serves, and makes the cluster known.
+  // The commands that start MariaDB, and slurmdbd once that serves, and make the cluster known.
   std::string Database() const {
     if (kind_ != Kind::kDatabase) {
       return "";

@@ -306,7 +306,7 @@ TEST_F(SlurmTest, WithoutADaemonTheNodeIsDrained) {
   cluster_->Ask({"scontrol", "update", "nodename=" + cluster_->host(), "state=resume"});
 }
 
-// ---- What Slurm's database says ----
+// ---- Slurm's database ----
 
 TEST_F(DatabaseOfSlurmTest, AJobsRecordIsItsAdminComment) {
   ferry_->Configure("admin_comment=yes\n");
