@@ -32,7 +32,7 @@ int LowestBit(int rank, int size) {
   return bit;
 }
 
-// What a member has met first stays.
+// Keeps the failure that a member has met first.
 void Meet(Failure failure, Failure* met) {
   if (met->ok()) {
     *met = std::move(failure);

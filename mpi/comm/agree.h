@@ -4,7 +4,7 @@
 // A tree of log2(n) rounds, the same for all of them. Blocking; called by one thread of each
 // member, in the same order by all. The parts of a Team must outlive the call.
 //
-// **Nobody is left waiting.** A member that meets a failure, of a message or of its own, goes
+// **No member is left waiting.** A member that meets a failure, of a message or of its own, goes
 // through the rest of the operation with it: its messages carry the failure in place of data, and
 // those that get them return it, too. Where a member is gone, only those below it in the tree may
 // fail while others succeed; and since the tree is always the same, no others wait for them in what

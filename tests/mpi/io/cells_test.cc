@@ -65,7 +65,7 @@ TEST(CellsTest, OwnersChangeByUnits) {
   EXPECT_EQ(cells.OwnerOf(4 * kCell), 0);
 }
 
-// What each node sends, in its order, is what its receivers expect of it, in theirs.
+// Each node sends, in its order, what its receivers expect of it, in theirs.
 TEST(CellsTest, AllThatIsSentIsExpected) {
   std::mt19937 random(7);
   for (int round = 0; round < 200; ++round) {
