@@ -111,7 +111,6 @@ class Accounting {
   std::string Called(const std::string& command) const {
     return ReadFile(folder_ + "/called." + command);
   }
-  std::string Path() const { return "PATH=" + folder_ + ":/usr/sbin:/usr/bin:/sbin:/bin"; }
 
  private:
   const std::string folder_;
@@ -121,7 +120,7 @@ class SlurmRecordTest : public SlurmScriptTest {
  protected:
   void SetUp() override {
     SKIP_UNLESS_ROOT();
-    ferry_.Configure("admin_comment=yes\n");
+    ferry_.Configure("admin_comment=yes\nPATH=" + ferry_.Path("accounting") + ":$PATH\n");
     accounting_ = std::make_unique<Accounting>(ferry_.Path("accounting"));
     ASSERT_EQ(Run("prolog").exit_code, 0);
   }
@@ -133,10 +132,6 @@ class SlurmRecordTest : public SlurmScriptTest {
         {"FERRY_RUN_DIRECTORY=" + ferry_.Directory("7"), "LD_LIBRARY_PATH=" + ferry_.Path("")});
     ASSERT_EQ(result.exit_code, 0) << result.err;
   }
-  CommandResult RunEpilog() const {
-    return RunCommand({ferry_.Path("epilog")},
-                      {"SLURM_JOB_ID=7", "SLURM_JOB_UID=65534", accounting_->Path()});
-  }
 
   std::unique_ptr<Accounting> accounting_;
 };
@@ -144,7 +139,7 @@ class SlurmRecordTest : public SlurmScriptTest {
 TEST_F(SlurmRecordTest, EpilogTellsTheDatabaseWhatTheJobsDid) {
   RunHello("2");
   RunHello("3");
-  const CommandResult result = RunEpilog();
+  const CommandResult result = Run("epilog");
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_EQ(result.err, "");
   EXPECT_THAT(accounting_->Called("sacctmgr"),
@@ -155,12 +150,12 @@ TEST_F(SlurmRecordTest, EpilogTellsTheDatabaseWhatTheJobsDid) {
 }
 
 TEST_F(SlurmRecordTest, AJobWithoutFerrysJobsAndOneWithACommentGetNone) {
-  EXPECT_EQ(RunEpilog().exit_code, 0);
+  EXPECT_EQ(Run("epilog").exit_code, 0);
   EXPECT_EQ(accounting_->Called("sacctmgr"), "");
   ASSERT_EQ(Run("prolog").exit_code, 0);
   RunHello("2");
   accounting_->Set("sacct", "echo looked at by Ann\n");
-  EXPECT_EQ(RunEpilog().exit_code, 0);
+  EXPECT_EQ(Run("epilog").exit_code, 0);
   EXPECT_NE(accounting_->Called("sacct"), "");
   EXPECT_EQ(accounting_->Called("sacctmgr"), "");
   EXPECT_THAT(ferry_.Leftovers(), IsEmpty());
@@ -170,7 +165,7 @@ TEST_F(SlurmRecordTest, WithoutADatabaseTheEpilogGoesOn) {
   RunHello("2");
   accounting_->Set("sacct", "exit 1\n");
   accounting_->Set("sacctmgr", "echo 'Connection refused' >&2; exit 1\n");
-  const CommandResult result = RunEpilog();
+  const CommandResult result = Run("epilog");
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_EQ(result.err, "ferry: job 7 gets no AdminComment: Connection refused\n");
   EXPECT_THAT(ferry_.Leftovers(), IsEmpty());
@@ -183,7 +178,7 @@ TEST_F(SlurmRecordTest, ARecordThatTheUserHasWrittenIsNumbersOnly) {
   WriteFile(folder + "/a.json",
             "{\"ranks\":5,\"nodes\":$(touch /tmp/x),\"seconds\":1e-05,\"exit_code\":\"'; drop\","
             "\"reason\":\",\\\"bytes_sent\\\":7,\"}\n");
-  EXPECT_EQ(RunEpilog().exit_code, 0);
+  EXPECT_EQ(Run("epilog").exit_code, 0);
   EXPECT_THAT(accounting_->Called("sacctmgr"), HasSubstr(": ranks=5 seconds=1e-05|"));
 }
 
