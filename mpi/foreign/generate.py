@@ -163,7 +163,7 @@ def _handles(headers):
 
 
 def objects(headers, path):
-    """numbers.h and objects.inc of a family in which handles are addresses of objects: rows of
+    """numbers.h and more of a family in which handles are addresses of objects: rows of
     objects, their sizes, and the numbers of handles in Fortran."""
     rows = {name: words for name, words in _rows(path).items() if len(words) == 3}
     known = {name: (kind, value) for name, kind, value in _handles(headers)}
@@ -185,7 +185,22 @@ def objects(headers, path):
                         for value, number, name in pairs) + "};\n"
     lines = "".join(f"FERRY_OBJECT({words[0]}, {known[name][1]:#x}, {words[1]})\n"
                     for name, words in rows.items())
-    return text, {"objects.inc": f"// Made by mpi/foreign/generate.py of {path}.\n{lines}"}
+    typed = "".join(f"FERRY_CONSTANT({name.lower()}, {_inner_name(name)}, {words[2]})\n"
+                    for name, words in rows.items() if words[2] != "-")
+    for other, name in _OTHER_TYPED.items():
+        typed += f"FERRY_CONSTANT({other}, {other}, {rows[name][2]})\n"
+    made = f"// Made by mpi/foreign/generate.py of {path}.\n"
+    return text, {"objects.inc": made + lines, "typed_constants.inc": made + typed}
+
+
+# Names that Open MPI's module mpi_f08 has beside those of its C.
+_OTHER_TYPED = {"mpi_c_complex": "MPI_C_FLOAT_COMPLEX", "mpi_cxx_complex": "MPI_CXX_FLOAT_COMPLEX",
+                "mpi_long_long_int": "MPI_LONG_LONG"}
+
+
+def _inner_name(name):
+    """That of a constant's variable in Open MPI's C."""
+    return re.sub(r"(mpi_u?int\d+)_t$", r"\1", name.lower())
 
 
 def numbers_h(headers, path):

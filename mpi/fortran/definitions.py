@@ -287,10 +287,21 @@ def _described(procedure, large):
 # ---- All of them --------------------------------------------------------------------------------
 
 
-def _procedure(procedure, with_f08):
+def _persistent_names(procedure):
+    """Open MPI 4 has persistent collectives under other names."""
+    text = ""
+    if procedure.group in ("collectives_init", "neighbours") and procedure.name.endswith("_init"):
+        for prefix in ("mpi", "pmpi"):
+            low, other = (f"{one}_{procedure.name.lower()}" for one in (prefix, f"{prefix}x"))
+            text += f'FERRY_NAMES("{other}", "{other.upper()}", "{low}_");\n'
+            text += f'FERRY_NAME("{other}_", "{low}_");\nFERRY_NAME("{other}_f08_", "{low}_");\n'
+    return text
+
+
+def _procedure(procedure, with_sections):
     """mpif.h's, that of `mpi`, and those of mpi_f08 without large counts."""
     text = _converter(procedure, False)
-    in_f08 = with_f08 and procedure in f08.procedures()
+    in_f08 = procedure in f08.procedures()
     detaches = any(one.kind == "detached" for one in procedure.arguments)
     for prefix in ("MPI_", "PMPI_"):
         low = f"{prefix}{procedure.name}".lower()
@@ -303,6 +314,8 @@ def _procedure(procedure, with_f08):
             text += _shown(procedure, False, prefix, f"{low}_f08", _INNER, procedure.name)
         elif in_f08:
             text += f'FERRY_NAME("{low}_f08_", "{low}_");\n'
+    if not with_sections:
+        return text + _persistent_names(procedure)
     return text + (_of_described(procedure, False) if in_f08 else "")
 
 
@@ -335,16 +348,17 @@ namespace ferry::fortran {{
 """
 
 
-def sources(with_f08):
-    """The procedures of all headers and modules, or those of mpif.h and `mpi` alone."""
+def sources(with_sections):
+    """All procedures; or those for Open MPI's modules: its mpi_f08 has no large counts, and hands over
+    addresses."""
     found = {}
-    sections = '\n#include "mpi/fortran/sections.h"' if with_f08 else ""
+    sections = '\n#include "mpi/fortran/sections.h"' if with_sections else ""
     for group in table.groups():
         text = _HEAD.format(group=group, sections=sections)
         for procedure in table.procedures():
             if procedure.group == group and (_calls(procedure) or procedure.name == "F_sync_reg"):
-                text += _procedure(procedure, with_f08) + "\n"
-                if with_f08 and f08.has_large(procedure):
+                text += _procedure(procedure, with_sections) + "\n"
+                if with_sections and f08.has_large(procedure):
                     text += _of_large(procedure) + "\n"
         found[f"calls_{group}.cc"] = text + "}  // namespace ferry::fortran\n"
     return found

@@ -2,7 +2,7 @@
 """generate.py WHAT FOLDER [HEADERS]: writes what is made from the table of MPI's Fortran
 procedures.
 
-WHAT: definitions (the C++ of libmpifort_abi), mpif (the same without mpi_f08), by_hand (what the
+WHAT: definitions (the C++ of libmpifort_abi), mpif (the same for Open MPI's modules), by_hand (what the
 procedures that are written by hand are declared in), exports (the names that it shows), sources (mpif.h
 and the modules; HEADERS is the folder of the C headers, which have the constants).
 """

@@ -40,4 +40,19 @@ void mpi_conversion_fn_null_c_(void*, int*, MPI_Count*, void*, MPI_Offset*, MPI_
                                int* ierror) {
   *ierror = MPI_SUCCESS;
 }
+
+#ifdef FERRY_MPI_OF_OPENMPI
+// They are procedures of a module of Open MPI's.
+#define FERRY_IN_MODULE(low) FERRY_NAME("__mpi_f08_callbacks_MOD_" #low, #low "_")
+FERRY_IN_MODULE(mpi_comm_dup_fn);
+FERRY_IN_MODULE(mpi_type_dup_fn);
+FERRY_IN_MODULE(mpi_win_dup_fn);
+FERRY_IN_MODULE(mpi_comm_null_copy_fn);
+FERRY_IN_MODULE(mpi_type_null_copy_fn);
+FERRY_IN_MODULE(mpi_win_null_copy_fn);
+FERRY_IN_MODULE(mpi_comm_null_delete_fn);
+FERRY_IN_MODULE(mpi_type_null_delete_fn);
+FERRY_IN_MODULE(mpi_win_null_delete_fn);
+FERRY_IN_MODULE(mpi_conversion_fn_null);
+#endif
 }

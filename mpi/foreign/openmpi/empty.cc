@@ -1,1 +1,1 @@
-// Nothing: libraries that programs of Open MPI name without calling them.
+// Nothing: libraries that programs of Open MPI name, and that have nothing of their own.

@@ -1,5 +1,5 @@
-! What MPICH's module mpi_f08 has of its own, between any number of ranks: sentinels, sections of
-! arrays, typed handles and statuses, callbacks, attributes, absent `ierror`.
+! What the modules mpi_f08 of MPICH and Open MPI have of their own, between any number of ranks:
+! sentinels, sections of arrays, typed handles and statuses, callbacks, attributes, absent `ierror`.
 module of_the_program
   use, intrinsic :: iso_c_binding
   use mpi_f08
@@ -87,10 +87,12 @@ program fortran_typed
   right = mod(rank + 1, n)
   call sentinels
   call completion
-  call sections
+  if (MPI_SUBARRAYS_SUPPORTED) call sections
   call callbacks
   call attributes
   call generalized
+  call types
+  call predefined
   call report(rank)
   call MPI_Finalize()
 
@@ -210,5 +212,49 @@ contains
     call MPI_Get_count(status, MPI_INTEGER, count)
     call check(status%MPI_TAG == 17 .and. count == 3, 'what query_fn has written')
     call check(all(stages == 1), 'query_fn, free_fn')
+  end subroutine
+
+  subroutine types
+    class(*), allocatable :: any
+    real(8) :: matrix(3, 3)
+    complex :: number
+    integer :: size, other, letter, ierr
+    call MPI_Sizeof(matrix, size, ierr)
+    call MPI_Sizeof(number, other, ierr)
+    call MPI_Sizeof('a', letter, ierr)
+    call check(size == 8 .and. other == 8 .and. letter == 1, 'MPI_Sizeof')
+    allocate (any, source=comm)
+    call check(storage_size(any) == 32, 'a polymorphic handle')
+    call check(MPI_DOUBLE_PRECISION /= MPI_REAL .and. MPI_SUM == MPI_SUM, 'comparisons')
+  end subroutine
+
+  subroutine predefined
+    type(c_ptr) :: memory, detached
+    integer, pointer :: words(:)
+    integer, target, asynchronous, save :: buffer(4096)
+    integer :: key, size, got
+    integer(MPI_ADDRESS_KIND) :: value
+    type(MPI_Comm) :: other
+    logical :: flag
+    call MPI_Alloc_mem(64_MPI_ADDRESS_KIND, MPI_INFO_NULL, memory)
+    call c_f_pointer(memory, words, [16])
+    words = 7
+    call check(sum(words) == 112, 'MPI_Alloc_mem')
+    call MPI_Free_mem(words)
+    call MPI_Buffer_attach(buffer, 4 * 4096)
+    call MPI_Bsend(rank, 1, MPI_INTEGER, right, 8, comm)
+    call MPI_Recv(got, 1, MPI_INTEGER, left, 8, comm, MPI_STATUS_IGNORE)
+    call MPI_Buffer_detach(detached, size)
+    call check(got == left .and. size == 4 * 4096 .and. c_associated(detached, c_loc(buffer)), &
+               'MPI_Buffer_detach')
+    call MPI_Comm_create_keyval(MPI_COMM_DUP_FN, MPI_COMM_NULL_DELETE_FN, key, &
+                                0_MPI_ADDRESS_KIND)
+    call MPI_Comm_set_attr(comm, key, 17_MPI_ADDRESS_KIND)
+    call MPI_Comm_dup(comm, other)
+    call MPI_Comm_get_attr(other, key, value, flag)
+    call check(flag .and. value == 17, 'MPI_COMM_DUP_FN')
+    call MPI_Comm_free(other)
+    call MPI_Comm_delete_attr(comm, key)
+    call MPI_Comm_free_keyval(key)
   end subroutine
 end program

@@ -191,5 +191,37 @@ TEST_F(OpenMpiLanguagesTest, ProgramsOverTheBindingsForCxxRun) {
   }
 }
 
+TEST_F(OpenMpiLanguagesTest, ProgramsOverMpiF08Run) {
+  const std::string modules = kLibraries + "fortran/gfortran-mod-15/openmpi";
+  const std::string library = kLibraries + "libmpi_usempif08.so.40";
+  if (!fs::exists(modules + "/mpi_f08.mod") || !fs::exists(library)) {
+    GTEST_SKIP() << modules << "/mpi_f08.mod is not there: apt-get install libopenmpi-dev";
+  }
+  const std::string program = folder_ / "f08";
+  // As mpif90.openmpi links: the program names this library alone.
+  const CommandResult compiled = RunCommand(
+      {"/usr/bin/gfortran", "-O2", "-w", "-J" + folder_.path(), "-I" + modules,
+       "tests/mpi/fortran/checks.f90", kFolder + "fortran_typed.f90", "-o", program, library});
+  ASSERT_EQ(compiled.exit_code, 0) << compiled.err;
+  ExpectOk(program);
+}
+
+// Each procedure, constant and type of Open MPI's modules: programs take them from the library.
+TEST_F(OpenMpiLanguagesTest, TheModulesNamesAreThere) {
+  const auto ours = e2e::ExportsOf("mpi/foreign/openmpi/libmpi_mpifh.so.40");
+  const auto ours_of_c = e2e::ExportsOf("mpi/foreign/openmpi/libmpi.so.40");
+  int names = 0;
+  for (const char* library : {"libmpi_usempif08.so.40", "libmpi_usempi_ignore_tkr.so.40"}) {
+    for (const auto& [name, symbol] : e2e::ExportsOf(kLibraries + library)) {
+      // Two functions that the original calls itself.
+      if (name != "ompi_buffer_detach_f08" && name != "pompi_buffer_detach_f08") {
+        ++names;
+        EXPECT_TRUE(ours.contains(name) || ours_of_c.contains(name)) << name;
+      }
+    }
+  }
+  EXPECT_EQ(names, 1801);
+}
+
 }  // namespace
 }  // namespace ferry::mpi_tests
