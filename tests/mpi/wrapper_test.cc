@@ -186,5 +186,96 @@ target_link_libraries(typed MPI::MPI_Fortran)
   ExpectAllOk(2, Path("build/typed"));
 }
 
+// LLVM's compiler: its modules, and programs over mpif.h, `mpi` and mpi_f08.
+TEST_F(WrapperTest, FlangCompilesModulesAndPrograms) {
+  const CommandResult found =
+      RunCommand({"/bin/bash", "-c", "type -P flang-22 flang-19 flang | head -n 1"});
+  const std::string flang = found.out.substr(0, found.out.find('\n'));
+  if (flang.empty()) {
+    GTEST_SKIP() << "flang is not installed: apt-get install flang-22";
+  }
+  const std::vector<std::string> wrapper = {"/usr/bin/env", "XDG_CACHE_HOME=" + Path("cache"),
+                                            "FERRY_FC=" + flang, "tools/wrappers/ferryfc"};
+  const auto compile = [&](const std::vector<std::string>& words) {
+    std::vector<std::string> all = wrapper;
+    all.insert(all.end(), words.begin(), words.end());
+    Succeed(all);
+  };
+  compile({"--make-modules"});
+  compile({"-w", "tests/mpi/fortran/ring.f", "-o", Path("ring")});
+  ExpectAllOk(2, Path("ring"));
+  const std::string program = R"(
+module sums
+  use, intrinsic :: iso_c_binding
+  use mpi_f08
+contains
+  subroutine add(invec, inoutvec, len, datatype)
+    type(c_ptr), value :: invec, inoutvec
+    integer :: len
+    type(MPI_Datatype) :: datatype
+    integer, pointer :: a(:), b(:)
+    if (datatype /= MPI_INTEGER) return
+    call c_f_pointer(invec, a, [len])
+    call c_f_pointer(inoutvec, b, [len])
+    b = a + b
+  end subroutine
+end module
+program main
+  use sums
+  implicit none
+  type(MPI_Comm) :: ring
+  type(MPI_Op) :: op
+  type(MPI_Status) :: status
+  type(MPI_Request) :: requests(2)
+  character(MPI_MAX_OBJECT_NAME) :: name
+  integer :: rank, n, left, right, got, total(3), length, mine(3, 2)
+  logical :: periods(1)
+  call MPI_Init()
+  call MPI_Comm_size(MPI_COMM_WORLD, n)
+  call MPI_Cart_create(MPI_COMM_WORLD, 1, [n], [.true.], .false., ring)
+  call MPI_Comm_rank(ring, rank)
+  call MPI_Cart_shift(ring, 0, 1, left, right)
+  call MPI_Cart_get(ring, 1, total, periods, mine(:, 1))
+  if (.not. periods(1)) error stop 'periods'
+  call MPI_Irecv(got, 1, MPI_INTEGER, left, 3, ring, requests(1))
+  call MPI_Isend(rank, 1, MPI_INTEGER, right, 3, ring, requests(2))
+  call MPI_Wait(requests(1), status)
+  call MPI_Wait(requests(2), MPI_STATUS_IGNORE)
+  if (got /= left .or. status%MPI_TAG /= 3) error stop 'a ring'
+  call MPI_Op_create(add, .true., op)
+  mine = rank
+  call MPI_Allreduce(mine(1:3:2, 1), total, 2, MPI_INTEGER, op, ring)
+  if (any(total(1:2) /= n * (n - 1) / 2)) error stop 'an operation'
+  total = rank
+  call MPI_Allreduce(MPI_IN_PLACE, total, 3, MPI_INTEGER, MPI_MAX, ring)
+  if (any(total /= n - 1)) error stop 'MPI_IN_PLACE'
+  call MPI_Comm_set_name(ring, 'a name')
+  call MPI_Comm_get_name(ring, name, length)
+  if (name /= 'a name' .or. length /= 6) error stop 'a name'
+  print '(a,i0,a)', 'rank ', rank, ': ok'
+  call MPI_Finalize()
+end program
+)";
+  Write("typed.f90", program);
+  compile({"-J" + folder_, Path("typed.f90"), "-o", Path("typed")});
+  ExpectAllOk(2, Path("typed"));
+  ExpectAllOk(3, Path("typed"));
+  Write("untyped.f90", R"(
+program main
+  use mpi
+  implicit none
+  integer :: rank, ierr, status(MPI_STATUS_SIZE), got
+  call MPI_Init(ierr)
+  call MPI_Comm_rank(MPI_COMM_WORLD, rank, ierr)
+  call MPI_Sendrecv(rank, 1, MPI_INTEGER, rank, 5, got, 1, MPI_INTEGER, rank, 5, MPI_COMM_WORLD, &
+                    status, ierr)
+  if (got == rank .and. status(MPI_TAG) == 5) print '(a,i0,a)', 'rank ', rank, ': ok'
+  call MPI_Finalize(ierr)
+end program
+)");
+  compile({Path("untyped.f90"), "-o", Path("untyped")});
+  ExpectAllOk(2, Path("untyped"));
+}
+
 }  // namespace
 }  // namespace ferry::mpi_tests

@@ -157,7 +157,7 @@ TEST(FerryccTest, MakesModulesForAnotherCompiler) {
   EXPECT_THAT(modules, EndsWith("/otherfc-1.2"));
   const CommandResult with = RunWrapper(Joined(variables, {wrapper, "-c", "a.f90"}));
   EXPECT_EQ(with.err, "");
-  EXPECT_THAT(with.out, HasSubstr(" -I" + (folder / "cache/ferry/fortran/")));
+  EXPECT_THAT(with.out, HasSubstr("-I" + (folder / "cache/ferry/fortran/")));
   // Its descriptions of arrays are not gfortran's.
   std::string source;
   std::getline(std::ifstream(modules + "/mpi_f08.mod"), source);
