@@ -70,9 +70,9 @@ place() {
   ln -sf libmpifort_abi.so.1 "$root${at[lib]}/libmpifort_abi.so"
   install -D -m 644 -t "$root${at[include]}/ferry/mpi" "$built/mpi/fortran/include/mpif.h"
   install -D -m 644 -t "$root${at[lib]}/ferry/fortran/gfortran-mod-15" \
-    "$built"/mpi/fortran/include/{ferry_mpi_types,mpi,mpi_f08}.mod
+    "$built"/mpi/fortran/include/{ferry_mpi_types,ferry_mpix,mpi,mpi_f08}.mod
   install -D -m 644 -t "$root${at[share]}/ferry/fortran" \
-    "$built"/mpi/fortran/include/{mpi,mpi_f08,mpi_f08_addresses}.f90
+    "$built"/mpi/fortran/include/{ferry_mpix,mpi,mpi_f08,mpi_f08_addresses}.f90
   install -D -m 644 "$built/shmem/$shmem" "$root${at[lib]}/$shmem"
   ln -sf "$shmem" "$root${at[lib]}/libferry_shmem.so"
   for name in "" ferry_shmem mpp; do

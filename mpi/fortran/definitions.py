@@ -10,6 +10,7 @@ or stands in by_hand.h. Those of mpi_f08 have arguments of the same form, so the
 import constants
 import declarations
 import f08
+import mpix
 import table
 
 # Callbacks, attributes, arguments of programs, truth values in arrays whose length MPI knows, lengths
@@ -398,7 +399,7 @@ def names():
     found += ["ferry_mpi_equal_", "ferry_mpi_differ_", "ferry_mpi_sizeof_"]
     found += [f"{prefix}status_{form}_" for prefix in ("mpi_", "pmpi_") for form in ("f2f08", "f082f")]
     found += [f"{constants.common(name)}_".lower() for name, _, _ in constants.SENTINELS]
-    return sorted(found + f08.names())
+    return sorted(found + f08.names() + mpix.names())
 
 
 def exports():

@@ -13,6 +13,7 @@ import sys
 import declarations
 import definitions
 import f08
+import mpix
 
 
 def _sources(headers):
@@ -21,11 +22,11 @@ def _sources(headers):
     return {"mpif.h": declarations.mpif_h(constants_h, handles_h),
             "mpi.f90": declarations.module_mpi(),
             "mpi_f08.f90": f08.module(constants_h, handles_h, True),
-            "mpi_f08_addresses.f90": f08.module(constants_h, handles_h, False)}
+            "mpi_f08_addresses.f90": f08.module(constants_h, handles_h, False), **mpix.module()}
 
 
 def main(arguments):
-    makers = {"definitions": lambda: definitions.sources(True),
+    makers = {"definitions": lambda: {**definitions.sources(True), **mpix.source()},
               "mpif": lambda: definitions.sources(False), "by_hand": definitions.by_hand,
               "exports": lambda: definitions.exports(),
               "sources": lambda: _sources(pathlib.Path(arguments[2]))}
