@@ -132,8 +132,9 @@ class Cluster {
     daemons_ = std::make_unique<Command>(
         Words{"/bin/sh", "-c",
               Find("munged") + " --foreground --key-file=" + munge + "key --socket=" + munge +
-                  "socket --pid-file=" + munge + "pid --log-file=" + munge + "log --seed-file=" +
-                  munge + "seed & " + Find("slurmctld") + " -D & " + slurmd + " & wait"},
+                  "socket --pid-file=" + munge + "pid --log-file=" + munge +
+                  "log --seed-file=" + munge + "seed & " + Database() + Find("slurmctld") +
+                  " -D & " + slurmd + " & wait"},
         Environment());
   }
 
