@@ -74,8 +74,8 @@ class Comm;
 class Graphcomm;
 class Intercomm;
 
-// What each class has beside its virtual functions. The destructor is defined in bindings.cc: there
-// the table of virtual functions comes to lie.
+// Declares the members that each class has beside its virtual functions. Its destructor is defined
+// in bindings.cc, so that the compiler puts the class's table of virtual functions there.
 #define FERRY_CLASS(Class, Handle, none)    \
  public:                                    \
   explicit Class(Handle h) : handle_(h) {}  \

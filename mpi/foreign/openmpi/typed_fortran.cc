@@ -1,4 +1,4 @@
-// What Open MPI's modules `mpi` and `mpi_f08` make programs take from the library beside the
+// The names that Open MPI's modules `mpi` and `mpi_f08` make programs take from the library beside
 // procedures: sizes of types, comparisons of handles, constants, and what gfortran makes of a
 // module's types. The procedures of mpi_f08 are other names of mpif.h's
 // (mpi/fortran/definitions.py): Open MPI hands them addresses, too.
@@ -57,8 +57,8 @@ FERRY_SIZEOF(complex128, 32);
 
 namespace {
 
-// What gfortran knows of a type where its objects are polymorphic. The number is that which it
-// makes of the type's name.
+// The table by which gfortran tells the type of a polymorphic object. Its number is the one that
+// gfortran makes of the type's name.
 struct TypeTable {
   int32_t number;
   int64_t size;

@@ -50,7 +50,7 @@ TEST_F(HeartbeatsTest, APeerThatAnswersLateIsNotHurried) {
   ASSERT_TRUE(await_beats(20)) << "a peer that answers at once again is asked as often as before";
 }
 
-// Of a link's two daemons one asks.
+// The daemon that gets heartbeats of its peer sends none itself while they come.
 TEST_F(HeartbeatsTest, APeerThatAsksItselfIsNotAskedAsWell) {
   using Clock = std::chrono::steady_clock;
   constexpr auto kInterval = std::chrono::milliseconds(400);

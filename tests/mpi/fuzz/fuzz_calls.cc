@@ -168,7 +168,7 @@ constexpr std::array kFilePatterns = {"set_size", "preallocate", "set_view",  "s
                                       "*_begin",  "*_begin_c",   "*_ordered", "*_ordered_c",
                                       "open"};
 
-// Of the communicator or the file.
+// Returns which parameter names the ranks that take part: the communicator, or the file.
 size_t GroupParameter(const CallSignature& signature) {
   const bool is_open = signature.name == "MPI_File_open";  // fh is its result
   const auto found = std::find_if(signature.parameters.begin(), signature.parameters.end(),

@@ -84,7 +84,7 @@ class World {
   MPIX_Queue freed_queue() { return queues().freed; }
   ferry_stream stream() { return queues().stream; }
   const WorldFiles& files();
-  // Of a file with 64 bytes.
+  // The name of a file with 64 bytes.
   const char* file_name();
 
   MPI_Comm comm = MPI_COMM_NULL;
