@@ -97,10 +97,12 @@ void CallBoard::Write(int slot, const CallDescription& call, uint32_t thread, ui
   made.generation = LoadRelaxed(record.generation) + 1;
   std::atomic<uint64_t>& named = named_[slot];
   const uint64_t group = uint64_t{call.group} + 1;
-  const bool is_to_name =
-      (call.flags & kCallHasGroup) != 0 && named.load(std::memory_order_relaxed) != group;
+  const bool is_file = (call.flags & kCallHasFile) != 0;
+  const bool is_to_name = is_file || ((call.flags & kCallHasGroup) != 0 &&
+                                      named.load(std::memory_order_relaxed) != group);
   if (is_to_name) {
-    named.store(group, std::memory_order_relaxed);  // first: ForgetNames may come meanwhile
+    // First: ForgetNames may come meanwhile. A file's name is no group's.
+    named.store(is_file ? 0 : group, std::memory_order_relaxed);
     if (call.write_name != nullptr) {
       call.write_name(call.group_object, made.group_name);
     }

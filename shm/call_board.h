@@ -29,11 +29,12 @@ struct CallDescription {
   uint64_t object = 0;
   int32_t missing = kCallNoRank;
   uint32_t missing_count = 0;
-  // Writes the group's name, which ends with a 0 or at the end of the field. Called only where the
-  // record does not have it yet. Null: it has none.
+  // Writes the name of the group, or of the file, which ends with a 0 or at the end of the field.
+  // Called only where the record does not have it yet. Null: it has none.
   using NameWriter = void (*)(const void* group_object, char (&name)[kCallGroupNameBytes]);
   NameWriter write_name = nullptr;
   const void* group_object = nullptr;
+  const char* file = nullptr;  // its whole name; kCallHasFile
 };
 
 class CallBoard {

@@ -129,8 +129,9 @@ void Take(const CallRecordLayout& copy, uint32_t job_size, CallView* view) {
   view->is_nonblocking = has(kCallNonblocking);
   if (view->has_group) {
     view->group = copy.group;
-    view->group_name = CheckedText(copy.group_name);
+    view->group_name = has(kCallHasFile) ? "" : CheckedText(copy.group_name);
   }
+  view->file = has(kCallHasFile) ? CheckedText(copy.group_name) : "";
   view->peer = CheckedRank(copy.peer, job_size);
   view->peer_in_group = view->peer == kCallNoRank ? kCallNoRank : copy.peer_in_group;
   view->tag = copy.tag;
@@ -191,6 +192,14 @@ CallName CallNamed(std::string_view text) {
   if (!text.starts_with(kMpi)) {
     return IsReduction(text) ? CallName::kShmemReduce : ByEnd(text);
   }
+  if (constexpr std::string_view kFile = "MPI_File_"; text.starts_with(kFile)) {
+    (void)(DropEnd("_begin", &text) || DropEnd("_end", &text));
+    std::string blocking(text);
+    if (text.substr(kFile.size()).starts_with('i')) {  // iread, iwrite
+      blocking.erase(kFile.size(), 1);
+    }
+    return Exactly(blocking);
+  }
   // A nonblocking or persistent collective.
   std::string blocking(text);
   if (DropEnd("_init", &text)) {
@@ -248,7 +257,10 @@ std::string CallPhrase(const CallView& view) {
     text +=
         std::string(" for ") + (view.is_nonblocking ? "a nonblocking " : "") + CallText(view.inner);
   }
-  if (view.has_group) {
+  if (!view.file.empty()) {
+    text += " of " + view.file;
+    text += view.has_object ? ", from byte " + std::to_string(view.object) + " on" : "";
+  } else if (view.has_group) {
     text += " on " + (view.group_name.empty() ? "communicator " + std::to_string(view.group)
                                               : view.group_name);
   }

@@ -43,6 +43,7 @@ struct CallView {
   bool is_nonblocking = false;  // `inner` is, or is persistent
   uint32_t group = 0;
   std::string group_name;      // printable ASCII; empty: it has none
+  std::string file;            // the end of its name, printable ASCII; empty: it is about none
   int32_t peer = kCallNoRank;  // below `job_size`, kCallNoRank or kCallAnyRank
   int32_t peer_in_group = kCallNoRank;
   int32_t tag = 0;

@@ -36,7 +36,7 @@ bool IsOfCall(TraceKind kind) { return kind == TraceKind::kCall || kind == Trace
 // Returns false for what no rank writes. `name` of an event that has none is in its order.
 bool Take(const TraceSlot& slot, const TraceLimits& limits, TraceEvent* event) {
   const auto kind = static_cast<uint8_t>(slot.head >> kKindShift);
-  if (kind == 0 || kind > static_cast<uint8_t>(TraceKind::kQueueWait) ||
+  if (kind == 0 || kind > static_cast<uint8_t>(TraceKind::kWork) ||
       slot.begin_ns < limits.earliest_ns || slot.end_ns < slot.begin_ns ||
       slot.end_ns > limits.latest_ns) {
     return false;

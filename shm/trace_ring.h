@@ -28,7 +28,7 @@ struct TraceEvent {
   uint64_t begin_ns = 0;
   uint64_t end_ns = 0;  // not before begin_ns
   uint32_t thread = 0;
-  uint32_t order = 0;  // of kPost, kReceive
+  uint32_t order = 0;  // of kPost, kReceive, kWork
   uint32_t group = 0;
   int32_t peer = kCallNoRank;
   int32_t tag = 0;

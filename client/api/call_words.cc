@@ -24,11 +24,14 @@ std::string PhraseOf(const CallNote& note) {
   view.is_peer_root = has(shm::kCallPeerIsRoot);
   view.is_nonblocking = has(shm::kCallNonblocking);
   view.group = call.group;
-  if (view.has_group && call.write_name != nullptr) {
+  const bool has_file = has(shm::kCallHasFile);
+  if ((view.has_group || has_file) && call.write_name != nullptr) {
     char name[shm::kCallGroupNameBytes] = {};
     call.write_name(call.group_object, name);
-    view.group_name.assign(name, strnlen(name, sizeof(name)));
+    (has_file ? view.file : view.group_name).assign(name, strnlen(name, sizeof(name)));
   }
+  view.has_object = has(shm::kCallHasObject);
+  view.object = call.object;
   view.peer = call.peer;
   view.peer_in_group = call.peer == shm::kCallNoRank ? shm::kCallNoRank : call.peer_in_group;
   view.tag = call.tag;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <mutex>
 #include <utility>
 
 #include "client/api/quick_clock.h"
@@ -44,9 +43,11 @@ TraceEvent EventOf(TraceKind kind, uint64_t begin_ns, uint64_t end_ns) {
 
 }  // namespace
 
-EventLog::EventLog(std::span<std::byte> part, std::function<bool(int32_t)> by_link)
+EventLog::EventLog(std::span<std::byte> part, std::function<bool(int32_t)> by_link,
+                   const bool* shared)
     : ring_(part, MonotonicNs()),
       by_link_(std::move(by_link)),
+      shared_(*shared),
       streams_(static_cast<Stream*>(std::calloc(kStreams, sizeof(Stream))), &std::free) {}
 
 uint64_t EventLog::Now() { return QuickMonotonicNs(); }
@@ -114,7 +115,7 @@ EventLog::Stream* EventLog::Find(int32_t peer, uint32_t context, int32_t tag, bo
 
 // 0: it is not counted. Numbers skip 0 when they begin anew, at both ends.
 uint32_t EventLog::CountMessage(int32_t peer, uint32_t context, int32_t tag, bool is_send) {
-  const std::lock_guard lock(lock_);
+  const SharedLock lock(&lock_, shared_);
   Stream*& stream = last_[is_send ? 1 : 0];  // programs send and receive many alike
   if (stream == nullptr || stream->peer != peer || stream->context != context ||
       stream->tag != tag) {
@@ -143,7 +144,7 @@ void EventLog::NoteSent(const Message& message, uint64_t begin_ns) {
 }
 
 void EventLog::NoteSendCancelled(int32_t peer, int32_t tag, uint32_t context) {
-  const std::lock_guard lock(lock_);
+  const SharedLock lock(&lock_, shared_);
   if (Stream* const stream = Find(peer, context, tag, true); stream != nullptr) {
     stream->state = kUncounted;
   }
@@ -177,6 +178,43 @@ void EventLog::NoteReceived(const Completion& completion, uint32_t context, uint
   event.bytes = completion.size_bytes;
   event.order = order;
   event.number = CountMessage(completion.source, context, completion.tag, false);
+  ring_.Add(event, true);
+}
+
+// ---- Streams ------------------------------------------------------------------------------------
+
+namespace {
+
+shm::TraceWork TraceWorkOf(gpu::StreamWork work) {
+  switch (work) {
+    case gpu::StreamWork::kNone:
+      break;
+    case gpu::StreamWork::kCopy:
+      return shm::TraceWork::kCopy;
+    case gpu::StreamWork::kReduction:
+      return shm::TraceWork::kReduction;
+    case gpu::StreamWork::kMove:
+      return shm::TraceWork::kMove;
+    case gpu::StreamWork::kMoveWait:
+      return shm::TraceWork::kMoveWait;
+    case gpu::StreamWork::kEventWait:
+      return shm::TraceWork::kEventWait;
+    case gpu::StreamWork::kValueWait:
+      return shm::TraceWork::kValueWait;
+    case gpu::StreamWork::kHostCall:
+      return shm::TraceWork::kHostCall;
+  }
+  return shm::TraceWork::kNone;
+}
+
+}  // namespace
+
+void EventLog::NoteDone(uint32_t stream, gpu::StreamWork work, uint64_t bytes, uint64_t begin_ns) {
+  TraceEvent event = EventOf(TraceKind::kWork, begin_ns, MonotonicNs());
+  event.group = stream;
+  event.order = static_cast<uint32_t>(TraceWorkOf(work));
+  event.bytes = bytes;
+  event.flags = FlagIf(bytes != 0, shm::kTraceHasBytes);
   ring_.Add(event, true);
 }
 

@@ -1,7 +1,7 @@
 // The events of a measured rank, for the timeline of its job (ferryrun --trace): its calls and
-// their waits, of which it hears as a CallWatcher, and its messages and queues, of which it is
-// told. Written into shared memory as they happen (shm/trace_ring.h), so that they outlive a rank
-// that is killed.
+// their waits, of which it hears as a CallWatcher, what its streams do, of which it hears as a
+// StreamWatcher, and its messages and queues, of which it is told. Written into shared memory as
+// they happen (shm/trace_ring.h), so that they outlive a rank that is killed.
 //
 // Nothing of this travels with a message. Both of its ends count the messages between them that
 // have the same context and tag, and tools find out by the numbers which ends belong together
@@ -19,21 +19,24 @@
 #include "client/api/calls.h"
 #include "client/api/message.h"
 #include "client/profile/spin_lock.h"
+#include "gpu_backends/api/stream_watch.h"
 #include "shm/trace_ring.h"
 
 namespace ferry::client {
 
-class EventLog final : public CallWatcher {
+class EventLog final : public CallWatcher, public gpu::StreamWatcher {
  public:
   // `part`: zeroed memory, as TraceRingWriter wants it, which outlives it. `by_link`: returns true
-  // if messages to that rank go by a direct link now; any thread.
-  EventLog(std::span<std::byte> part, std::function<bool(int32_t rank)> by_link);
+  // if messages to that rank go by a direct link now; any thread. `shared`: as that of Calls.
+  EventLog(std::span<std::byte> part, std::function<bool(int32_t rank)> by_link,
+           const bool* shared);
   EventLog(const EventLog&) = delete;
   EventLog& operator=(const EventLog&) = delete;
 
   void Begin(CallNote*, bool) override {}
   void WaitBegan(CallNote* note) override;
   void End(CallNote* note, bool inner) override;
+  void NoteDone(uint32_t stream, gpu::StreamWork work, uint64_t bytes, uint64_t begin_ns) override;
 
   // Returns the time at which a call of the thread begins, for the functions below.
   static uint64_t Now();
@@ -69,6 +72,7 @@ class EventLog final : public CallWatcher {
 
   shm::TraceRingWriter ring_;
   const std::function<bool(int32_t)> by_link_;
+  const bool& shared_;
   std::atomic<uint32_t> receives_{0};
   SpinLock lock_;
   // Zeroed pages that are touched at first use.

@@ -89,19 +89,23 @@ std::unique_ptr<Measure> Measure::Make(const Parts& parts, const config::Options
   };
   if (header.profile_bytes != 0) {
     auto* const layout = reinterpret_cast<shm::ProfileLayout*>(base + header.profile_offset);
-    watch(&made->profile_.emplace(layout, header.peer_count));
+    watch(&made->profile_.emplace(layout, header.peer_count, parts.shared));
   }
   if (shm::TraceRingWriter::BytesWithin(header.trace_bytes) != 0) {
     watch(&made->events_.emplace(std::span(base + header.trace_offset, header.trace_bytes),
-                                 parts.by_link));
+                                 parts.by_link, parts.shared));
     made->queues_.emplace(parts.queues, made->events());
+    gpu::SetStreamWatcher(made->events());
   }
   made->messages_.emplace(parts.messages, parts.calls, made->profile(), made->events(),
                           options.request_limit + 1);
   return made;
 }
 
-Measure::~Measure() { calls_.SetWatcher(nullptr); }
+Measure::~Measure() {
+  calls_.SetWatcher(nullptr);
+  gpu::SetStreamWatcher(nullptr);
+}
 
 void Measure::NoteEnd() {
   auto* const header = reinterpret_cast<ProfileHeader*>(mapping_.base());

@@ -33,6 +33,7 @@ class Measure {
     uint32_t node = 0;
     uint32_t node_ranks = 0;
     bool is_crowded = false;
+    const bool* shared = nullptr;               // as that of Calls
     std::function<bool(int32_t rank)> by_link;  // as EventLog's
   };
   // Null: `options` do not ask for it, the daemon keeps no more of this job, which the report will

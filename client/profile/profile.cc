@@ -6,7 +6,6 @@
 #include <bit>
 #include <cstddef>
 #include <cstring>
-#include <mutex>
 
 #include "client/api/quick_clock.h"
 #include "common/clock.h"
@@ -19,11 +18,13 @@ using shm::CallDescription;
 using shm::CallName;
 using shm::ProfileArrival;
 using shm::ProfileCall;
+using shm::ProfileFile;
 using shm::ProfileGroup;
 using shm::ProfilePeer;
 
 constexpr uint32_t kNoGroup = UINT32_MAX;
 constexpr uint32_t kMostProbes = 64;
+constexpr uint32_t kMostFileProbes = 16;
 constexpr uint64_t kPollGapNs = 100'000;
 
 // The words of a call of this thread when it began to wait: some may be gone at its end.
@@ -54,10 +55,45 @@ uint64_t BytesOf(const CallDescription& call) {
   return (call.flags & shm::kCallHasBytes) != 0 ? call.bytes : 0;
 }
 
+// FNV-1a, and a multiplication, which brings the last letters into the upper bits; never 0.
+uint64_t HashOf(const char* text) {
+  uint64_t hash = 0xcbf2'9ce4'8422'2325;
+  for (; *text != 0; ++text) {
+    hash = (hash ^ static_cast<uint8_t>(*text)) * 0x100'0000'01b3;
+  }
+  return (hash * 0x9e37'79b9'7f4a'7c15) | 1;
+}
+
+enum class Access : uint8_t { kNone, kRead, kWrite };
+
+Access AccessOf(CallName name) {
+  switch (name) {
+    case CallName::kMpiFileReadAt:
+    case CallName::kMpiFileRead:
+    case CallName::kMpiFileReadShared:
+    case CallName::kMpiFileReadAtAll:
+    case CallName::kMpiFileReadAll:
+    case CallName::kMpiFileReadOrdered:
+      return Access::kRead;
+    case CallName::kMpiFileWriteAt:
+    case CallName::kMpiFileWrite:
+    case CallName::kMpiFileWriteShared:
+    case CallName::kMpiFileWriteAtAll:
+    case CallName::kMpiFileWriteAll:
+    case CallName::kMpiFileWriteOrdered:
+      return Access::kWrite;
+    default:
+      return Access::kNone;
+  }
+}
+
 }  // namespace
 
-Profile::Profile(shm::ProfileLayout* layout, uint32_t peers)
-    : layout_(*layout), peers_(reinterpret_cast<ProfilePeer*>(layout + 1)), peer_count_(peers) {
+Profile::Profile(shm::ProfileLayout* layout, uint32_t peers, const bool* shared)
+    : layout_(*layout),
+      peers_(reinterpret_cast<ProfilePeer*>(layout + 1)),
+      peer_count_(peers),
+      shared_(*shared) {
   layout_.totals.arrival_stride = 1;
 }
 
@@ -82,7 +118,9 @@ void Profile::End(CallNote* note, bool inner) {
   }
   CallDescription call;
   note->describe(*note, &call);
-  if (has_said && (call.flags & shm::kCallHasGroup) == 0 && call.peer == shm::kCallNoRank) {
+  const bool is_of_file = shm::KindOf(call.name) == shm::CallKind::kFile;
+  if (has_said && !is_of_file && (call.flags & shm::kCallHasGroup) == 0 &&
+      call.peer == shm::kCallNoRank) {
     call = waiting->call;
   }
   const bool has_waited = note->begin_ns != 0;
@@ -91,7 +129,7 @@ void Profile::End(CallNote* note, bool inner) {
   const uint64_t time_ns = now_ns - note->entered_ns;
   const uint64_t waited_ns = has_waited ? now_ns - note->begin_ns : 0;
   const int cpu = waited_ns != 0 ? sched_getcpu() : -1;
-  const std::lock_guard lock(lock_);
+  const SharedLock lock(&lock_, shared_);
   shm::ProfileTotals& totals = layout_.totals;
   totals.last_ns = std::max(totals.last_ns, now_ns);
   totals.ferry_ns += time_ns;
@@ -103,6 +141,9 @@ void Profile::End(CallNote* note, bool inner) {
     last_cpu_ = cpu;
   }
   Add(call, time_ns, waited_ns);
+  if (is_of_file && call.file != nullptr) {
+    AddFile(call, time_ns, waited_ns);
+  }
   if (note->has_number && shm::KindOf(call.name) == shm::CallKind::kCollective) {
     AddArrival(*note, call, now_ns);
   }
@@ -167,6 +208,48 @@ void Profile::NameGroup(const CallDescription& call) {
   }
 }
 
+// ---- Files --------------------------------------------------------------------------------------
+
+// The place of a file, a new one if there is none. Null: all around are taken.
+ProfileFile* Profile::FindFile(const char* name) {
+  const uint64_t hash = HashOf(name);
+  for (uint32_t i = 0; i < kMostFileProbes; ++i) {
+    ProfileFile& place = layout_.files[((hash >> 40) + i) % shm::kProfileFiles];
+    if (place.name_hash == hash) {
+      return &place;
+    }
+    if (place.name_hash == 0) {
+      const size_t length = std::strlen(name);
+      const size_t kept = std::min(length, sizeof(place.name));
+      std::memcpy(place.name, name + (length - kept), kept);
+      place.name_hash = hash;
+      return &place;
+    }
+  }
+  return nullptr;
+}
+
+void Profile::AddFile(const CallDescription& call, uint64_t time_ns, uint64_t waited_ns) {
+  ProfileFile* const place = FindFile(call.file);
+  if (place == nullptr) {
+    ++layout_.totals.unlisted_file_calls;
+    return;
+  }
+  const Access access = AccessOf(call.name);
+  place->opens += call.name == CallName::kMpiFileOpen ? 1 : 0;
+  if (access == Access::kRead) {
+    ++place->reads;
+    place->read_bytes += BytesOf(call);
+  } else if (access == Access::kWrite) {
+    ++place->writes;
+    place->written_bytes += BytesOf(call);
+  }
+  ++place->calls;
+  place->time_ns += time_ns;
+  place->waited_ns += waited_ns;
+  place->longest_ns = std::max(place->longest_ns, time_ns);
+}
+
 void Profile::AddArrival(const CallNote& note, const CallDescription& call, uint64_t now_ns) {
   shm::ProfileTotals& totals = layout_.totals;
   if ((call.flags & shm::kCallHasGroup) == 0 || note.number % totals.arrival_stride != 0) {
@@ -200,7 +283,7 @@ ProfilePeer* Profile::PeerAt(int32_t rank) {
 }
 
 void Profile::NoteSent(int32_t peer, uint64_t bytes, uint64_t waited_ns) {
-  const std::lock_guard lock(lock_);
+  const SharedLock lock(&lock_, shared_);
   layout_.totals.last_poll_ns = 0;
   ++layout_.sizes.sent[PowerOf(bytes)];
   if (ProfilePeer* const place = PeerAt(peer); place != nullptr) {
@@ -212,7 +295,7 @@ void Profile::NoteSent(int32_t peer, uint64_t bytes, uint64_t waited_ns) {
 }
 
 void Profile::NoteReceived(int32_t source, uint64_t bytes, uint64_t waited_ns) {
-  const std::lock_guard lock(lock_);
+  const SharedLock lock(&lock_, shared_);
   layout_.totals.last_poll_ns = 0;
   ++layout_.sizes.received[PowerOf(bytes)];
   if (ProfilePeer* const place = PeerAt(source); place != nullptr) {
@@ -224,7 +307,7 @@ void Profile::NoteReceived(int32_t source, uint64_t bytes, uint64_t waited_ns) {
 }
 
 void Profile::NoteLateReceive(int32_t peer, uint64_t waited_ns) {
-  const std::lock_guard lock(lock_);
+  const SharedLock lock(&lock_, shared_);
   if (ProfilePeer* const place = PeerAt(peer); place != nullptr) {
     ++place->late_receives;
     place->late_receive_ns += waited_ns;
@@ -233,7 +316,7 @@ void Profile::NoteLateReceive(int32_t peer, uint64_t waited_ns) {
 
 void Profile::NotePoll() {
   const uint64_t now_ns = QuickMonotonicNs();
-  const std::lock_guard lock(lock_);
+  const SharedLock lock(&lock_, shared_);
   shm::ProfileTotals& totals = layout_.totals;
   ++totals.polls;
   if (totals.last_poll_ns != 0 && now_ns - totals.last_poll_ns < kPollGapNs) {

@@ -2,7 +2,7 @@
 // peer. Written into shared memory as it happens, so that they outlive a rank that is killed.
 //
 // It hears of the calls as a CallWatcher, and of messages by NoteSent and NoteReceived. Of calls
-// that lie in each other the outermost counts.
+// that lie in each other the outermost counts. Calls on files count by their files, too.
 //
 // Calling thread: any of the rank. Threads take turns at a lock that is held for some 20 ns.
 #pragma once
@@ -17,8 +17,8 @@ namespace ferry::client {
 
 class Profile final : public CallWatcher {
  public:
-  // `layout`: zeroed memory of ProfileBytes(peers), which outlives it.
-  Profile(shm::ProfileLayout* layout, uint32_t peers);
+  // `layout`: zeroed memory of ProfileBytes(peers), which outlives it. `shared`: as that of Calls.
+  Profile(shm::ProfileLayout* layout, uint32_t peers, const bool* shared);
   Profile(const Profile&) = delete;
   Profile& operator=(const Profile&) = delete;
 
@@ -40,12 +40,15 @@ class Profile final : public CallWatcher {
   void Add(const shm::CallDescription& call, uint64_t time_ns, uint64_t waited_ns);
   void AddArrival(const CallNote& note, const shm::CallDescription& call, uint64_t now_ns);
   void NameGroup(const shm::CallDescription& call);
+  void AddFile(const shm::CallDescription& call, uint64_t time_ns, uint64_t waited_ns);
+  shm::ProfileFile* FindFile(const char* name);
   shm::ProfileCall* Find(const shm::CallDescription& call);
   shm::ProfilePeer* PeerAt(int32_t rank);
 
   shm::ProfileLayout& layout_;
   shm::ProfilePeer* const peers_;
   const uint32_t peer_count_;
+  const bool& shared_;
   SpinLock lock_;
   int last_cpu_ = -1;
 };

@@ -34,4 +34,26 @@ class SpinLock {
   std::atomic<bool> is_taken_{false};
 };
 
+// Holds a lock while it exists, where several threads may call at a time: one alone needs none, and
+// an atomic exchange costs a third of what it notes.
+class SharedLock {
+ public:
+  // `shared`: changes only while no thread is in a call.
+  SharedLock(SpinLock* lock, bool shared) : lock_(shared ? lock : nullptr) {
+    if (lock_ != nullptr) {
+      lock_->lock();
+    }
+  }
+  ~SharedLock() {
+    if (lock_ != nullptr) {
+      lock_->unlock();
+    }
+  }
+  SharedLock(const SharedLock&) = delete;
+  SharedLock& operator=(const SharedLock&) = delete;
+
+ private:
+  SpinLock* const lock_;
+};
+
 }  // namespace ferry::client

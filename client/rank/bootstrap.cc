@@ -210,6 +210,7 @@ void Client::BeginMeasuring(uint32_t node, uint32_t local_size) {
                      .node = node,
                      .node_ranks = local_size,
                      .is_crowded = is_crowded_,
+                     .shared = threads_allowed_,
                      .by_link = [this](int32_t rank) { return progress_->SendsByLink(rank); }},
                     options_);
   if (measure_ != nullptr) {

@@ -161,6 +161,9 @@ std::string EndsBy(const shm::CallView& call) {
   if (shm::KindOf(call.name) == shm::CallKind::kWait) {
     return "any rank may change the memory that it waits for";
   }
+  if (!call.file.empty() && !call.has_number) {  // ranks that meet have one
+    return "the system has not carried it out";
+  }
   if (call.name == shm::CallName::kFerryQueueWait) {
     return "its stream has not done all that was enqueued";
   }

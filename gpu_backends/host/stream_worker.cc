@@ -38,6 +38,12 @@ auto ChunkCopier(const MatchedMove& move) {
   };
 }
 
+// An operation as watchers hear of it (stream_watch.h).
+struct Told {
+  StreamWork work = StreamWork::kNone;
+  uint64_t bytes = 0;
+};
+
 // Builds a std::visit visitor from lambdas.
 template <typename... Functions>
 struct Overloaded : Functions... {
@@ -45,6 +51,34 @@ struct Overloaded : Functions... {
 };
 template <typename... Functions>
 Overloaded(Functions...) -> Overloaded<Functions...>;
+
+Told ToldOf(const Operation& operation) {
+  return std::visit(Overloaded{
+                        [](const CopyOperation& copy) {
+                          return Told{StreamWork::kCopy, copy.size_bytes};
+                        },
+                        [](const StridedOperation& strided) {
+                          return Told{StreamWork::kCopy, strided.cost.size_bytes};
+                        },
+                        [](const SpreadOperation& spread) {
+                          return Told{StreamWork::kCopy, spread.cost.size_bytes};
+                        },
+                        [](const ReduceOperation& reduce) {
+                          return Told{StreamWork::kReduction, reduce.cost.size_bytes};
+                        },
+                        [](const MoveOperation& move) {
+                          return Told{StreamWork::kMove, move.move.size_bytes};
+                        },
+                        [](const AwaitMoveOperation& await) {
+                          return Told{StreamWork::kMoveWait, await.move.size_bytes};
+                        },
+                        [](const WaitEventOperation&) { return Told{StreamWork::kEventWait}; },
+                        [](const WaitValueOperation&) { return Told{StreamWork::kValueWait}; },
+                        [](const HostOperation&) { return Told{StreamWork::kHostCall}; },
+                        [](const auto&) { return Told(); },
+                    },
+                    operation);
+}
 
 }  // namespace
 
@@ -155,6 +189,8 @@ void StreamWorker::RunBatch() {
 }
 
 Status StreamWorker::Run(const Operation& operation) {
+  const Told told = ToldOf(operation);
+  const StreamWorkScope scope(number_, told.work, told.bytes);
   return std::visit(
       Overloaded{
           [this](const CopyOperation& copy) {

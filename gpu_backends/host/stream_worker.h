@@ -13,6 +13,7 @@
 
 #include "common/status.h"
 #include "gpu_backends/api/stream.h"
+#include "gpu_backends/api/stream_watch.h"
 #include "gpu_backends/host/completion.h"
 #include "gpu_backends/host/emulated_link.h"
 #include "gpu_backends/host/link_options.h"
@@ -123,6 +124,7 @@ class StreamWorker {
     uint64_t begin_ns;  // not before
   };
 
+  const uint32_t number_ = NextStreamNumber();
   const uint64_t wait_yield_ns_;
   const uint64_t launch_ns_;
   const uint64_t synchronize_ns_;

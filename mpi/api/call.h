@@ -77,6 +77,8 @@ class Call : public HasThen<Call> {
     noted_.note().peers = &comm;
     noted_.note().peer = rank;
   }
+  // Names a file, for the same; `use` outlives the call.
+  void NoteFile(const FileUse& use) { noted_.note().file = &use; }
   // Refuses a null pointer with MPI_ERR_ARG. Takes one or more pairs of pointer and argument's
   // name.
   void Need(const void* pointer, const char* argument) {

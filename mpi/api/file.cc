@@ -98,7 +98,7 @@ Comm* FindGroupOf(Call& call, MPI_Comm handle) {
 
 FERRY_MPI_CALL(int, MPI_File_open,
                (MPI_Comm comm, const char* filename, int amode, MPI_Info info, MPI_File* fh)) {
-  Call call(FERRY_MPI_NAME);
+  FileCall call(FERRY_MPI_NAME);
   BlameNoFile(call);
   const Comm* const parent = FindGroupOf(call, comm);
   FERRY_RETURN_ERROR(call.result());
@@ -108,6 +108,7 @@ FERRY_MPI_CALL(int, MPI_File_open,
     wish.refused = {MPI_ERR_ARG, "filename is a null pointer"};
   } else {
     wish.name = filename;
+    call.UseByName(AbsoluteName(WithoutPrefix(wish.name)));
   }
   if (fh == nullptr) {
     Keep(&wish.refused, {MPI_ERR_ARG, "fh is a null pointer"});
@@ -132,7 +133,7 @@ FERRY_MPI_CALL(int, MPI_File_open,
 
 // The handle is gone, whatever the call returns; but not if a split collective has begun.
 FERRY_MPI_CALL(int, MPI_File_close, (MPI_File * fh)) {
-  Call call(FERRY_MPI_NAME);
+  FileCall call(FERRY_MPI_NAME);
   BlameNoFile(call);
   call.Need(fh, "fh");
   File* const file = call.ok() ? FindFile(call, *fh) : nullptr;
@@ -140,6 +141,7 @@ FERRY_MPI_CALL(int, MPI_File_close, (MPI_File * fh)) {
     call.Refuse(CheckNoSplit(*file));
   }
   FERRY_RETURN_ERROR(call.result());
+  call.UseByName(file->absolute_name());
   call.Refuse(CloseFile(FERRY_MPI_NAME, *file));
   files.Remove(*fh)->Release();
   *fh = MPI_FILE_NULL;
@@ -147,37 +149,44 @@ FERRY_MPI_CALL(int, MPI_File_close, (MPI_File * fh)) {
 }
 
 FERRY_MPI_CALL(int, MPI_File_delete, (const char* filename, MPI_Info info)) {
-  Call call(FERRY_MPI_NAME);
+  FileCall call(FERRY_MPI_NAME);
   BlameNoFile(call);
   call.NeedRunning();
   call.Need(filename, "filename");
   const Info* hints = nullptr;
   call.Refuse(FindInfo(info, &hints));
-  return call.Then([&] { return DeleteFile(filename); });
+  return call.Then([&] {
+    call.UseByName(AbsoluteName(WithoutPrefix(filename)));
+    return DeleteFile(filename);
+  });
 }
 
 // ---- What a file is -----------------------------------------------------------------------------
 
 FERRY_MPI_CALL(int, MPI_File_set_size, (MPI_File fh, MPI_Offset size)) {
-  Call call(FERRY_MPI_NAME);
+  FileCall call(FERRY_MPI_NAME);
   File* const file = FindFile(call, fh);
-  return call.Then(
-      [&] { return SetFileSize("MPI_File_set_size", *file, size, CheckSizeCall(*file, size)); });
+  return call.Then([&] {
+    call.Use(*file);
+    return SetFileSize("MPI_File_set_size", *file, size, CheckSizeCall(*file, size));
+  });
 }
 
 FERRY_MPI_CALL(int, MPI_File_preallocate, (MPI_File fh, MPI_Offset size)) {
-  Call call(FERRY_MPI_NAME);
+  FileCall call(FERRY_MPI_NAME);
   File* const file = FindFile(call, fh);
   return call.Then([&] {
+    call.Use(*file);
     return PreallocateFile("MPI_File_preallocate", *file, size, CheckSizeCall(*file, size));
   });
 }
 
 FERRY_MPI_CALL(int, MPI_File_get_size, (MPI_File fh, MPI_Offset* size)) {
-  Call call(FERRY_MPI_NAME);
+  FileCall call(FERRY_MPI_NAME);
   File* const file = FindFile(call, fh);
   call.Need(size, "size");
   return call.Then([&] {
+    call.Use(*file);
     int64_t bytes = 0;
     Failure failure = file->posix().GetSize(&bytes);
     *size = failure.ok() ? bytes : *size;
@@ -219,15 +228,19 @@ FERRY_MPI_CALL(int, MPI_File_get_info, (MPI_File fh, MPI_Info* info_used)) {
 }
 
 FERRY_MPI_CALL(int, MPI_File_sync, (MPI_File fh)) {
-  Call call(FERRY_MPI_NAME);
+  FileCall call(FERRY_MPI_NAME);
   File* const file = FindFile(call, fh);
-  return call.Then([&] { return SyncFile("MPI_File_sync", *file); });
+  return call.Then([&] {
+    call.Use(*file);
+    return SyncFile("MPI_File_sync", *file);
+  });
 }
 
 FERRY_MPI_CALL(int, MPI_File_set_atomicity, (MPI_File fh, int flag)) {
-  Call call(FERRY_MPI_NAME);
+  FileCall call(FERRY_MPI_NAME);
   File* const file = FindFile(call, fh);
   return call.Then([&] {
+    call.Use(*file);
     return SetFileAtomicity("MPI_File_set_atomicity", *file, flag != 0, CheckNoSplit(*file));
   });
 }
@@ -282,9 +295,10 @@ Result<std::shared_ptr<const View>> MakeView(File& file, const ViewArguments& ar
 FERRY_MPI_CALL(int, MPI_File_set_view,
                (MPI_File fh, MPI_Offset disp, MPI_Datatype etype, MPI_Datatype filetype,
                 const char* datarep, MPI_Info info)) {
-  Call call(FERRY_MPI_NAME);
+  FileCall call(FERRY_MPI_NAME);
   File* const file = FindFile(call, fh);
   return call.Then([&]() -> Failure {
+    call.Use(*file);
     const char* const name = "MPI_File_set_view";
     int64_t displacement = disp;
     if (file->is_sequential()) {
@@ -440,9 +454,10 @@ FERRY_MPI_CALL(int, MPI_File_get_byte_offset, (MPI_File fh, MPI_Offset offset, M
 }
 
 FERRY_MPI_CALL(int, MPI_File_seek_shared, (MPI_File fh, MPI_Offset offset, int whence)) {
-  Call call(FERRY_MPI_NAME);
+  FileCall call(FERRY_MPI_NAME);
   File* const file = FindFile(call, fh);
   return call.Then([&] {
+    call.Use(*file);
     Failure refused = CheckNoSplit(*file);
     Keep(&refused, CheckNotSequential(*file));
     return SeekShared("MPI_File_seek_shared", *file, offset, whence, refused);
@@ -450,10 +465,11 @@ FERRY_MPI_CALL(int, MPI_File_seek_shared, (MPI_File fh, MPI_Offset offset, int w
 }
 
 FERRY_MPI_CALL(int, MPI_File_get_position_shared, (MPI_File fh, MPI_Offset* offset)) {
-  Call call(FERRY_MPI_NAME);
+  FileCall call(FERRY_MPI_NAME);
   File* const file = FindFile(call, fh);
   call.Need(offset, "offset");
   return call.Then([&] {
+    call.Use(*file);
     int64_t etypes = 0;
     Failure failure = file->shared().Get(&etypes);
     *offset = failure.ok() ? etypes : *offset;

@@ -108,6 +108,11 @@ Failure FindData(const Data& data, File& file, Access* access) {
   return {};
 }
 
+// The byte of the file at which an access begins; -1: the file has no offsets.
+int64_t FirstByte(const File& file, const Access& access) {
+  return file.is_sequential() || access.bytes() == 0 ? -1 : access.view->PlaceOf(access.position);
+}
+
 // Sets the position, and moves the pointer that the call uses.
 Failure FindPosition(const Data& data, File& file, Access* access) {
   const int64_t etypes = access->bytes() / access->view->etype_bytes();
@@ -139,22 +144,25 @@ void PutStatus(MPI_Status* status, int64_t moved_bytes) {
 // ---- Calls of one rank --------------------------------------------------------------------------
 
 int Move(const Data& data, MPI_Status* status) {
-  Call call(data.name);
+  FileCall call(data.name);
   File* const file = FindFile(call, data.fh);
   return call.Then([&]() -> Failure {
     Access access;
     FERRY_RETURN_FAILURE(FindData(data, *file, &access));
     FERRY_RETURN_FAILURE(FindPosition(data, *file, &access));
     NoteWrite(*file, access);
+    call.Plan(FirstByte(*file, access), access.payload.size_bytes());
+    call.Use(*file);
     int64_t moved = 0;
     Failure failure = CarryIn(*file, access, &moved);
+    call.NoteMoved(moved);
     PutStatus(status, moved);
     return failure;
   });
 }
 
 int BeginMove(const Data& data, MPI_Request* request) {
-  Call call(data.name);
+  FileCall call(data.name);
   File* const file = FindFile(call, data.fh);
   call.NeedPlace(request, "the address for the request is null");
   return call.Then([&]() -> Failure {
@@ -162,7 +170,9 @@ int BeginMove(const Data& data, MPI_Request* request) {
     FERRY_RETURN_FAILURE(FindData(data, *file, &access));
     FERRY_RETURN_FAILURE(FindPosition(data, *file, &access));
     NoteWrite(*file, access);
-    Ref<FileRequest> begun = MakeRef<FileRequest>(*file, std::move(access));
+    call.Plan(FirstByte(*file, access), access.payload.size_bytes());
+    call.Use(*file);
+    Ref<FileRequest> begun = MakeRef<FileRequest>(data.name, *file, std::move(access));
     FERRY_RETURN_FAILURE(begun->Begin());
     *request = begun.Leave()->Publish();
     return {};
@@ -177,7 +187,7 @@ struct Moved {
   bool is_refused = false;  // for its arguments: nothing was moved
 };
 
-Failure MoveTogether(const Data& data, File& file, Moved* moved) {
+Failure MoveTogether(FileCall& call, const Data& data, File& file, Moved* moved) {
   CollectivePart part;
   part.access.is_write = data.is_write;
   part.refused = CheckNoSplit(file);
@@ -190,19 +200,25 @@ Failure MoveTogether(const Data& data, File& file, Moved* moved) {
   }
   moved->is_refused = !part.refused.ok();
   NoteWrite(file, part.access);
-  if (!is_ordered) {
-    return CarryTogether(data.name, file, part, &moved->bytes);
+  if (part.refused.ok()) {
+    call.Plan(is_ordered ? -1 : FirstByte(file, part.access), part.access.payload.size_bytes());
   }
-  file.SetUsedShared(true);
-  return CarryInOrder(data.name, file, &part, &moved->bytes);
+  call.Use(file);
+  if (is_ordered) {
+    file.SetUsedShared(true);
+  }
+  Failure failure = is_ordered ? CarryInOrder(data.name, file, &part, &moved->bytes)
+                               : CarryTogether(data.name, file, part, &moved->bytes);
+  call.NoteMoved(moved->bytes);
+  return failure;
 }
 
 int MoveAll(const Data& data, MPI_Status* status) {
-  Call call(data.name);
+  FileCall call(data.name);
   File* const file = FindFile(call, data.fh);
   return call.Then([&] {
     Moved moved;
-    Failure failure = MoveTogether(data, *file, &moved);
+    Failure failure = MoveTogether(call, data, *file, &moved);
     PutStatus(status, moved.bytes);
     return failure;
   });
@@ -212,14 +228,14 @@ int MoveAll(const Data& data, MPI_Status* status) {
 // begins, and so no end waits for anything. The end reports a failure of the transfer, or of
 // another rank; if this rank's arguments are wrong, the begin fails, and there is no end.
 int Begin(const Data& data, SplitKind kind) {
-  Call call(data.name);
+  FileCall call(data.name);
   File* const file = FindFile(call, data.fh);
   if (call.ok()) {
     call.Refuse(CheckNoSplit(*file));
   }
   return call.Then([&]() -> Failure {
     Moved moved;
-    Failure failure = MoveTogether(data, *file, &moved);
+    Failure failure = MoveTogether(call, data, *file, &moved);
     if (moved.is_refused) {
       return failure;
     }

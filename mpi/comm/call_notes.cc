@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <string_view>
 
 #include "mpi/base/connection.h"
 
@@ -12,6 +13,20 @@ namespace {
 void WriteName(const void* object, char (&name)[shm::kCallGroupNameBytes]) {
   const std::string text = static_cast<const Comm*>(object)->name();
   std::memcpy(name, text.data(), std::min(text.size(), sizeof(name)));
+}
+
+// The end of the file's name: all of it, or what begins with a folder's name, or the last bytes.
+void WriteFileName(const void* object, char (&name)[shm::kCallGroupNameBytes]) {
+  std::string_view text = static_cast<const char*>(object);
+  constexpr std::string_view kCut = "...";
+  if (text.size() > sizeof(name)) {
+    text = text.substr(text.size() - (sizeof(name) - kCut.size()));
+    text = text.substr(std::min(text.find('/'), text.size()) % text.size());
+    std::memcpy(name, kCut.data(), kCut.size());
+    std::memcpy(name + kCut.size(), text.data(), text.size());
+  } else {
+    std::memcpy(name, text.data(), text.size());
+  }
 }
 
 }  // namespace
@@ -50,6 +65,23 @@ void DescribeBytes(uint64_t bytes, shm::CallDescription* description) {
   description->bytes = bytes;
 }
 
+void DescribeFile(const FileUse& use, shm::CallDescription* description) {
+  if (use.name == nullptr) {
+    return;
+  }
+  description->flags |= shm::kCallHasFile;
+  description->file = use.name;
+  description->group_object = use.name;
+  description->write_name = &WriteFileName;
+  if (use.offset >= 0) {
+    description->flags |= shm::kCallHasObject;
+    description->object = static_cast<uint64_t>(use.offset);
+  }
+  if (use.bytes >= 0) {
+    DescribeBytes(static_cast<uint64_t>(use.bytes), description);
+  }
+}
+
 void CommNote::DescribeIt(const CallNote& note, shm::CallDescription* description) {
   const auto& call = static_cast<const CommNote&>(note);
   description->name = client::CallOf(call.function);
@@ -62,6 +94,9 @@ void CommNote::DescribeIt(const CallNote& note, shm::CallDescription* descriptio
   }
   if (call.peers != nullptr) {
     DescribePeer(*call.peers, call.peer, description);
+  }
+  if (call.file != nullptr) {
+    DescribeFile(*call.file, description);
   }
 }
 

@@ -21,6 +21,15 @@ void DescribeWorldPeer(const Comm* comm, int32_t world_rank, shm::CallDescriptio
 void DescribeTag(int32_t tag, shm::CallDescription* description);
 void DescribeBytes(uint64_t bytes, shm::CallDescription* description);
 
+// The use that a call makes of a file.
+struct FileUse {
+  const char* name = nullptr;  // from the root on, if that is known; outlives the call
+  int64_t offset = -1;         // the first byte of the file; -1: not known, or none
+  int64_t bytes = -1;          // of data in memory; -1: it moves none
+};
+// Names the file.
+void DescribeFile(const FileUse& use, shm::CallDescription* description);
+
 // A call of which the function and the communicator are known, perhaps later.
 struct CommNote : client::CallNote {
   CommNote(const char* function, const Comm* comm)
@@ -31,6 +40,7 @@ struct CommNote : client::CallNote {
   const Comm* peers = nullptr;  // null: it has no peer
   int peer = 0;                 // of `peers`
   bool is_window = false;
+  const FileUse* file = nullptr;  // null: it has no file
 
  private:
   static void DescribeIt(const CallNote& note, shm::CallDescription* description);

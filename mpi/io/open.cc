@@ -52,16 +52,6 @@ int FlagsOf(int amode) {
                                           : O_RDWR;
 }
 
-// The name from the root on. A process without a directory keeps the name that it has.
-std::string Absolute(const std::string& name) {
-  std::array<char, 4096> directory;
-  if (name.empty() || name.front() == '/' ||
-      getcwd(directory.data(), directory.size()) == nullptr) {
-    return name;
-  }
-  return std::string(directory.data()) + "/" + name;
-}
-
 std::vector<int32_t> ClassesOf(const auto& facts) {
   std::vector<int32_t> classes;
   for (const auto& each : facts) {
@@ -111,7 +101,7 @@ class FileOpener {
       file_->TakeHints(wish_.info->entries(), true);
     }
     file_->name_ = WithoutPrefix(wish_.name);
-    file_->absolute_name_ = Absolute(file_->name_);
+    file_->absolute_name_ = AbsoluteName(file_->name_);
     const bool creates = (wish_.amode & MPI_MODE_CREATE) != 0;
     if (!file_->is_sequential()) {
       own = PosixFile::CheckHasOffsets(file_->name_);
@@ -203,6 +193,15 @@ Result<Ref<File>> OpenFile(const char* call, const Comm& comm, const OpenWish& w
   }
   own.value()->SetErrorHandler(NullFileHandler());
   return FileOpener(call, wish, std::move(own).value()).Open();
+}
+
+std::string AbsoluteName(const std::string& name) {
+  std::array<char, 4096> directory;
+  if (name.empty() || name.front() == '/' ||
+      getcwd(directory.data(), directory.size()) == nullptr) {
+    return name;
+  }
+  return std::string(directory.data()) + "/" + name;
 }
 
 std::string WithoutPrefix(const std::string& name) {

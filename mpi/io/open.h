@@ -55,6 +55,8 @@ Failure SeekShared(const char* call, File& file, int64_t offset, int whence,
 // it would be negative. Local.
 Result<int64_t> OffsetOf(File& file, int64_t offset, int whence, int64_t current);
 
+// The name from the root on. A process without a directory keeps the name that it has.
+std::string AbsoluteName(const std::string& name);
 // The name without a file system's name in front, as ROMIO has it ("ufs:", "lustre:").
 std::string WithoutPrefix(const std::string& name);
 

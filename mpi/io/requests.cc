@@ -11,6 +11,7 @@
 
 #include "common/thread.h"
 #include "mpi/base/connection.h"
+#include "mpi/comm/call_notes.h"
 #include "mpi/p2p/status.h"
 
 namespace ferry::mpi {
@@ -73,8 +74,8 @@ IoThread& io_thread = *new IoThread();
 
 }  // namespace
 
-FileRequest::FileRequest(File& file, Access access)
-    : file_(Ref<File>::Share(&file)), access_(std::move(access)) {
+FileRequest::FileRequest(const char* function, File& file, Access access)
+    : function_(function), file_(Ref<File>::Share(&file)), access_(std::move(access)) {
   file_->BeginTransfer();
 }
 
@@ -116,6 +117,16 @@ void FileRequest::Work() {
   // that thread alone to give back, since it counts them without atomic operations.
   is_done_.store(true, std::memory_order_release);  // Pairs with IsDone.
   front_end->peers->WakeThreads();
+}
+
+// Of the access there is only what does not change while the thread makes the transfer.
+void FileRequest::DescribeWait(shm::CallDescription* description) const {
+  FileUse use;
+  use.name = file_->absolute_name().c_str();
+  use.bytes = access_.file_bytes;
+  DescribeFile(use, description);
+  description->inner = client::CallOf(function_);
+  description->flags |= shm::kCallNonblocking;
 }
 
 Failure FileRequest::End(MPI_Status* status) {

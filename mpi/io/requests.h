@@ -19,9 +19,10 @@ namespace ferry::mpi {
 
 class FileRequest : public Request {
  public:
-  // `file` is kept until the request ends, and what it was made of, too: the program may free its
-  // datatypes at once. Data of memory that only streams reach are copied by the calling thread.
-  FileRequest(File& file, Access access);
+  // `function` began it. `file` is kept until the request ends, and what it was made of, too: the
+  // program may free its datatypes at once. Data of memory that only streams reach are copied by
+  // the calling thread.
+  FileRequest(const char* function, File& file, Access access);
   ~FileRequest() override;
 
   // Starts the transfer: once, before anything else. MPI_ERR_NO_MEM. Blocks only where the system
@@ -32,11 +33,13 @@ class FileRequest : public Request {
   Failure End(MPI_Status* status) override;
   void Look(MPI_Status* status) override;
   Comm* comm() const override { return &file_->comm(); }
+  void DescribeWait(shm::CallDescription* description) const override;
 
   // For the thread: makes the transfer. Afterwards the request may be gone.
   void Work();
 
  private:
+  const char* const function_;
   const Ref<File> file_;
   Access access_;
   Payload by_stream_;  // the program's memory, where a copy stands in for it

@@ -32,6 +32,9 @@ enum CallFlag : uint16_t {
   kCallHasObject = 32,     // object
   kCallPeerIsRoot = 64,    // `peer` is the root of a collective, for which it need not wait
   kCallNonblocking = 128,  // it waits for the end of a nonblocking or persistent `inner`
+  // `group_name` is the end of a file's name, and `object`, if it is there, the first byte of the
+  // file that the call is about.
+  kCallHasFile = 256,
 };
 
 // A call of a thread. A reader that finds the same even `sequence` before and after it has copied
@@ -59,7 +62,8 @@ struct alignas(128) CallRecordLayout {
   // Ranks in the same call of a communicator have the same. Of an operation of a queue: its
   // position.
   uint64_t number;
-  // The window's number, the address that the call waits at, the queue or the request.
+  // The window's number, the address that the call waits at, the queue or the request; of a file
+  // see kCallHasFile.
   uint64_t object;
   // Whom it is known to wait for, where no request of the session says that: a rank of the job that
   // has not come (kCallNoRank: not known), and how many there are. Changes while the call waits.

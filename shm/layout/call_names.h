@@ -3,7 +3,8 @@
 // One line each: its number, its constant, its name and its kind. The numbers lie in shared memory.
 // Functions that differ in the type of their elements or counts share a line: MPI_Send stands for
 // MPI_Send_c, too, shmem_wait_until for shmem_long_wait_until, shmem_put for shmem_put64. So do a
-// collective and its nonblocking and persistent forms: MPI_Bcast, MPI_Ibcast, MPI_Bcast_init.
+// collective and its nonblocking and persistent forms: MPI_Bcast, MPI_Ibcast, MPI_Bcast_init; an
+// access to a file and its nonblocking form, or its begin and end.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +28,7 @@ enum class CallKind : uint8_t {
   kLock,
   kMatch,  // of persistent requests, into pairs
   kQueue,  // of streams and devices
+  kFile,   // of files, also where ranks meet
 };
 
 // clang-format off
@@ -250,7 +252,30 @@ enum class CallKind : uint8_t {
   X(217, kFerryQueueWait, "ferry_queue_wait", kQueue)                                             \
   X(218, kFerryQueueFree, "ferry_queue_free", kQueue)                                             \
   X(219, kFerryEnqueue, "ferry_enqueue", kQueue)                                                  \
-  X(220, kFerryStreamSynchronize, "ferry_stream_synchronize", kQueue)
+  X(220, kFerryStreamSynchronize, "ferry_stream_synchronize", kQueue)                             \
+  X(221, kMpiFileOpen, "MPI_File_open", kFile)                                                    \
+  X(222, kMpiFileClose, "MPI_File_close", kFile)                                                  \
+  X(223, kMpiFileDelete, "MPI_File_delete", kFile)                                                \
+  X(224, kMpiFileSetSize, "MPI_File_set_size", kFile)                                             \
+  X(225, kMpiFilePreallocate, "MPI_File_preallocate", kFile)                                      \
+  X(226, kMpiFileGetSize, "MPI_File_get_size", kFile)                                             \
+  X(227, kMpiFileSync, "MPI_File_sync", kFile)                                                    \
+  X(228, kMpiFileSetView, "MPI_File_set_view", kFile)                                             \
+  X(229, kMpiFileSetAtomicity, "MPI_File_set_atomicity", kFile)                                   \
+  X(230, kMpiFileSeekShared, "MPI_File_seek_shared", kFile)                                       \
+  X(231, kMpiFileGetPositionShared, "MPI_File_get_position_shared", kFile)                        \
+  X(232, kMpiFileReadAt, "MPI_File_read_at", kFile)                                               \
+  X(233, kMpiFileWriteAt, "MPI_File_write_at", kFile)                                             \
+  X(234, kMpiFileRead, "MPI_File_read", kFile)                                                    \
+  X(235, kMpiFileWrite, "MPI_File_write", kFile)                                                  \
+  X(236, kMpiFileReadShared, "MPI_File_read_shared", kFile)                                       \
+  X(237, kMpiFileWriteShared, "MPI_File_write_shared", kFile)                                     \
+  X(238, kMpiFileReadAtAll, "MPI_File_read_at_all", kFile)                                        \
+  X(239, kMpiFileWriteAtAll, "MPI_File_write_at_all", kFile)                                      \
+  X(240, kMpiFileReadAll, "MPI_File_read_all", kFile)                                             \
+  X(241, kMpiFileWriteAll, "MPI_File_write_all", kFile)                                           \
+  X(242, kMpiFileReadOrdered, "MPI_File_read_ordered", kFile)                                     \
+  X(243, kMpiFileWriteOrdered, "MPI_File_write_ordered", kFile)
 // clang-format on
 
 enum class CallName : uint16_t {

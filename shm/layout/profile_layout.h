@@ -15,12 +15,14 @@
 namespace ferry::shm {
 
 inline constexpr uint64_t kProfileMagic = 0x454c'4946'4f52'5046ULL;  // "FPROFILE" in memory order
-inline constexpr uint32_t kProfileVersion = 1;
+inline constexpr uint32_t kProfileVersion = 2;
 
-inline constexpr uint32_t kProfilePowers = 64;           // sizes by powers of two
-inline constexpr uint32_t kProfileCalls = 4096;          // power of two
-inline constexpr uint32_t kProfileGroups = 64;           // communicators whose names are known
-inline constexpr uint32_t kProfileArrivals = 4096;       // collectives
+inline constexpr uint32_t kProfilePowers = 64;      // sizes by powers of two
+inline constexpr uint32_t kProfileCalls = 4096;     // power of two
+inline constexpr uint32_t kProfileGroups = 64;      // communicators whose names are known
+inline constexpr uint32_t kProfileArrivals = 4096;  // collectives
+inline constexpr uint32_t kProfileFiles = 256;      // power of two
+inline constexpr uint32_t kProfileFileNameBytes = 176;
 inline constexpr uint32_t kMostProfilePeers = 1U << 14;  // of larger jobs: the first ranks
 
 // Parts lie one behind the other: the header, the profile, the trace. A part of 0 bytes is not
@@ -63,8 +65,9 @@ struct alignas(128) ProfileTotals {
   uint64_t unlisted_ns;
   uint64_t arrival_stride;  // collectives whose number is a multiple of it have been kept
   uint64_t arrival_count;
-  uint64_t migrations;  // changes of CPU, seen at the ends of calls that waited
-  uint64_t reserved[4];
+  uint64_t migrations;           // changes of CPU, seen at the ends of calls that waited
+  uint64_t unlisted_file_calls;  // on files that found no place among the files
+  uint64_t reserved[3];
 };
 FERRY_ASSERT_LAYOUT(ProfileTotals, 128);
 
@@ -127,18 +130,39 @@ struct ProfileArrival {
 };
 FERRY_ASSERT_LAYOUT(ProfileArrival, 40);
 
+// Calls on a file by one name. Those that do not block count with their bytes, and with the time
+// that the call itself took.
+struct ProfileFile {
+  uint64_t name_hash;  // 0: the place is free. Stored last
+  uint64_t opens;
+  uint64_t reads;
+  uint64_t read_bytes;
+  uint64_t writes;
+  uint64_t written_bytes;
+  uint64_t calls;  // all of them
+  uint64_t time_ns;
+  uint64_t waited_ns;  // for other ranks, or for the system
+  uint64_t longest_ns;
+  char name[kProfileFileNameBytes];  // from the root on, or its end; need not end with a 0
+};
+FERRY_ASSERT_LAYOUT(ProfileFile, 256);
+FERRY_ASSERT_OFFSET(ProfileFile, calls, 48);
+FERRY_ASSERT_OFFSET(ProfileFile, name, 80);
+
 struct alignas(128) ProfileLayout {
   ProfileTotals totals;
   ProfileSizes sizes;
   alignas(128) ProfileCall calls[kProfileCalls];
   alignas(128) ProfileGroup groups[kProfileGroups];
   alignas(128) ProfileArrival arrivals[kProfileArrivals];
+  alignas(128) ProfileFile files[kProfileFiles];
   // Behind it: ProfileHeader::peer_count ProfilePeers.
 };
 FERRY_ASSERT_OFFSET(ProfileLayout, sizes, 128);
 FERRY_ASSERT_OFFSET(ProfileLayout, calls, 1152);
 FERRY_ASSERT_OFFSET(ProfileLayout, groups, 263296);
 FERRY_ASSERT_OFFSET(ProfileLayout, arrivals, 265856);
+FERRY_ASSERT_OFFSET(ProfileLayout, files, 429696);
 
 constexpr uint64_t ProfileBytes(uint32_t peers) {
   return sizeof(ProfileLayout) + (uint64_t{peers} * sizeof(ProfilePeer) + 127) / 128 * 128;

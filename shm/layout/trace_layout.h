@@ -28,6 +28,19 @@ enum class TraceKind : uint8_t {
   kReceive = 5,    // a message has come for the receive `order`
   kQueued = 6,     // an operation was put into a queue of a stream, at the position `number`
   kQueueWait = 7,  // the rank has waited for a queue
+  kWork = 8,       // a stream that this process runs has carried out `order`, a TraceWork
+};
+
+// The work of streams. Numbers are never used anew.
+enum class TraceWork : uint32_t {
+  kNone = 0,
+  kCopy = 1,
+  kReduction = 2,
+  kMove = 3,       // a message of matched ends
+  kMoveWait = 4,   // for such a message
+  kEventWait = 5,  // for an event of another stream
+  kValueWait = 6,  // for a value in memory
+  kHostCall = 7,   // a function of the host: a kernel of the program, where there is no device
 };
 
 // Bits of TraceSlot::flags.
@@ -45,9 +58,9 @@ struct alignas(64) TraceSlot {
   uint64_t end_ns;
   uint32_t thread;  // its id in the kernel
   uint32_t order;  // of a receive: its number among the rank's receives, in the order in which they
-                   // were posted; of a call: its CallName
-  uint32_t group;  // of a message: its context; of a call: CallRecordLayout::group; of a queue: its
-                   // number in the rank
+                   // were posted; of a call: its CallName; of kWork: its TraceWork
+  uint32_t group;  // of a message: its context; of a call: CallRecordLayout::group; of a queue, or
+                   // of a stream: its number in the rank
   int32_t peer;    // a rank of the job; kCallNoRank
   int32_t tag;
   // Of a message: its number among those from its sender to its receiver with the same context and

@@ -99,6 +99,18 @@ const Hang kHangs[] = {
      {"rank 0 waits for rank 1, which is outside Ferry", "rank 0 is in MPI_Win_start"}},
     {kMpi, "target", 2, {0}, 0,
      {"rank 0 waits for rank 1, which is outside Ferry", "rank 0 is in MPI_Win_wait"}},
+    // Files: the system does not answer, or a rank has not come.
+    {kMpi, "file_lock", 2, {0}, 0,
+     {"rank 0 is in MPI_File_write_at of /tmp/stands-", ", from byte 4096 on, 64 B",
+      "the system has not carried it out"}},
+    {kMpi, "file_open", 2, {0}, 0,
+     {"rank 0 is in MPI_File_open of /proc/self/fd/", "the system has not carried it out"}},
+    {kMpi, "file_wait", 2, {0}, 0,
+     {"rank 0 is in MPI_Wait for a nonblocking MPI_File_read_shared of /proc/self/fd/", ", 8 B",
+      "the system has not carried it out"}},
+    {kMpi, "file_all", 4, {0, 1, 2}, 0,
+     {"rank 0 waits for rank", "rank 3, which is outside Ferry",
+      "rank 0 is in MPI_File_write_at_all of /tmp/stands-"}},
     // OpenSHMEM.
     {kShmem, "wait_until", 2, {0}, 0,
      {"rank 0 is in shmem_wait_until", "any rank may change the memory"}},

@@ -7,10 +7,12 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <thread>
 #include <vector>
 
 #include "common/clock.h"
+#include "gpu_backends/api/stream_watch.h"
 
 namespace ferry::gpu {
 namespace {
@@ -168,6 +170,77 @@ TEST_F(StreamWorkerTest, SeveralThreadsSynchroniseWithWhatEachHasEnqueued) {
   for (std::thread& thread : threads) {
     thread.join();
   }
+}
+
+// ---- Watchers -----------------------------------------------------------------------------------
+
+class Watcher final : public StreamWatcher {
+ public:
+  struct Done {
+    uint32_t stream;
+    StreamWork work;
+    uint64_t bytes;
+    uint64_t begin_ns;
+  };
+  ~Watcher() { is_gone_.store(true); }
+
+  void NoteDone(uint32_t stream, StreamWork work, uint64_t bytes, uint64_t begin_ns) override {
+    EXPECT_FALSE(is_gone_.load());
+    const std::lock_guard lock(mutex_);
+    done_.push_back({stream, work, bytes, begin_ns});
+  }
+  std::vector<Done> done() {
+    const std::lock_guard lock(mutex_);
+    return done_;
+  }
+
+ private:
+  std::atomic<bool> is_gone_{false};
+  std::mutex mutex_;
+  std::vector<Done> done_;
+};
+
+TEST_F(StreamWorkerTest, AWatcherHearsOfWhatTakesTime) {
+  StreamWorker stream(0, nullptr, {});
+  StreamWorker other(0, nullptr, {});
+  Copy(stream, kIn, 0);
+  ReachedNs(stream);
+  const uint64_t begin_ns = MonotonicNs();
+  Watcher watcher;
+  SetStreamWatcher(&watcher);
+  Copy(stream, kIn, 0);
+  uint64_t word = 0;
+  ASSERT_TRUE(stream.Enqueue(WriteOperation{&word, 1}).ok());
+  ASSERT_TRUE(stream.Enqueue(HostOperation{[] { return Status(); }}).ok());
+  ReachedNs(stream);
+  ASSERT_TRUE(other.Enqueue(WaitValueOperation{&word, 1, WaitCondition::kEqual}).ok());
+  ReachedNs(other);
+  SetStreamWatcher(nullptr);
+  Copy(stream, kIn, 0);
+  ReachedNs(stream);
+  const std::vector<Watcher::Done> done = watcher.done();
+  ASSERT_EQ(done.size(), 3U);
+  EXPECT_EQ(done[0].work, StreamWork::kCopy);
+  EXPECT_EQ(done[0].bytes, kSize);
+  EXPECT_GE(done[0].begin_ns, begin_ns);
+  EXPECT_EQ(done[1].work, StreamWork::kHostCall);
+  EXPECT_EQ(done[1].stream, done[0].stream);
+  EXPECT_GE(done[1].begin_ns, done[0].begin_ns);
+  EXPECT_EQ(done[2].work, StreamWork::kValueWait);
+  EXPECT_NE(done[2].stream, done[0].stream);
+}
+
+TEST_F(StreamWorkerTest, NobodyHearsOfItAfterwards) {
+  StreamWorker stream(0, nullptr, {});
+  for (int round = 0; round < 1000; ++round) {
+    Watcher watcher;
+    SetStreamWatcher(&watcher);
+    for (int i = 0; i < 4; ++i) {
+      Copy(stream, kIn, 0);
+    }
+    SetStreamWatcher(nullptr);
+  }
+  ReachedNs(stream);
 }
 
 }  // namespace

@@ -129,6 +129,33 @@ TEST_F(CallRecordTest, WritesAGroupsNameOnceAndAgainWhenItIsForgotten) {
   EXPECT_EQ(show(), "");  // not that of the group before
 }
 
+// Calls on files that follow each other may belong to no communicator, or to one number.
+TEST_F(CallRecordTest, ShowsEachCallsOwnFile) {
+  CallDescription call;
+  call.name = CallName::kMpiFileWriteAt;
+  call.flags = kCallHasFile | kCallHasObject | kCallHasBytes;
+  call.object = call.bytes = 4096;
+  call.write_name = [](const void* it, char(&to)[kCallGroupNameBytes]) {
+    std::strncpy(to, static_cast<const char*>(it), sizeof(to));
+  };
+  for (const char* name : {"/tmp/one", "/tmp/two"}) {
+    call.group_object = call.file = name;
+    const int slot = board_.Begin(call, kThread, 0, false);
+    EXPECT_EQ(Only().file, name);
+    EXPECT_EQ(Only().group_name, "");
+    EXPECT_FALSE(Only().has_group);
+    EXPECT_EQ(CallPhrase(Only()),
+              std::string("MPI_File_write_at of ") + name + ", from byte 4096 on, 4096 B");
+    board_.End(slot, false);
+  }
+  CallDescription other = CallNumber(7);
+  other.write_name = [](const void*, char(&to)[kCallGroupNameBytes]) { std::strcpy(to, "rows"); };
+  const int slot = board_.Begin(other, kThread, 0, false);
+  EXPECT_EQ(Only().group_name, "rows");
+  EXPECT_EQ(Only().file, "");
+  board_.End(slot, false);
+}
+
 TEST_F(CallRecordTest, CountsThreadsWithoutASlot) {
   std::vector<int> slots;
   for (uint32_t i = 0; i < kCallSlots + 3; ++i) {
@@ -264,7 +291,7 @@ TEST(CallNamesTest, EachLineIsFoundByItsName) {
     EXPECT_EQ(CallNamed(CallText(name)), name) << CallText(name);
     EXPECT_NE(KindOf(name), CallKind::kNone);
   }
-  EXPECT_EQ(lines, 220);
+  EXPECT_EQ(lines, 243);
   EXPECT_FALSE(IsCallName(0));
   EXPECT_FALSE(IsCallName(kMostCallNames));
 }
@@ -277,6 +304,11 @@ TEST(CallNamesTest, FormsOfAFunctionShareItsLine) {
   EXPECT_EQ(CallNamed("MPI_Isend"), CallName::kMpiIsend);
   EXPECT_EQ(CallNamed("MPI_Init"), CallName::kMpiInit);
   EXPECT_EQ(CallNamed("MPI_Comm_rank"), CallName::kNone);
+  EXPECT_EQ(CallNamed("MPI_File_iread_at_c"), CallName::kMpiFileReadAt);
+  EXPECT_EQ(CallNamed("MPI_File_iwrite_all"), CallName::kMpiFileWriteAll);
+  EXPECT_EQ(CallNamed("MPI_File_write_ordered_begin_c"), CallName::kMpiFileWriteOrdered);
+  EXPECT_EQ(CallNamed("MPI_File_read_at_all_end"), CallName::kMpiFileReadAtAll);
+  EXPECT_EQ(CallNamed("MPI_File_get_amode"), CallName::kNone);
   EXPECT_EQ(CallNamed("shmem_long_wait_until"), CallName::kShmemWaitUntil);
   EXPECT_EQ(CallNamed("shmem_int_wait_until_all_vector"), CallName::kShmemWaitUntilAllVector);
   EXPECT_EQ(CallNamed("shmem_signal_wait_until"), CallName::kShmemSignalWaitUntil);

@@ -324,6 +324,7 @@ TEST(LayoutTest, CallNames) {
   EXPECT_EQ(static_cast<int>(CallName::kMpiBarrier), 48) << kBump;
   EXPECT_EQ(static_cast<int>(CallName::kShmemQuiet), 183) << kBump;
   EXPECT_EQ(static_cast<int>(CallName::kFerryStreamSynchronize), 220) << kBump;
+  EXPECT_EQ(static_cast<int>(CallName::kMpiFileWriteOrdered), 243) << kBump;
 }
 
 TEST(LayoutTest, FaultLayout) {

@@ -141,7 +141,7 @@ TEST_F(TraceRingTest, RefusesWhatNoRankAdds) {
     writer.Add(event, false);
   };
   add([](TraceEvent& event) { event.kind = TraceKind::kNone; });
-  add([](TraceEvent& event) { event.kind = static_cast<TraceKind>(8); });
+  add([](TraceEvent& event) { event.kind = static_cast<TraceKind>(9); });
   add([](TraceEvent& event) { event.end_ns = event.begin_ns - 1; });
   add([](TraceEvent& event) { event.peer = kJobSize; });
   add([](TraceEvent& event) { event.peer = kCallNoRank; });

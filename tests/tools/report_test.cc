@@ -27,11 +27,14 @@ using testing::SizeIs;
 
 constexpr uint64_t kMs = 1'000'000;
 constexpr uint32_t kRanks = 2;
+constexpr bool kThreads = false;  // one thread calls
 
 // A call of a rank, as front ends describe theirs.
 struct TestCall : CallNote {
   TestCall(CallName name, int32_t peer, uint64_t bytes)
       : CallNote(&DescribeIt), name_of(name), peer(peer), bytes(bytes) {}
+  TestCall(Describe describe, CallName name, uint64_t bytes)
+      : CallNote(describe), name_of(name), peer(shm::kCallNoRank), bytes(bytes) {}
 
   const CallName name_of;
   const int32_t peer;
@@ -100,7 +103,7 @@ void Carry(client::Profile* profile, TestCall* call, uint64_t number = 0, bool c
 
 TEST(ReportTest, SumsCallsByNameCommunicatorAndPeer) {
   Segment segment(0);
-  client::Profile profile(&segment.layout(), kRanks);
+  client::Profile profile(&segment.layout(), kRanks, &kThreads);
   for (int i = 0; i < 3; ++i) {
     TestCall send(CallName::kMpiSend, 1, 100);
     Carry(&profile, &send);
@@ -123,7 +126,7 @@ TEST(ReportTest, SumsCallsByNameCommunicatorAndPeer) {
 
 TEST(ReportTest, InnerCallsAreNotCountedTwice) {
   Segment segment(0);
-  client::Profile profile(&segment.layout(), kRanks);
+  client::Profile profile(&segment.layout(), kRanks, &kThreads);
   TestCall inner(CallName::kMpiBarrier, shm::kCallNoRank, 0);
   inner.entered_ns = 1;
   profile.End(&inner, true);
@@ -132,7 +135,7 @@ TEST(ReportTest, InnerCallsAreNotCountedTwice) {
 
 TEST(ReportTest, MessagesOfUnknownRanksChangeNoPeers) {
   Segment segment(0);
-  client::Profile profile(&segment.layout(), kRanks);
+  client::Profile profile(&segment.layout(), kRanks, &kThreads);
   profile.NoteSent(1, 100, 0);
   profile.NoteReceived(1, 5, 20 * kMs);
   profile.NoteSent(-1, 100, 0);
@@ -148,7 +151,7 @@ TEST(ReportTest, MessagesOfUnknownRanksChangeNoPeers) {
 // MPI_Wait looks once before it waits: a program of many short waits does not poll.
 TEST(ReportTest, OnlyLooksWithNothingBetweenThemArePolls) {
   Segment segment(0);
-  client::Profile profile(&segment.layout(), kRanks);
+  client::Profile profile(&segment.layout(), kRanks, &kThreads);
   for (int i = 0; i < 3; ++i) {
     profile.NotePoll();
     TestCall wait(CallName::kMpiWait, 1, 8);
@@ -162,13 +165,14 @@ TEST(ReportTest, OnlyLooksWithNothingBetweenThemArePolls) {
   EXPECT_EQ(segment.Read()->totals.polled_ns, 0U);
   while (segment.Read()->totals.polled_ns == 0) {  // at once, unless the machine stands still
     profile.NotePoll();
+    profile.NotePoll();  // the reading takes too long for a look after it to count
   }
 }
 
 // Beyond the room those of rounder numbers stay, which other ranks have kept, too.
 TEST(ReportTest, KeepsArrivalsByNumber) {
   Segment segment(0);
-  client::Profile profile(&segment.layout(), kRanks);
+  client::Profile profile(&segment.layout(), kRanks, &kThreads);
   constexpr uint64_t kCalls = 3 * shm::kProfileArrivals;
   for (uint64_t i = 0; i < kCalls; ++i) {
     TestCall call(CallName::kMpiAllreduce, shm::kCallNoRank, 8);
@@ -184,7 +188,7 @@ TEST(ReportTest, KeepsArrivalsByNumber) {
 
 TEST(ReportTest, AFullTableCountsTheRestTogether) {
   Segment segment(0);
-  client::Profile profile(&segment.layout(), kRanks);
+  client::Profile profile(&segment.layout(), kRanks, &kThreads);
   for (int peer = 0; peer < 10000; ++peer) {
     TestCall call(CallName::kMpiSend, peer, 1);
     Carry(&profile, &call);
@@ -192,6 +196,65 @@ TEST(ReportTest, AFullTableCountsTheRestTogether) {
   const auto read = segment.Read();
   EXPECT_EQ(read->totals.calls, 10000U);
   EXPECT_GT(read->totals.unlisted_calls, 0U);
+}
+
+struct FileNote : TestCall {
+  FileNote(CallName name, const char* file, uint64_t bytes)
+      : TestCall(&Describe, name, bytes), file(file) {}
+
+  const char* const file;
+
+  static void Describe(const CallNote& note, shm::CallDescription* description) {
+    const auto& call = static_cast<const FileNote&>(note);
+    description->name = call.name_of;
+    description->bytes = call.bytes;
+    description->flags = shm::kCallHasBytes | shm::kCallHasFile;
+    description->file = call.file;
+  }
+};
+
+TEST(ReportTest, SumsCallsOnFilesByTheirFiles) {
+  Segment segment(0);
+  client::Profile profile(&segment.layout(), kRanks, &kThreads);
+  const std::string long_name = "/a" + std::string(shm::kProfileFileNameBytes, 'b') + "/c";
+  for (const FileNote& call : {FileNote(CallName::kMpiFileOpen, "/one", 0),
+                               FileNote(CallName::kMpiFileWriteAt, "/one", 10),
+                               FileNote(CallName::kMpiFileWriteAll, "/one", 20),
+                               FileNote(CallName::kMpiFileReadShared, "/one", 5),
+                               FileNote(CallName::kMpiFileSync, "/one", 0),
+                               FileNote(CallName::kMpiFileRead, long_name.c_str(), 7)}) {
+    Carry(&profile, const_cast<FileNote*>(&call));
+  }
+  const auto read = segment.Read();
+  ASSERT_TRUE(read.ok());
+  EXPECT_THAT(read->calls, SizeIs(6)) << "by function, whatever the file";
+  ASSERT_THAT(read->files, SizeIs(2));
+  const size_t one = read->files[0].name == "/one" ? 0 : 1;
+  const shm::ProfileFile& sums = read->files[one].sums;
+  EXPECT_EQ(sums.opens, 1U);
+  EXPECT_EQ(sums.writes, 2U);
+  EXPECT_EQ(sums.written_bytes, 30U);
+  EXPECT_EQ(sums.reads, 1U);
+  EXPECT_EQ(sums.read_bytes, 5U);
+  EXPECT_EQ(sums.calls, 5U);
+  EXPECT_GE(sums.time_ns, sums.longest_ns);
+  EXPECT_GT(sums.longest_ns, 0U);
+  EXPECT_EQ(read->files[1 - one].name,
+            long_name.substr(long_name.size() - shm::kProfileFileNameBytes));
+}
+
+TEST(ReportTest, CallsOnTooManyFilesAreCountedTogether) {
+  Segment segment(0);
+  client::Profile profile(&segment.layout(), kRanks, &kThreads);
+  for (int i = 0; i < 1000; ++i) {
+    const std::string name = "/file" + std::to_string(i);
+    FileNote call(CallName::kMpiFileOpen, name.c_str(), 0);
+    Carry(&profile, &call);
+  }
+  const auto read = segment.Read();
+  EXPECT_LE(read->files.size(), shm::kProfileFiles);
+  EXPECT_GE(read->files.size(), shm::kProfileFiles / 2);
+  EXPECT_EQ(read->files.size() + read->totals.unlisted_file_calls, 1000U);
 }
 
 // ---- What comes from ranks ----------------------------------------------------------------------
@@ -218,7 +281,7 @@ TEST(ReportTest, AnEmptyOrCutCopyIsNoProfile) {
   RankCollector nothing;
   EXPECT_EQ(nothing.Take(0, kRanks).status().code(), ErrorCode::kCorrupt);
   Segment segment(0);
-  client::Profile profile(&segment.layout(), kRanks);
+  client::Profile profile(&segment.layout(), kRanks, &kThreads);
   profile.NoteSent(1, 100, 0);
   RankCollector cut;
   cut.Add(0, segment.Text().substr(0, 2000), 1 << 20);
@@ -251,6 +314,10 @@ TEST(ReportTest, LeavesOutWhatNoRankWrites) {
   layout.totals.waited_ns = UINT64_MAX;
   layout.arrivals[0].name = 1;
   layout.arrivals[0].enter_ns = 9;
+  layout.files[0].name_hash = layout.files[0].calls = 1;
+  layout.files[0].waited_ns = UINT64_MAX;
+  std::memset(layout.files[0].name, '\n', sizeof(layout.files[0].name));
+  layout.files[1].name_hash = 1;
   const auto read = segment.Read();
   ASSERT_TRUE(read.ok());
   ASSERT_THAT(read->calls, SizeIs(1));
@@ -258,6 +325,9 @@ TEST(ReportTest, LeavesOutWhatNoRankWrites) {
   EXPECT_EQ(read->groups.at(1), std::string(shm::kCallGroupNameBytes, '?'));
   EXPECT_THAT(read->arrivals, IsEmpty());
   EXPECT_LE(read->totals.waited_ns, read->totals.ferry_ns);
+  ASSERT_THAT(read->files, SizeIs(1));
+  EXPECT_EQ(read->files[0].name, std::string(shm::kProfileFileNameBytes, '?'));
+  EXPECT_EQ(read->files[0].sums.waited_ns, 0U);
 }
 
 // ---- Reports ------------------------------------------------------------------------------------
@@ -428,9 +498,21 @@ TEST(ReportTest, AllFormsTellTheSame) {
   job.ranks[0].peers = {sum};
   job.ranks[0].sizes.sent[10] = 3;
   job.ranks[0].calls = {{.name = CallName::kMpiSend, .peer = 1, .count = 3, .time_ns = kMs}};
+  FileSum file{.name = "/data/<out>"};
+  file.sums.opens = 1;
+  file.sums.writes = file.sums.calls = 4;
+  file.sums.written_bytes = 4096;
+  file.sums.time_ns = file.sums.longest_ns = kMs;
+  job.ranks[0].files = job.ranks[1].files = {file};
+  job.ranks[1].files[0].sums.longest_ns = 2 * kMs;
   const Report report = MakeReport(job);
   const auto json = nlohmann::json::parse(ReportJson(job, report));
   EXPECT_EQ(json["advice"][0]["cause"], "slow_rank");
+  EXPECT_EQ(json["files"][0]["name"], "/data/<out>");
+  EXPECT_EQ(json["files"][0]["writes"], 8);
+  EXPECT_EQ(json["files"][0]["bytes_written"], 8192);
+  EXPECT_EQ(json["files"][0]["longest_rank"], 1);
+  EXPECT_EQ(json["files"][0]["ranks"], 2);
   EXPECT_EQ(json["traffic"][0]["bytes"], 3000);
   EXPECT_EQ(json["sent_sizes"][0]["at_least"], 512);
   EXPECT_EQ(json["calls"][0]["call"], "MPI_Send");
@@ -438,6 +520,8 @@ TEST(ReportTest, AllFormsTellTheSame) {
   EXPECT_THAT(page, HasSubstr("halo &lt;1&gt;"));
   EXPECT_THAT(page, Not(HasSubstr("halo <1>")));
   EXPECT_THAT(page, HasSubstr("rank 0 to rank 1: 2.9 KiB"));
+  EXPECT_THAT(page, HasSubstr("/data/&lt;out&gt;</td><td>2</td>"));
+  EXPECT_THAT(ReportText(job, report), HasSubstr("/data/<out>"));
   for (const std::string& form : {ReportText(job, report), page}) {
     EXPECT_THAT(form, HasSubstr("rank 1 came last to 10 of 10 MPI_Allreduce on rows"));
     EXPECT_THAT(form, HasSubstr("MPI_Send"));

@@ -306,6 +306,41 @@ TEST(TimelineTest, QueuesHaveTracksOfTheirOwn) {
   EXPECT_EQ(EndOf(Only(slices, "operation 0")), 1);
 }
 
+TEST(TimelineTest, StreamsHaveTracksOfTheirOwn) {
+  Job job;
+  const auto work = [](shm::TraceWork what, uint32_t stream, uint64_t begin_ns, uint64_t end_ns) {
+    TraceEvent event = Event(TraceKind::kWork, begin_ns, end_ns);
+    event.group = stream;
+    event.order = static_cast<uint32_t>(what);
+    event.bytes = 64;
+    event.flags = shm::kTraceHasBytes;
+    return event;
+  };
+  job.Add(0, {Call(CallName::kMpiBarrier, 10'000, 30'000),
+              work(shm::TraceWork::kMoveWait, 0, 11'000, 15'000),
+              work(shm::TraceWork::kHostCall, 0, 15'000, 18'000),
+              work(shm::TraceWork::kCopy, 1, 12'000, 13'000),
+              work(static_cast<shm::TraceWork>(77), 1, 13'000, 14'000)});
+  const json picture = job.Draw();
+  ExpectSound(picture, 0);
+  const std::vector<json> slices = Of(picture, "X");
+  const json& wait = Only(slices, "wait for a message");
+  EXPECT_EQ(wait["ts"], 1);
+  EXPECT_EQ(EndOf(wait), 5);
+  EXPECT_EQ(wait["cat"], "stream");
+  EXPECT_EQ(wait["args"]["bytes"], 64);
+  EXPECT_EQ(Only(slices, "host function")["tid"], wait["tid"]);
+  EXPECT_NE(Only(slices, "copy")["tid"], wait["tid"]);
+  EXPECT_EQ(Only(slices, "work")["tid"], Only(slices, "copy")["tid"]) << "of a later release";
+  std::set<std::string> tracks;
+  for (const json& event : Of(picture, "M")) {
+    if (event["name"] == "thread_name") {
+      tracks.insert(event["args"]["name"]);
+    }
+  }
+  EXPECT_EQ(tracks, (std::set<std::string>{"calls", "stream 0", "stream 1"}));
+}
+
 // ---- Arrows -------------------------------------------------------------------------------------
 
 TEST(TimelineTest, ArrowsLeadFromSendsToReceives) {

@@ -103,6 +103,18 @@ void ReadArrivals(const std::string& bytes, uint64_t base, RankProfile* profile)
   }
 }
 
+void ReadFiles(const std::string& bytes, uint64_t base, RankProfile* profile) {
+  for (uint32_t i = 0; i < shm::kProfileFiles; ++i) {
+    const auto file = ReadAt<shm::ProfileFile>(
+        bytes, base + offsetof(ProfileLayout, files) + i * sizeof(shm::ProfileFile));
+    if (file.name_hash != 0 && file.calls != 0) {
+      profile->files.push_back({Printable(file.name, sizeof(file.name)), file});
+      shm::ProfileFile& sums = profile->files.back().sums;
+      sums.waited_ns = std::min(sums.waited_ns, sums.time_ns);
+    }
+  }
+}
+
 void ReadPeers(const std::string& bytes, uint64_t base, uint32_t peers, RankProfile* profile) {
   for (uint32_t i = 0; i < peers; ++i) {
     const auto sums = ReadAt<shm::ProfilePeer>(
@@ -163,6 +175,7 @@ StatusOr<RankProfile> RankCollector::Take(uint32_t rank, uint32_t job_size) cons
     profile.sizes = ReadAt<shm::ProfileSizes>(bytes_, base + offsetof(ProfileLayout, sizes));
     ReadCalls(bytes_, base, job_size, &profile);
     ReadArrivals(bytes_, base, &profile);
+    ReadFiles(bytes_, base, &profile);
     ReadPeers(bytes_, base, header.peer_count, &profile);
   }
   return profile;

@@ -47,6 +47,11 @@ struct Arrival {
   shm::CallName name = shm::CallName::kNone;
 };
 
+struct FileSum {
+  std::string name;  // printable ASCII, from the root on or its end
+  shm::ProfileFile sums{};
+};
+
 struct RankProfile {
   bool is_measured = false;  // else only `refusal`, if it is known
   std::string refusal = {};
@@ -63,9 +68,10 @@ struct RankProfile {
   std::vector<CallSum> calls = {};
   std::map<uint32_t, std::string> groups = {};  // names of communicators
   std::vector<Arrival> arrivals = {};
-  std::vector<PeerSum> peers = {};                             // those with any message
+  std::vector<FileSum> files = {};
+  std::vector<PeerSum> peers = {};                        // those with any message
   std::array<uint64_t, shm::kStatisticCount> counters{};  // zeros where the session was not read
-  std::map<shm::CallName, shm::CallTotals> counted = {};       // collectives and one-sided operations
+  std::map<shm::CallName, shm::CallTotals> counted = {};  // collectives and one-sided operations
 
   // From its joining to its end, or to its last call.
   uint64_t LifeNs() const {

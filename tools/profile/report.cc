@@ -218,6 +218,35 @@ void AddPaths(const JobProfile& job, Report* report) {
   add("one_sided", Statistic::kOneSidedOperations, Statistic::kOneSidedBytes);
 }
 
+void AddFiles(const JobProfile& job, Report* report) {
+  std::map<std::string, FileLine> lines;
+  for (uint32_t rank = 0; rank < job.ranks.size(); ++rank) {
+    report->unlisted_file_calls += job.ranks[rank].totals.unlisted_file_calls;
+    for (const FileSum& file : job.ranks[rank].files) {
+      FileLine& line = lines[file.name];
+      line.name = file.name;
+      line.opens += file.sums.opens;
+      line.reads += file.sums.reads;
+      line.read_bytes += file.sums.read_bytes;
+      line.writes += file.sums.writes;
+      line.written_bytes += file.sums.written_bytes;
+      line.calls += file.sums.calls;
+      line.time_ns += file.sums.time_ns;
+      line.waited_ns += file.sums.waited_ns;
+      ++line.ranks;
+      if (file.sums.longest_ns > line.longest_ns) {
+        line.longest_ns = file.sums.longest_ns;
+        line.longest_rank = rank;
+      }
+    }
+  }
+  for (auto& [name, line] : lines) {
+    report->files.push_back(std::move(line));
+  }
+  std::stable_sort(report->files.begin(), report->files.end(),
+                   [](const auto& one, const auto& two) { return one.time_ns > two.time_ns; });
+}
+
 RankLine LineOf(uint32_t rank, const RankProfile& profile) {
   RankLine line{.rank = rank, .is_measured = profile.is_measured, .note = profile.refusal};
   if (!profile.is_measured) {
@@ -273,6 +302,7 @@ Report MakeReport(const JobProfile& job) {
   AddMeetings(job, &report);
   AddMessages(job, &report);
   AddPaths(job, &report);
+  AddFiles(job, &report);
   report.advice = Advise(job, report);
   return report;
 }

@@ -92,6 +92,22 @@ struct MeetingLine {
   uint32_t ranks = 0;
 };
 
+// A file, over all ranks.
+struct FileLine {
+  std::string name;
+  uint64_t opens = 0;  // by ranks
+  uint64_t reads = 0;
+  uint64_t read_bytes = 0;
+  uint64_t writes = 0;
+  uint64_t written_bytes = 0;
+  uint64_t calls = 0;  // all on it
+  uint64_t time_ns = 0;
+  uint64_t waited_ns = 0;
+  uint64_t longest_ns = 0;
+  uint32_t longest_rank = 0;
+  uint32_t ranks = 0;  // that used it
+};
+
 struct RankLine {
   uint32_t rank = 0;
   bool is_measured = false;
@@ -130,6 +146,8 @@ struct Report {
   std::vector<LatePair> late;         // those with most waits first
   std::vector<MeetingLine> meetings;  // those that cost most first
   std::vector<PathLine> paths;
+  std::vector<FileLine> files;       // those with most time first
+  uint64_t unlisted_file_calls = 0;  // on further files
   std::array<uint64_t, shm::kProfilePowers> sent_sizes{};
   std::vector<std::vector<uint64_t>> traffic;  // bytes sent, by rank and rank; empty: too many
   std::vector<Advice> advice;

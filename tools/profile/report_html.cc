@@ -256,6 +256,16 @@ std::string Tables(const Report& report) {
   for (const PathLine& line : report.paths) {
     paths.Add({line.path, std::to_string(line.messages), BytesText(line.bytes)});
   }
+  Rows files(
+      {"file", "opens", "reads", "read", "writes", "written", "calls", "time", "waits", "longest"});
+  for (size_t i = 0; i < std::min(report.files.size(), kMostRows); ++i) {
+    const FileLine& line = report.files[i];
+    files.Add({line.name, std::to_string(line.opens), std::to_string(line.reads),
+               BytesText(line.read_bytes), std::to_string(line.writes),
+               BytesText(line.written_bytes), std::to_string(line.calls), TimeWords(line.time_ns),
+               TimeWords(line.waited_ns),
+               TimeWords(line.longest_ns) + " (rank " + std::to_string(line.longest_rank) + ")"});
+  }
   Rows peers({"call", "rank", "peer", "count", "bytes", "time", "waits", "longest"});
   for (size_t i = 0; i < std::min(report.peers.size(), kMostRows); ++i) {
     const PeerLine& line = report.peers[i];
@@ -266,7 +276,7 @@ std::string Tables(const Report& report) {
   return calls.Section("Calls, all ranks together") +
          meetings.Section("Collectives: who came last") +
          late.Section("Messages: who waited for whom") + paths.Section("Paths of messages") +
-         peers.Section("Calls by rank and peer");
+         files.Section("Files, all ranks together") + peers.Section("Calls by rank and peer");
 }
 
 std::string Notes(const JobProfile& job, const Report& report) {

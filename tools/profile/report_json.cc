@@ -158,6 +158,21 @@ std::string ReportJson(const JobProfile& job, const Report& report) {
   root["paths"] = ListOf(report.paths, [](const PathLine& line) {
     return ordered_json{{"path", line.path}, {"messages", line.messages}, {"bytes", line.bytes}};
   });
+  root["files"] = ListOf(report.files, [](const FileLine& line) {
+    return ordered_json{{"name", line.name},
+                        {"opens", line.opens},
+                        {"reads", line.reads},
+                        {"bytes_read", line.read_bytes},
+                        {"writes", line.writes},
+                        {"bytes_written", line.written_bytes},
+                        {"calls", line.calls},
+                        {"seconds", Seconds(line.time_ns)},
+                        {"waited_seconds", Seconds(line.waited_ns)},
+                        {"longest_seconds", Seconds(line.longest_ns)},
+                        {"longest_rank", line.longest_rank},
+                        {"ranks", line.ranks}};
+  });
+  root["unlisted_file_calls"] = report.unlisted_file_calls;
   // Names come from programs: what is no UTF-8 is replaced.
   return root.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }

@@ -13,12 +13,18 @@ namespace {
 constexpr size_t kMostLines = 10;
 constexpr size_t kMostAdvice = 6;
 constexpr size_t kAllRanks = 16;  // of so many each has its line
+constexpr size_t kMostName = 36;
 
 std::string Percent(uint64_t part, uint64_t whole) {
   char text[16];
   std::snprintf(text, sizeof(text), "%.1f %%",
                 whole == 0 ? 0.0 : 100 * static_cast<double>(part) / static_cast<double>(whole));
   return text;
+}
+
+// A long name's end, which tells files apart.
+std::string ShortName(const std::string& name) {
+  return name.size() > kMostName ? "..." + name.substr(name.size() - (kMostName - 3)) : name;
 }
 
 std::string Section(const std::string& title, const Table& table) {
@@ -124,6 +130,34 @@ std::string PathsText(const Report& report) {
   return Section("Paths of messages", table);
 }
 
+std::string FilesText(const Report& report) {
+  Table table({{"file"},
+               {"opens", Align::kRight},
+               {"reads", Align::kRight},
+               {"read", Align::kRight},
+               {"writes", Align::kRight},
+               {"written", Align::kRight},
+               {"calls", Align::kRight},
+               {"time", Align::kRight},
+               {"longest", Align::kRight}});
+  for (size_t i = 0; i < std::min(report.files.size(), kMostLines); ++i) {
+    const FileLine& line = report.files[i];
+    table.AddRow(
+        {ShortName(line.name), std::to_string(line.opens), std::to_string(line.reads),
+         BytesText(line.read_bytes), std::to_string(line.writes), BytesText(line.written_bytes),
+         std::to_string(line.calls), TimeWords(line.time_ns),
+         TimeWords(line.longest_ns) + " (rank " + std::to_string(line.longest_rank) + ")"});
+  }
+  std::string title = "Files, all ranks together";
+  title += report.files.size() > kMostLines
+               ? ", those with most time of " + std::to_string(report.files.size())
+               : "";
+  title += report.unlisted_file_calls != 0
+               ? ", without " + std::to_string(report.unlisted_file_calls) + " calls on others"
+               : "";
+  return Section(title, table);
+}
+
 std::string AdviceText(const Report& report) {
   if (report.advice.empty()) {
     return report.measured == 0 ? "" : "\nNothing stands out.\n";
@@ -155,7 +189,7 @@ std::string ReportText(const JobProfile& job, const Report& report) {
             "\n";
   }
   return text + AdviceText(report) + RanksText(report) + CallsText(report) + MeetingsText(report) +
-         LateText(report) + PathsText(report);
+         LateText(report) + PathsText(report) + FilesText(report);
 }
 
 }  // namespace ferry::tools

@@ -15,8 +15,10 @@ namespace {
 using shm::TraceEvent;
 using shm::TraceKind;
 
-// Tracks of queues come behind those of threads, whose ids are smaller (PID_MAX_LIMIT is 2^22).
+// Tracks of queues, and behind them of streams, come behind those of threads, whose ids are smaller
+// (PID_MAX_LIMIT is 2^22).
 constexpr uint32_t kFirstQueue = 1U << 24;
+constexpr uint32_t kFirstStream = 1U << 25;
 
 bool Has(const TraceEvent& event, uint8_t flag) { return (event.flags & flag) != 0; }
 
@@ -133,6 +135,28 @@ std::string RankName(const Timeline& timeline, const TimelineRank& rank) {
   return "rank " + std::to_string(rank.rank) + " (" + timeline.nodes[rank.node].name + ")";
 }
 
+std::string_view WorkText(uint32_t work) {
+  switch (static_cast<shm::TraceWork>(work)) {
+    case shm::TraceWork::kCopy:
+      return "copy";
+    case shm::TraceWork::kReduction:
+      return "reduction";
+    case shm::TraceWork::kMove:
+      return "move a message";
+    case shm::TraceWork::kMoveWait:
+      return "wait for a message";
+    case shm::TraceWork::kEventWait:
+      return "wait for an event";
+    case shm::TraceWork::kValueWait:
+      return "wait for a value";
+    case shm::TraceWork::kHostCall:
+      return "host function";
+    case shm::TraceWork::kNone:
+      break;
+  }
+  return "work";
+}
+
 std::string_view NameOf(const TraceEvent& event) {
   switch (event.kind) {
     case TraceKind::kSend:
@@ -147,6 +171,8 @@ std::string_view NameOf(const TraceEvent& event) {
       return "enqueue";
     case TraceKind::kQueueWait:
       return "wait for the queue";
+    case TraceKind::kWork:
+      return WorkText(event.order);
     default:
       return shm::CallText(event.name);
   }
@@ -156,6 +182,7 @@ std::string_view CategoryOf(const TraceEvent& event) {
   return IsMessage(event) || event.kind == TraceKind::kPost ? "message"
          : event.kind == TraceKind::kWait                   ? "wait"
          : IsOfQueue(event)                                 ? "queue"
+         : event.kind == TraceKind::kWork                   ? "stream"
                                                             : "call";
 }
 
@@ -321,6 +348,7 @@ class Drawing {
     const NodeClock& clock = nodes_[rank.node].clock;
     json_.NameProcess(ProcessOf(rank), RankName(timeline_, rank), rank.rank);
     std::map<uint32_t, std::vector<Shown>> by_thread;
+    std::map<uint32_t, std::vector<Shown>> by_stream;
     std::map<std::pair<uint32_t, uint64_t>, const TraceEvent*> ended;  // calls, by thread and begin
     for (const TraceEvent& event : rank.trace.events) {
       if (event.kind == TraceKind::kCall) {
@@ -328,7 +356,8 @@ class Drawing {
       }
     }
     for (const TraceEvent& event : rank.trace.events) {
-      std::vector<Shown>& shown = by_thread[event.thread];
+      const bool is_work = event.kind == TraceKind::kWork;
+      std::vector<Shown>& shown = is_work ? by_stream[event.group] : by_thread[event.thread];
       if (event.kind == TraceKind::kWait) {
         AddWait(event, rank, ended, &shown);
       } else if (IsShown(event, clock)) {
@@ -344,6 +373,13 @@ class Drawing {
                         is_only ? "calls" : "calls of thread " + std::to_string(thread),
                         position++);
         DrawThread(rank, thread, &shown);
+      }
+    }
+    for (auto& [stream, shown] : by_stream) {
+      if (!shown.empty()) {
+        const uint32_t track = kFirstStream + stream % kFirstStream;
+        json_.NameTrack({ProcessOf(rank), track}, "stream " + std::to_string(stream), position++);
+        DrawThread(rank, track, &shown);
       }
     }
     DrawQueues(rank, position);

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -137,6 +138,37 @@ TEST(ReportTest, CountsCallsPeersSizesAndPaths) {
   EXPECT_FALSE(run.report["sent_sizes"].empty());
   EXPECT_FALSE(run.report["paths"].empty());
   ASSERT_EQ(run.report["nodes"].size(), 1U);
+}
+
+TEST(ReportTest, TellsOfFiles) {
+  const e2e::TempDirectory folder;
+  const std::string path = folder / "report.json";
+  const std::string name = folder / "slow-file";
+  const e2e::CommandResult result =
+      RunJob({"", {"-n", "2", "--report=" + path}}, {"tests/mpi/ranks/slow", "files", name});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const json report = json::parse(ReadFile(path), nullptr, false);
+  ASSERT_EQ(report["files"].size(), 1U) << report["files"].dump(1);
+  const json& file = report["files"][0];
+  EXPECT_EQ(file["name"], name);
+  EXPECT_EQ(file["opens"], 2);
+  EXPECT_EQ(file["ranks"], 2);
+  EXPECT_EQ(file["writes"], 2 * 2005);
+  EXPECT_EQ(file["bytes_written"], 2 * (2000 * 10 + 5 * 1000));
+  EXPECT_EQ(file["reads"], 2);
+  EXPECT_EQ(file["bytes_read"], 200);
+  EXPECT_EQ(file["calls"], 2 * (2005 + 1 + 2)) << "open, accesses, close";
+  EXPECT_GT(file["seconds"], file["longest_seconds"]);
+  EXPECT_LE(file["waited_seconds"], file["seconds"]);
+  std::set<std::string> calls;
+  for (const json& call : report["calls"]) {
+    calls.insert(call["call"].get<std::string>() +
+                 (call.contains("of") ? " of " + call["of"].get<std::string>() : ""));
+  }
+  for (const char* name : {"MPI_File_open", "MPI_File_write_at", "MPI_File_write_at_all",
+                           "MPI_File_read_at", "MPI_Wait of MPI_File_read_at", "MPI_File_close"}) {
+    EXPECT_THAT(calls, Contains(name));
+  }
 }
 
 TEST(ReportTest, ARankThatIsKilledIsInIt) {

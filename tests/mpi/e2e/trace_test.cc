@@ -258,9 +258,30 @@ TEST_P(FerryMessagesTest, HaveArrowsAndAreReported) {
   EXPECT_EQ(cells, 3U) << traffic << ": as the arrows say";
   for (int64_t rank = 0; rank < 3; ++rank) {
     EXPECT_EQ(run.picture.Count("operation 3", rank), 1U) << "two starts and two waits of a queue";
+    const size_t works = run.picture.Count("move a message", rank) +
+                         run.picture.Count("wait for a message", rank) +
+                         run.picture.Count("wait for a value", rank);
+    EXPECT_GE(works, 2U) << "of its stream, which the host backend runs";
   }
 }
 INSTANTIATE_TEST_SUITE_P(Nodes, FerryMessagesTest, testing::Values(1, 2));
+
+TEST(TraceTest, CallsOnFilesAreInIt) {
+  const e2e::TempDirectory folder;
+  const Traced run =
+      TraceProgram({"-n", "2"}, {"tests/mpi/ranks/slow", "files", folder / "slow-file"});
+  ASSERT_EQ(run.result.exit_code, 0) << run.result.err;
+  for (int64_t rank = 0; rank < 2; ++rank) {
+    EXPECT_EQ(run.picture.Count("MPI_File_open", rank), 1U);
+    EXPECT_EQ(run.picture.Count("MPI_File_write_at", rank), 2000U);
+    EXPECT_EQ(run.picture.Count("MPI_File_write_at_all", rank), 5U);
+  }
+  for (const Slice& slice : run.picture.slices) {
+    if (slice.name == "MPI_File_write_at") {
+      ASSERT_EQ(slice.args["bytes"], 10);
+    }
+  }
+}
 
 // A rank sends to itself, too.
 TEST(TraceTest, ARankAloneHasArrows) {

@@ -194,6 +194,25 @@ static void Unbound(void) {
   }
 }
 
+// Small pieces of a file, by each rank for itself, and a few larger ones together.
+static void Files(const char* name) {
+  char data[1000] = "";
+  MPI_File file;
+  MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE,
+                MPI_INFO_NULL, &file);
+  for (int i = 0; i < 2000; ++i) {
+    MPI_File_write_at(file, (MPI_Offset)(i * size + rank) * 10, data, 10, MPI_CHAR,
+                      MPI_STATUS_IGNORE);
+  }
+  for (int i = 0; i < 5; ++i) {
+    MPI_File_write_at_all(file, rank * 1000, data, 1000, MPI_CHAR, MPI_STATUS_IGNORE);
+  }
+  MPI_Request request;
+  MPI_File_iread_at(file, 0, data, 100, MPI_CHAR, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  MPI_File_close(&file);
+}
+
 // The others hear of its end, and end.
 static void Killed(void) {
   SlowRank();
@@ -203,7 +222,7 @@ static void Killed(void) {
   pause();
 }
 
-static void Run(const char* what) {
+static void Run(const char* what, const char* more) {
   static const struct {
     const char* name;
     void (*run)(void);
@@ -225,7 +244,9 @@ static void Run(const char* what) {
       return;
     }
   }
-  if (strcmp(what, "eager") == 0) {
+  if (strcmp(what, "files") == 0 && more != NULL) {
+    Files(more);
+  } else if (strcmp(what, "eager") == 0) {
     Messages(500, 4096);
   } else if (strcmp(what, "private") == 0) {
     Messages(100, kLong);
@@ -239,7 +260,7 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  Run(argc > 1 ? argv[1] : "nothing");
+  Run(argc > 1 ? argv[1] : "nothing", argc > 2 ? argv[2] : NULL);
   MPI_Finalize();
   return 0;
 }

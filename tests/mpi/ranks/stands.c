@@ -1,10 +1,13 @@
 /* stands WHAT [FIFO]: the last rank computes for ever, outside MPI; the others wait for it in the
- * call WHAT, or (moves) all ranks reduce 1 MiB again and again, or (jump) they leave a receive by
- * longjmp from its error handler, once somebody writes to FIFO, and wait in the next one. Each rank
- * first prints "rank R: under way".
+ * call WHAT, or rank 0 waits for the system in a call on a file, or (moves) all ranks reduce 1 MiB
+ * again and again, or (jump) they leave a receive by longjmp from its error handler, once somebody
+ * writes to FIFO, and wait in the next one. Each rank first prints "rank R: under way".
  */
+#define _GNU_SOURCE
 #include <fcntl.h>
 #include <setjmp.h>
+#include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/mpi/ranks/check.h"
@@ -12,6 +15,7 @@
 static char data[1 << 20], more[1 << 20]; /* too long to be copied away for a late receive */
 static MPI_Comm rows;
 static MPI_Win win;
+static MPI_File together_file;
 static long word;
 
 static int last(void) { return size - 1; }
@@ -31,6 +35,13 @@ static void prepare(const char* what) {
   OK(MPI_Comm_set_name(rows, "rows"));
   OK(MPI_Win_create(&word, sizeof(word), sizeof(word), MPI_INFO_NULL, MPI_COMM_WORLD, &win));
   if (!strcmp(what, "lock") && rank == last()) OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win));
+  if (!strcmp(what, "file_all")) {
+    char name[] = "/tmp/stands-XXXXXX";
+    if (rank == 0) close(mkstemp(name));
+    OK(MPI_Bcast(name, sizeof(name), MPI_CHAR, 0, MPI_COMM_WORLD));
+    OK(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_RDWR, MPI_INFO_NULL, &together_file));
+    if (rank == 0) unlink(name);
+  }
   /* Collectives meet at a board from the fourth on. */
   for (int i = 0; i < 5; ++i) OK(MPI_Barrier(rows));
 }
@@ -148,6 +159,35 @@ static void windows(const char* what) {
   }
 }
 
+static void files(const char* what) {
+  char name[] = "/tmp/stands-XXXXXX";
+  MPI_File file;
+  MPI_Request request;
+  if (!strcmp(what, "file_lock")) { /* others have locked the bytes that atomic mode wants to */
+    const int fd = mkstemp(name);
+    struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    CHECK(fd >= 0 && fcntl(fd, F_OFD_SETLK, &all) == 0);
+    OK(MPI_File_open(MPI_COMM_SELF, name, MPI_MODE_RDWR, MPI_INFO_NULL, &file));
+    CHECK(unlink(name) == 0);
+    OK(MPI_File_set_atomicity(file, 1));
+    OK(MPI_File_write_at(file, 4096, data, 64, MPI_CHAR, MPI_STATUS_IGNORE));
+  }
+  if (!strcmp(what, "file_open") || !strcmp(what, "file_wait")) { /* a pipe without a writer */
+    const int taken = mkstemp(name);
+    CHECK(taken >= 0 && close(taken) == 0 && unlink(name) == 0 && mkfifo(name, 0600) == 0);
+    const int fd = open(name, !strcmp(what, "file_wait") ? O_RDWR : O_PATH);
+    CHECK(fd >= 0 && unlink(name) == 0);
+    snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+    OK(MPI_File_open(MPI_COMM_SELF, name, MPI_MODE_RDONLY | MPI_MODE_SEQUENTIAL, MPI_INFO_NULL,
+                     &file));
+    OK(MPI_File_iread_shared(file, data, 8, MPI_CHAR, &request));
+    OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+  }
+  if (!strcmp(what, "file_all")) {
+    OK(MPI_File_write_at_all(together_file, 100 * rank, data, 100, MPI_CHAR, MPI_STATUS_IGNORE));
+  }
+}
+
 int main(int argc, char** argv) {
   const char* const what = argc > 1 ? argv[1] : "";
   OK(MPI_Init(&argc, &argv));
@@ -163,6 +203,7 @@ int main(int argc, char** argv) {
   messages(what);
   windows(what);
   together(what);
+  files(what);
   fprintf(stderr, "rank %d: %s did not wait\n", rank, what);
   return 1;
 }
