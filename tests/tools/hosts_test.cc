@@ -86,10 +86,12 @@ TEST(AgentPayloadTest, NumbersEndsAndErrors) {
 }
 
 TEST(AgentMessagesTest, SurviveTheJourney) {
-  const auto rank = ReadRank(ToText(AgentRank{.part = 2, .variables = {"A=\n", "B="}}));
+  const auto rank =
+      ReadRank(ToText(AgentRank{.part = 2, .variables = {"A=\n", "B="}, .is_held = true}));
   ASSERT_TRUE(rank.ok()) << rank.status().message();
   EXPECT_EQ(rank->part, 2U);
   EXPECT_THAT(rank->variables, ElementsAre("A=\n", "B="));
+  EXPECT_TRUE(rank->is_held);
 
   AgentSetUp set_up;
   set_up.host = "b";

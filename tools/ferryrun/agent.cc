@@ -492,6 +492,7 @@ Status Agent::StartOne(const Frame& frame) {
   }
   command.cpus = bound_.CpusOf(ranks_.size());
   command.terminal = all_of_job_->terminal;
+  command.is_held = message->is_held;
   StatusOr<RankProcess> process = StartRank(command, &slots_, &*servers_);
   FERRY_RETURN_IF_ERROR(process.status());
   fcntl(process->in.get(), F_SETFL, O_NONBLOCK);

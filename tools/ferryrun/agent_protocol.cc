@@ -326,12 +326,16 @@ StatusOr<AgentJob> ReadJob(const std::string& text) {
 }
 
 std::string ToText(const AgentRank& message) {
-  return Dump({{"part", message.part}, {"variables", FromTexts(message.variables)}});
+  return Dump({{"part", message.part},
+               {"variables", FromTexts(message.variables)},
+               {"held", message.is_held}});
 }
 
 StatusOr<AgentRank> ReadRank(const std::string& text) {
   return Parse<AgentRank>(text, [](const Json& json) {
-    return AgentRank{.part = json.at("part"), .variables = TextsFrom(json.at("variables"))};
+    return AgentRank{.part = json.at("part"),
+                     .variables = TextsFrom(json.at("variables")),
+                     .is_held = json.at("held")};
   });
 }
 

@@ -202,6 +202,7 @@ StatusOr<AgentJob> ReadJob(const std::string& text);
 struct AgentRank {
   uint32_t part = 0;
   std::vector<std::string> variables;  // to be set besides, which other ranks of the part lack
+  bool is_held = false;                // until SIGCONT (SpawnRequest)
 };
 std::string ToText(const AgentRank& message);
 StatusOr<AgentRank> ReadRank(const std::string& text);

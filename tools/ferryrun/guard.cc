@@ -203,6 +203,7 @@ std::string SpawnText(const SpawnRequest& request) {
   Append(request.path, &text);
   Append(request.directory, &text);
   Append(request.cpus.Text(), &text);
+  Append(request.is_held ? "held" : "", &text);
   for (const std::string& argument : request.arguments) {
     Append(argument, &text);
   }
@@ -216,11 +217,13 @@ bool ReadSpawn(std::string_view text, SpawnRequest* request) {
   std::string inherited;
   std::string count;
   std::string cpus;
+  std::string held;
   if (!Take(&text, &inherited) || !Take(&text, &count) || !Take(&text, &request->path) ||
-      !Take(&text, &request->directory) || !Take(&text, &cpus)) {
+      !Take(&text, &request->directory) || !Take(&text, &cpus) || !Take(&text, &held)) {
     return false;
   }
   request->inherited_fd = std::atoi(inherited.c_str());
+  request->is_held = !held.empty();
   if (!cpus.empty()) {
     StatusOr<topology::CpuSet> set = topology::CpuSet::Parse(cpus);
     if (!set.ok()) {

@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -108,7 +109,8 @@ bool PlaceStreams(const SpawnRequest& request) {
          (request.pmi_fd < 0 || fcntl(request.pmi_fd, F_SETFD, 0) == 0);
 }
 
-// Gives the child its streams, directory and CPUs; returns the step that failed, or kExecute.
+// Gives the child its streams, directory, CPUs and tracer; returns the step that failed, or
+// kExecute.
 Step Settle(const SpawnRequest& request) {
   if (!PlaceStreams(request)) {
     return Step::kStreams;
@@ -121,7 +123,24 @@ Step Settle(const SpawnRequest& request) {
                                           reinterpret_cast<const cpu_set_t*>(words.data())) != 0) {
     return Step::kCpus;
   }
+  // A traced process stops when it has executed the program (ptrace(2)).
+  if (request.is_held && ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) {
+    return Step::kHold;
+  }
   return Step::kExecute;
+}
+
+// Waits until a traced child has executed its program, and lets it go into a stop: it is traced no
+// more, so that a debugger may attach.
+void Hold(pid_t pid) {
+  int status = 0;
+  pid_t waited;
+  do {
+    waited = waitpid(pid, &status, 0);
+  } while (waited < 0 && errno == EINTR);
+  if (waited == pid && WIFSTOPPED(status)) {
+    ptrace(PTRACE_DETACH, pid, nullptr, SIGSTOP);
+  }
 }
 
 // The child between vfork and exec: async-signal-safe calls only, and no change of memory that the
@@ -240,6 +259,9 @@ Status Explain(const SpawnRequest& request, const SpawnFailure& failure) {
     case Step::kCpus:
       return {ErrorCode::kInvalidArgument,
               "cannot bind '" + request.path + "' to CPUs " + request.cpus.Text() + ": " + why};
+    case Step::kHold:
+      return StatusFromErrno(failure.error_number,
+                             "cannot stop '" + request.path + "' for the debugger");
     case Step::kStreams:
     case Step::kExecute:
       return CannotRun(request.path, failure.error_number);
@@ -270,6 +292,9 @@ std::variant<pid_t, SpawnFailure> TrySpawn(const SpawnRequest& request) {
   if (size == sizeof(failure)) {
     waitpid(pid, nullptr, 0);
     return failure;
+  }
+  if (request.is_held) {
+    Hold(pid);
   }
   return pid;
 }

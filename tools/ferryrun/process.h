@@ -46,6 +46,8 @@ struct SpawnRequest {
   int parent_death_signal;     // the child gets it when ferryrun dies, however it dies
   std::string directory = {};  // where it runs; empty: where ferryrun does
   topology::CpuSet cpus = {};  // on which it may run; empty: on any
+  // It is stopped before its first instruction, as by SIGSTOP, for a debugger: SIGCONT lets it go.
+  bool is_held = false;
 };
 
 // Starts the program in a process group of its own, with no signal blocked, and those ignored that
@@ -57,7 +59,7 @@ StatusOr<pid_t> Spawn(const SpawnRequest& request);
 // The two halves of Spawn, for a process that starts a child and another that explains a failure to
 // the user (guard.h).
 struct SpawnFailure {
-  enum class Step : int32_t { kFork, kStreams, kDirectory, kCpus, kExecute };
+  enum class Step : int32_t { kFork, kStreams, kDirectory, kCpus, kHold, kExecute };
   Step step = Step::kFork;
   int32_t error_number = 0;
 };

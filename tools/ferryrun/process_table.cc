@@ -27,6 +27,8 @@ __attribute__((used)) char* MPIR_debug_abort_string = nullptr;
 // processes need be acquired.
 __attribute__((used)) int MPIR_i_am_starter = 1;
 __attribute__((used)) int MPIR_partial_attach_ok = 1;
+// That ranks have not come to main() yet when the debugger acquires them.
+__attribute__((used)) int MPIR_acquired_pre_main = 0;
 
 // All that was stored before is in memory when a debugger stops here.
 __attribute__((noinline, used)) void MPIR_Breakpoint() { asm volatile("" ::: "memory"); }
@@ -47,23 +49,33 @@ ProcessTable::~ProcessTable() {
   MPIR_proctable_size = 0;
 }
 
-void ProcessTable::Add(const std::string& host, const std::string& program, pid_t pid) {
+bool ProcessTable::Add(const std::string& host, const std::string& program, pid_t pid) {
   processes_.push_back({host.empty() ? OwnHostName() : host, program, pid});
   known_ += pid >= 0 ? 1 : 0;
-  Show();
+  return Show();
 }
 
-void ProcessTable::SetPid(uint32_t rank, pid_t pid) {
-  if (rank < processes_.size() && processes_[rank].pid < 0) {
-    processes_[rank].pid = pid;
-    ++known_;
-    Show();
+bool ProcessTable::SetPid(uint32_t rank, pid_t pid) {
+  if (rank >= processes_.size() || processes_[rank].pid >= 0) {
+    return false;
   }
+  processes_[rank].pid = pid;
+  ++known_;
+  return Show();
 }
 
-void ProcessTable::Show() {
+bool ProcessTable::IsDebugged() {
+  asm volatile("" ::: "memory");  // the debugger has stored it, of which the compiler does not know
+  if (MPIR_being_debugged == 0) {
+    return false;
+  }
+  MPIR_acquired_pre_main = 1;
+  return true;
+}
+
+bool ProcessTable::Show() {
   if (known_ < ranks_ || processes_.size() < ranks_ || MPIR_proctable != nullptr) {
-    return;
+    return false;
   }
   MPIR_proctable = new MPIR_PROCDESC[ranks_];
   for (uint32_t rank = 0; rank < ranks_; ++rank) {
@@ -73,6 +85,7 @@ void ProcessTable::Show() {
   MPIR_proctable_size = static_cast<int>(ranks_);
   MPIR_debug_state = MPIR_DEBUG_SPAWNED;
   MPIR_Breakpoint();
+  return true;
 }
 
 void ProcessTable::SayAborted(const std::string& reason) {

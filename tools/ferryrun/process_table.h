@@ -3,8 +3,9 @@
 //
 // The debugger runs ferryrun, or attaches to it, and reads the symbols MPIR_* in its memory. It
 // sets MPIR_being_debugged, and a breakpoint at MPIR_Breakpoint, which is called once all processes
-// are in MPIR_proctable, and once the job is aborted. Ranks go on meanwhile: a debugger that wants
-// them at their beginning attaches to them from the breakpoint.
+// are in MPIR_proctable, and once the job is aborted. Where it has set MPIR_being_debugged before
+// the ranks are started, they stand before their first instruction until MPIR_Breakpoint returns:
+// so no rank needs MPIR_debug_gate, and those that the debugger does not attach to go on, too.
 //
 // Main thread; nothing blocks but a debugger.
 #pragma once
@@ -27,9 +28,13 @@ class ProcessTable {
 
   // Adds the next rank, from 0 on. `host`: its name, empty: this one. `pid`: -1 if it is not known
   // yet.
-  void Add(const std::string& host, const std::string& program, pid_t pid);
-  // Of a rank that was added with -1; once. Ranks that there are not are passed over.
-  void SetPid(uint32_t rank, pid_t pid);
+  // True: the table is whole now, and the debugger has seen it; ranks that are held are to go on.
+  bool Add(const std::string& host, const std::string& program, pid_t pid);
+  // Of a rank that was added with -1; once. Ranks that there are not are passed over. Returns as
+  // Add.
+  bool SetPid(uint32_t rank, pid_t pid);
+  // Returns true if ranks that are started now are to be held, until one of the above returns true.
+  bool IsDebugged();
   // The job is ended because of `reason`; only the first time.
   void SayAborted(const std::string& reason);
 
@@ -39,8 +44,8 @@ class ProcessTable {
     std::string program;
     pid_t pid;
   };
-  // Shows the table, once all ranks are known.
-  void Show();
+  // Shows the table, once all ranks are known. True: it has been shown now.
+  bool Show();
 
   const uint32_t ranks_;
   std::deque<Process> processes_;  // whose texts stay where they are

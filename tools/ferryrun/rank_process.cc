@@ -83,7 +83,8 @@ StatusOr<RankProcess> StartRank(const RankCommand& command, Slots* slots, RankSe
                                             .pmi_fd = pmi->get(),
                                             .parent_death_signal = SIGKILL,
                                             .directory = command.directory,
-                                            .cpus = command.cpus});
+                                            .cpus = command.cpus,
+                                            .is_held = command.is_held});
   FERRY_RETURN_IF_ERROR(pid.status());
   servers->Started(command.rank, *pid);
   fcntl(out->read.get(), F_SETFL, O_NONBLOCK);

@@ -30,6 +30,7 @@ struct RankCommand {
   topology::CpuSet cpus = {};            // empty: any
   // Its standard output is a terminal of this size; nothing: a pipe.
   std::optional<TerminalSize> terminal = {};
+  bool is_held = false;  // SpawnRequest's
 };
 
 // A running rank, and ferryrun's ends of its streams. Output is read without blocking.

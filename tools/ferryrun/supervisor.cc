@@ -43,7 +43,22 @@ void Supervisor::AddHost(RemoteHost* host) {
   hosts_.Add(host);
 }
 
+// Returns true if the next rank is to be held for a debugger. Ranks that were started before one
+// said that it is there are not.
+bool Supervisor::IsToHold() {
+  are_held_ = are_held_ || table_.IsDebugged();
+  return are_held_;
+}
+
+// The debugger has seen all ranks.
+void Supervisor::LetGo() {
+  if (std::exchange(are_held_, false)) {
+    SignalRanks(SIGCONT);
+  }
+}
+
 Status Supervisor::StartHere(RankCommand command) {
+  command.is_held = IsToHold();
   StatusOr<RankProcess> process = StartRank(command, slots_, servers_);
   FERRY_RETURN_IF_ERROR(process.status());
   output_.AddRank(std::move(process->out), std::move(process->err));
@@ -51,12 +66,15 @@ Status Supervisor::StartHere(RankCommand command) {
     stdin_.Start(std::move(process->in));  // the others' input ends at once
   }
   ranks_.AddHere(process->pid);
-  table_.Add("", command.program.empty() ? "" : command.program.front(), process->pid);
   lives_.Add();
+  if (table_.Add("", command.program.empty() ? "" : command.program.front(), process->pid)) {
+    LetGo();
+  }
   return {};
 }
 
-Status Supervisor::StartThere(RemoteHost* host, const AgentRank& rank) {
+Status Supervisor::StartThere(RemoteHost* host, AgentRank rank) {
+  rank.is_held = IsToHold();
   if (ranks_.size() == 0) {
     StatusOr<UniqueFd> input = input_.Start(host);
     FERRY_RETURN_IF_ERROR(input.status());
@@ -65,8 +83,8 @@ Status Supervisor::StartThere(RemoteHost* host, const AgentRank& rank) {
   host->Send(FrameKind::kStartRank, ranks_.size(), ToText(rank));
   output_.AddRank(UniqueFd(), UniqueFd());
   ranks_.AddThere(host);
-  table_.Add(host->name(),
-             rank.part < settings_.programs.size() ? settings_.programs[rank.part] : "", -1);
+  (void)table_.Add(host->name(),
+                   rank.part < settings_.programs.size() ? settings_.programs[rank.part] : "", -1);
   lives_.Add();
   return {};
 }
@@ -354,7 +372,9 @@ void Supervisor::OnFrame(RemoteHost* host, const Frame& frame) {
     case FrameKind::kStarted:
       if (of_rank) {
         ranks_.SetPid(frame.rank, ReadNumber(frame));
-        table_.SetPid(frame.rank, ReadNumber(frame));
+        if (table_.SetPid(frame.rank, ReadNumber(frame))) {
+          LetGo();
+        }
       }
       return;
     case FrameKind::kOutput:

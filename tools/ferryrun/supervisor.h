@@ -82,7 +82,7 @@ class Supervisor {
   // Starts the next rank, from 0 on, here or on a host. Rank 0 gets standard input. A rank that a
   // host cannot start fails in Run.
   Status StartHere(RankCommand command);
-  Status StartThere(RemoteHost* host, const AgentRank& rank);
+  Status StartThere(RemoteHost* host, AgentRank rank);
 
   // Runs until all ranks have ended, their output is written, and the hosts have nothing left.
   // Returns the exit code for ferryrun: that with which a rank ended the job (shmem_global_exit;
@@ -103,6 +103,8 @@ class Supervisor {
   // For a host's daemon to end, beside the grace: one that hangs.
   static constexpr uint64_t kHostMarginMs = 10'000;
 
+  bool IsToHold();
+  void LetGo();
   void Poll();
   void TakeFrames();
   int PollTimeoutMs() const;
@@ -161,6 +163,7 @@ class Supervisor {
   StdinForwarder stdin_;
   RankSlots ranks_;
   ProcessTable table_;
+  bool are_held_ = false;  // ranks, for a debugger
   JobHosts hosts_;
   RankLives lives_;
   bool aborted_ = false;

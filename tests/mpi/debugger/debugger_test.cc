@@ -11,11 +11,13 @@
 #include <fstream>
 #include <map>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "mpi/queues/mqs.h"
 #include "tests/e2e/command.h"
+#include "tests/e2e/hosts_here.h"
 #include "tests/mpi/debugger/tracee.h"
 
 namespace ferry::mpi_tests {
@@ -89,16 +91,19 @@ class Library {
 
 class DebuggerTest : public testing::Test {
  protected:
-  void Start(const std::vector<std::string>& program) {
+  // Runs ferryrun, and says to it that there is a debugger.
+  void Start(const std::vector<std::string>& program, bool is_debugged = true,
+             const std::vector<std::string>& flags = {}) {
     std::vector<std::string> words = {"tools/ferryrun/ferryrun", "--private",  "--ferryd",
                                       "daemon/ferryd",           "--no-label", "-n",
                                       std::to_string(kRanks)};
+    words.insert(words.end(), flags.begin(), flags.end());
     words.insert(words.end(), program.begin(), program.end());
     const Started started = StartTraced(words);
     ASSERT_GT(started.pid, 0);
     starter_.emplace(started.pid);
     output_ = started.output;
-    const int debugged = 1;
+    const int debugged = is_debugged ? 1 : 0;
     ASSERT_TRUE(starter_->Write(Symbol("MPIR_being_debugged"), &debugged, sizeof(debugged)));
   }
   void TearDown() override {
@@ -183,6 +188,88 @@ std::map<std::string, Listed> ListAll(const Library& library) {
   }
   EXPECT_EQ(next, mqs_end_of_list);
   return all;
+}
+
+// The letter of a process's state (proc_pid_stat(5)).
+char StateOf(pid_t pid) {
+  std::ostringstream text;
+  text << std::ifstream("/proc/" + std::to_string(pid) + "/stat").rdbuf();
+  const size_t end = text.str().rfind(')');
+  return end == std::string::npos ? '?' : text.str().at(end + 2);
+}
+
+bool HasLibrary(pid_t pid) { return Tracee(pid).Find("MPIR_dll_name").has_value(); }
+
+// Ranks that stand at their first instruction: a debugger sees main() of one that it attaches to,
+// and the others go on with the starter.
+void ExpectHeld(const std::vector<pid_t>& ranks) {
+  for (const pid_t rank : ranks) {
+    EXPECT_TRUE(e2e::Eventually([&] { return StateOf(rank) == 'T'; })) << StateOf(rank);
+    EXPECT_FALSE(HasLibrary(rank)) << "the dynamic linker has run";
+    char path[256] = "";
+    EXPECT_GT(readlink(("/proc/" + std::to_string(rank) + "/exe").c_str(), path, sizeof(path) - 1),
+              0);
+    EXPECT_THAT(path, EndsWith("tests/mpi/ranks/queues"));
+  }
+}
+
+TEST_F(DebuggerTest, RanksStandAtTheirBeginningUntilTheStarterGoesOn) {
+  const e2e::TempDirectory folder;
+  const std::string file = folder / "go";
+  Start({"tests/mpi/ranks/queues", file});
+  ASSERT_TRUE(starter_->RunTo("MPIR_Breakpoint"));
+  EXPECT_EQ(Number("MPIR_acquired_pre_main"), 1);
+  std::vector<pid_t> ranks;
+  for (const Process& process : Table()) {
+    ranks.push_back(process.pid);
+  }
+  ASSERT_EQ(ranks.size(), size_t{kRanks});
+  ExpectHeld(ranks);
+  const Tracee rank(ranks[2]);
+  rank.Attach();
+  starter_->Detach();
+  ASSERT_TRUE(rank.RunTo("main"));
+  EXPECT_TRUE(HasLibrary(ranks[2]));
+  rank.Detach();
+  AwaitOutput("rank 1 is ready\n");
+  std::ofstream(file) << "go";
+  EXPECT_EQ(End(), 0) << said_;
+}
+
+TEST_F(DebuggerTest, RanksOfOtherHostsStandAtTheirBeginning) {
+  const e2e::TempDirectory folder;
+  const std::string file = folder / "go";
+  Start({"tests/mpi/ranks/queues", file}, true, e2e::HostsHere(folder, "10.99.0.1:2,10.99.0.2:2"));
+  ASSERT_TRUE(starter_->RunTo("MPIR_Breakpoint"));
+  std::vector<pid_t> ranks;
+  for (const Process& process : Table()) {
+    EXPECT_THAT(process.host, testing::StartsWith("10.99.0."));
+    ranks.push_back(process.pid);
+  }
+  ASSERT_EQ(ranks.size(), size_t{kRanks});
+  ExpectHeld(ranks);
+  starter_->Detach();
+  AwaitOutput("rank 1 is ready\n");
+  std::ofstream(file) << "go";
+  EXPECT_EQ(End(), 0) << said_;
+}
+
+// A debugger may attach to a ferryrun that runs.
+TEST_F(DebuggerTest, RanksGoOnWhereNoDebuggerHasStartedTheJob) {
+  const e2e::TempDirectory folder;
+  const std::string file = folder / "go";
+  Start({"tests/mpi/ranks/queues", file}, false);
+  ASSERT_TRUE(starter_->RunTo("MPIR_Breakpoint"));
+  EXPECT_EQ(Number("MPIR_acquired_pre_main"), 0);
+  const std::vector<Process> processes = Table();
+  ASSERT_EQ(processes.size(), size_t{kRanks});
+  for (const Process& process : processes) {
+    EXPECT_TRUE(e2e::Eventually([&] { return HasLibrary(process.pid); }));
+  }
+  starter_->Detach();
+  AwaitOutput("rank 1 is ready\n");
+  std::ofstream(file) << "go";
+  EXPECT_EQ(End(), 0) << said_;
 }
 
 TEST_F(DebuggerTest, AcquiresAJobAndListsTheQueuesOfARank) {
