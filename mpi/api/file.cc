@@ -14,6 +14,7 @@
 #include "mpi/api/function.h"
 #include "mpi/comm/comm.h"
 #include "mpi/init/fail.h"
+#include "mpi/io/call_check.h"
 #include "mpi/io/open.h"
 #include "mpi/io/representation.h"
 #include "mpi/io/requests.h"
@@ -51,12 +52,14 @@ Failure FindInfo(MPI_Info handle, const Info** info) {
              : Failure{MPI_ERR_INFO, "info names no info object: was it freed?"};
 }
 
-// Transfers that do not block must have ended before the process leaves the job.
+// Transfers that do not block must have ended before the process leaves the job, and files should
+// have been closed.
 void EndTransfersAtLeave() {
   static std::once_flag registered;
   std::call_once(registered, [] {
     Process::AtLeave([] {
       AwaitFileRequests();
+      NameOpenFiles();
       return Failure();
     });
   });
@@ -140,6 +143,9 @@ FERRY_MPI_CALL(int, MPI_File_close, (MPI_File * fh)) {
   if (call.ok()) {
     call.Refuse(CheckNoSplit(*file));
   }
+  if (call.ok()) {
+    call.Refuse(CheckSameCall(FERRY_MPI_NAME, *file));
+  }
   FERRY_RETURN_ERROR(call.result());
   call.UseByName(file->absolute_name());
   call.Refuse(CloseFile(FERRY_MPI_NAME, *file));
@@ -168,7 +174,9 @@ FERRY_MPI_CALL(int, MPI_File_set_size, (MPI_File fh, MPI_Offset size)) {
   File* const file = FindFile(call, fh);
   return call.Then([&] {
     call.Use(*file);
-    return SetFileSize("MPI_File_set_size", *file, size, CheckSizeCall(*file, size));
+    const char* const name = "MPI_File_set_size";
+    FERRY_RETURN_FAILURE(CheckSameCall(name, *file));
+    return SetFileSize(name, *file, size, CheckSizeCall(*file, size));
   });
 }
 
@@ -177,7 +185,9 @@ FERRY_MPI_CALL(int, MPI_File_preallocate, (MPI_File fh, MPI_Offset size)) {
   File* const file = FindFile(call, fh);
   return call.Then([&] {
     call.Use(*file);
-    return PreallocateFile("MPI_File_preallocate", *file, size, CheckSizeCall(*file, size));
+    const char* const name = "MPI_File_preallocate";
+    FERRY_RETURN_FAILURE(CheckSameCall(name, *file));
+    return PreallocateFile(name, *file, size, CheckSizeCall(*file, size));
   });
 }
 
@@ -232,7 +242,9 @@ FERRY_MPI_CALL(int, MPI_File_sync, (MPI_File fh)) {
   File* const file = FindFile(call, fh);
   return call.Then([&] {
     call.Use(*file);
-    return SyncFile("MPI_File_sync", *file);
+    const char* const name = "MPI_File_sync";
+    FERRY_RETURN_FAILURE(CheckSameCall(name, *file));
+    return SyncFile(name, *file);
   });
 }
 
@@ -241,7 +253,9 @@ FERRY_MPI_CALL(int, MPI_File_set_atomicity, (MPI_File fh, int flag)) {
   File* const file = FindFile(call, fh);
   return call.Then([&] {
     call.Use(*file);
-    return SetFileAtomicity("MPI_File_set_atomicity", *file, flag != 0, CheckNoSplit(*file));
+    const char* const name = "MPI_File_set_atomicity";
+    FERRY_RETURN_FAILURE(CheckSameCall(name, *file));
+    return SetFileAtomicity(name, *file, flag != 0, CheckNoSplit(*file));
   });
 }
 
@@ -300,6 +314,7 @@ FERRY_MPI_CALL(int, MPI_File_set_view,
   return call.Then([&]() -> Failure {
     call.Use(*file);
     const char* const name = "MPI_File_set_view";
+    FERRY_RETURN_FAILURE(CheckSameCall(name, *file));
     int64_t displacement = disp;
     if (file->is_sequential()) {
       const Result<int64_t> current = CurrentDisplacement(name, *file);
@@ -458,9 +473,11 @@ FERRY_MPI_CALL(int, MPI_File_seek_shared, (MPI_File fh, MPI_Offset offset, int w
   File* const file = FindFile(call, fh);
   return call.Then([&] {
     call.Use(*file);
+    const char* const name = "MPI_File_seek_shared";
+    FERRY_RETURN_FAILURE(CheckSameCall(name, *file));
     Failure refused = CheckNoSplit(*file);
     Keep(&refused, CheckNotSequential(*file));
-    return SeekShared("MPI_File_seek_shared", *file, offset, whence, refused);
+    return SeekShared(name, *file, offset, whence, refused);
   });
 }
 

@@ -10,6 +10,7 @@
 #include "mpi/api/function.h"
 #include "mpi/api/message_arguments.h"
 #include "mpi/io/access.h"
+#include "mpi/io/call_check.h"
 #include "mpi/io/collective_access.h"
 #include "mpi/io/file.h"
 #include "mpi/io/requests.h"
@@ -188,6 +189,11 @@ struct Moved {
 };
 
 Failure MoveTogether(FileCall& call, const Data& data, File& file, Moved* moved) {
+  Failure other = CheckSameCall(data.name, file);
+  if (!other.ok()) {
+    moved->is_refused = true;
+    return other;
+  }
   CollectivePart part;
   part.access.is_write = data.is_write;
   part.refused = CheckNoSplit(file);

@@ -1,7 +1,10 @@
 // MPI-IO by programs, on one node and on two: opening and errors, views, every form of reads and
 // writes, the shared pointer. The programs name the step in which they fail.
+#include <gmock/gmock.h>
+
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "tests/mpi/e2e/mpi_job.h"
 
@@ -50,6 +53,30 @@ TEST_P(FilesTest, RepresentationsConvertEveryByte) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Placements, FilesTest, testing::ValuesIn(AllPlacements()), NameOf);
+
+// FERRY_MPI_CHECK=1: which files are left open is told, too.
+TEST(FilesCheckTest, CallsThatDoNotBelongTogetherFailInTheSameWords) {
+  for (const std::vector<std::string>& flags :
+       {std::vector<std::string>{"-n", "3"}, {"-n", "3", "--nodes", "2"}}) {
+    const Folder folder;
+    const e2e::CommandResult result = RunJob(
+        {"", flags}, {"tests/mpi/ranks/files_checked", folder.path()}, {"FERRY_MPI_CHECK=1"});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(result.err, testing::HasSubstr("rank 2: MPI_Finalize: the file '" + folder.path() +
+                                               "/left' is open"));
+  }
+}
+
+TEST(FilesCheckTest, CallsThatBelongTogetherGoOn) {
+  for (const char* const program : {"moves", "shared"}) {
+    const Folder folder;
+    const e2e::CommandResult result =
+        RunJob({"", {"-n", "3"}}, {std::string("tests/mpi/ranks/files_") + program, folder.path()},
+               {"FERRY_MPI_CHECK=1"});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(result.err, "");
+  }
+}
 
 TEST(FilesThreadsTest, MoveWhereTheLibraryServesThreads) {
   for (const char* const program : {"moves", "shared"}) {
