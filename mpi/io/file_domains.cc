@@ -20,8 +20,9 @@ constexpr int64_t kFewPieces = 16;
 // A collective access is sparse if less than one in so many bytes of its span is accessed.
 constexpr int64_t kSparse = 8;
 constexpr int64_t kMostReaders = 4;
-// To write pieces of this length and longer takes no longer than to send them to another node.
-constexpr int64_t kLongExchanged = 8 << 10;
+// To write pieces of this length and longer, which have no page in common, takes no longer there
+// than to send them to another node.
+constexpr int64_t kLongLocalWrite = 4 << 10;
 
 // Sums up the facts of the ranks with data.
 struct Sum {
@@ -130,7 +131,8 @@ bool PlanExchange(std::span<const std::vector<AccessFacts>> nodes, const AccessF
   if (!sum.is_fit || !sum.is_sorted || sum.ranks == 0 || !AreInterleaved(spans) ||
       sum.spanned / kSparse > sum.bytes || sum.high > kNowhere - 2 * kMostStretch ||
       hints.buffering == Switch::kDisable ||
-      (hints.buffering == Switch::kAutomatic && !Pays(sum, kLongExchanged))) {
+      (hints.buffering == Switch::kAutomatic &&
+       !Pays(sum, sum.is_local ? kLongLocalWrite : kLongPiece))) {
     return false;
   }
   const auto count = static_cast<int64_t>(nodes.size());

@@ -47,7 +47,7 @@ AccessFacts TwoPhase::FactsOf(File& file, const CollectivePart& part) {
   facts.is_fit =
       !file.is_atomic() && !file.posix().is_stream() &&
       (representation == Representation::kNative || representation == Representation::kInternal);
-  facts.is_local = !part.access.is_write && file.is_local();
+  facts.is_local = file.is_local();
   facts.buffering = part.access.is_write ? hints_->collective_write() : hints_->collective_read();
   facts.buffer_bytes = hints_->cb_buffer_size();
   facts.aggregators = hints_->cb_nodes();

@@ -173,8 +173,15 @@ TEST(PlanExchangeTest, WhatNodesCanDoAloneIsNotExchanged) {
       << "behind each other";
   EXPECT_FALSE(is_exchanged(part, Nothing(), Hinted(Switch::kEnable)));
   const AccessFacts longer = Part(0, 8 * kMiB, 2 * kMiB, 16 << 10);
-  EXPECT_FALSE(is_exchanged(longer, longer, kUsual));
-  EXPECT_TRUE(is_exchanged(longer, longer, Hinted(Switch::kEnable)));
+  EXPECT_TRUE(is_exchanged(longer, longer, kUsual));
+  AccessFacts local = longer;
+  local.is_local = true;
+  EXPECT_FALSE(is_exchanged(local, local, kUsual));
+  EXPECT_TRUE(is_exchanged(local, local, Hinted(Switch::kEnable)));
+  local.piece_bytes = 2048;
+  EXPECT_TRUE(is_exchanged(local, local, kUsual));
+  const AccessFacts longest = Part(0, 8 * kMiB, 2 * kMiB, 64 << 10);
+  EXPECT_FALSE(is_exchanged(longest, longest, kUsual));
   const AccessFacts sparse = Part(0, int64_t{1} << 40, 2 * kMiB, 64);
   EXPECT_FALSE(is_exchanged(sparse, sparse, Hinted(Switch::kEnable)));
   AccessFacts unfit = part;
