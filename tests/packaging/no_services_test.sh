@@ -19,8 +19,10 @@ SH
 cat >"$work/bin/dpkg-query" <<'SH'
 #!/bin/bash
 [[ $1 == -L ]] || exit 1  # nothing is installed
-printf '%s\n' /. /lib/systemd/system /lib/systemd/system/prometheus.service /usr/bin/prometheus
+printf '%s\n' /. /lib/systemd/system /lib/systemd/system/prometheus.service /usr/bin/prometheus \
+  /usr/lib/systemd/system/prometheus-rules.service  # where packages of Debian 13 have them
 SH
+printf '#!/bin/bash\nprintf "$2:\\n  Candidate: 1\\n"\n' >"$work/bin/apt-cache"
 cat >"$work/bin/systemctl" <<'SH'
 #!/bin/bash
 echo "$@" >>"$WORK/systemctl"
@@ -29,7 +31,9 @@ SH
 printf '#!/bin/bash\nexec "$@"\n' >"$work/bin/sudo"
 chmod +x "$work"/bin/*
 # The functions alone: the script itself would begin to build.
-eval "$(sed -n '/^die() {$/,/^}$/p; /^install_without_services() {$/,/^}$/p; /^need() {$/,/^}$/p' dev)"
+for function in die install_without_services first_that is_installed is_offered need; do
+  eval "$(sed -n "/^$function() {.*}\$/p; /^$function() {\$/,/^}\$/p" dev)"
+done
 policy=$work/policy
 
 # installs RESULT: as ./dev does, with an apt-get that ends with this code.
@@ -49,7 +53,8 @@ services() { cat "$work/services" 2>/dev/null || true; }
 installs 0 || expect "the installation" failed done
 expect "what was installed" "$(tail -n 1 "$work/apt")" "install *prometheus"
 expect "services" "$(services)" ""
-expect "at the next boot" "$(cat "$work/systemctl")" "disable -q prometheus.service"
+expect "at the next boot" "$(xargs <"$work/systemctl")" \
+  "disable -q prometheus.service disable -q prometheus-rules.service"
 [[ ! -e $policy ]] || expect "the policy" "is left behind" gone
 
 installs 100 && expect "an installation that fails" done failed
