@@ -118,7 +118,11 @@ static void Work(int64_t steps) {
 
 static void Overlapped(const Run* run, int64_t work) {
   MPI_Request request;
-  BENCH_CHECK(MPI_File_iwrite_at_all(run->file, 0, run->data, Count(run), MPI_BYTE, &request));
+  if (Is(run, "iread")) {
+    BENCH_CHECK(MPI_File_iread_at_all(run->file, 0, run->read, Count(run), MPI_BYTE, &request));
+  } else {
+    BENCH_CHECK(MPI_File_iwrite_at_all(run->file, 0, run->data, Count(run), MPI_BYTE, &request));
+  }
   Work(work);
   BENCH_CHECK(MPI_Wait(&request, MPI_STATUS_IGNORE));
 }
@@ -144,7 +148,7 @@ static void Round(const Run* run) {
     OpenAndClose(run);
   } else if (Is(run, "by_hand")) {
     ByHand(run);
-  } else if (Is(run, "overlap")) {
+  } else if (Is(run, "overlap") || Is(run, "iwrite") || Is(run, "iread")) {
     Overlapped(run, run->work);
   } else if (Is(run, "shared")) {
     BENCH_CHECK(MPI_File_write_shared(run->file, run->data, count, MPI_BYTE, MPI_STATUS_IGNORE));

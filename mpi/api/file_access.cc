@@ -14,6 +14,7 @@
 #include "mpi/io/collective_access.h"
 #include "mpi/io/file.h"
 #include "mpi/io/requests.h"
+#include "mpi/p2p/request.h"
 #include "mpi/p2p/status.h"
 
 namespace ferry::mpi {
@@ -162,6 +163,12 @@ int Move(const Data& data, MPI_Status* status) {
   });
 }
 
+Failure Start(Ref<TransferRequest> begun, MPI_Request* request) {
+  FERRY_RETURN_FAILURE(begun->Begin());
+  *request = begun.Leave()->Publish();
+  return {};
+}
+
 int BeginMove(const Data& data, MPI_Request* request) {
   FileCall call(data.name);
   File* const file = FindFile(call, data.fh);
@@ -173,10 +180,7 @@ int BeginMove(const Data& data, MPI_Request* request) {
     NoteWrite(*file, access);
     call.Plan(FirstByte(*file, access), access.payload.size_bytes());
     call.Use(*file);
-    Ref<FileRequest> begun = MakeRef<FileRequest>(data.name, *file, std::move(access));
-    FERRY_RETURN_FAILURE(begun->Begin());
-    *request = begun.Leave()->Publish();
-    return {};
+    return Start(MakeRef<TransferRequest>(data.name, *file, std::move(access)), request);
   });
 }
 
@@ -188,24 +192,32 @@ struct Moved {
   bool is_refused = false;  // for its arguments: nothing was moved
 };
 
+// Checks the arguments, and finds the position of data that do not lie at the shared pointer.
+CollectivePart FindPart(const Data& data, File& file, Failure refused) {
+  CollectivePart part;
+  part.access.is_write = data.is_write;
+  part.view = file.view();
+  part.hints = file.hints();
+  part.refused = std::move(refused);
+  if (part.refused.ok()) {
+    part.refused = FindData(data, file, &part.access);
+  }
+  if (part.refused.ok() && data.at != At::kShared) {
+    part.refused = FindPosition(data, file, &part.access);
+  }
+  NoteWrite(file, part.access);
+  return part;
+}
+
 Failure MoveTogether(FileCall& call, const Data& data, File& file, Moved* moved) {
   Failure other = CheckSameCall(data.name, file);
   if (!other.ok()) {
     moved->is_refused = true;
     return other;
   }
-  CollectivePart part;
-  part.access.is_write = data.is_write;
-  part.refused = CheckNoSplit(file);
-  if (part.refused.ok()) {
-    part.refused = FindData(data, file, &part.access);
-  }
   const bool is_ordered = data.at == At::kShared;
-  if (part.refused.ok() && !is_ordered) {
-    part.refused = FindPosition(data, file, &part.access);
-  }
+  CollectivePart part = FindPart(data, file, CheckNoSplit(file));
   moved->is_refused = !part.refused.ok();
-  NoteWrite(file, part.access);
   if (part.refused.ok()) {
     call.Plan(is_ordered ? -1 : FirstByte(file, part.access), part.access.payload.size_bytes());
   }
@@ -227,6 +239,34 @@ int MoveAll(const Data& data, MPI_Status* status) {
     Failure failure = MoveTogether(call, data, *file, &moved);
     PutStatus(status, moved.bytes);
     return failure;
+  });
+}
+
+// A rank that is refused here still takes part, so that the others' requests end, and fail.
+int BeginMoveAll(const Data& data, MPI_Request* request) {
+  FileCall call(data.name);
+  File* const file = FindFile(call, data.fh);
+  return call.Then([&]() -> Failure {
+    CollectivePart part =
+        FindPart(data, *file,
+                 request != nullptr ? Failure()
+                                    : Failure{MPI_ERR_ARG, "the address for the request is null"});
+    if (part.refused.ok()) {
+      call.Plan(FirstByte(*file, part.access), part.access.payload.size_bytes());
+    }
+    call.Use(*file);
+    if (file->size() == 1) {
+      FERRY_RETURN_FAILURE(part.refused);
+      return Start(MakeRef<TransferRequest>(data.name, *file, std::move(part.access)), request);
+    }
+    Ref<TogetherRequest> begun = MakeRef<TogetherRequest>(data.name, *file, std::move(part));
+    Failure refused = begun->Begin();
+    if (!refused.ok()) {
+      Abandon(begun.Leave());
+      return refused;
+    }
+    *request = begun.Leave()->Publish();
+    return {};
   });
 }
 
@@ -305,15 +345,14 @@ FERRY_MPI_TWINS(MPI_File_iread_shared, (FERRY_READ_DATA, MPI_Request* request),
                 BeginMove(AtShared(FERRY_READ), request));
 FERRY_MPI_TWINS(MPI_File_iwrite_shared, (FERRY_WRITE_DATA, MPI_Request* request),
                 BeginMove(AtShared(FERRY_WRITE), request));
-// A rank's part of these does not depend on others' parts, so it is carried out without them.
 FERRY_MPI_TWINS(MPI_File_iread_at_all, (FERRY_READ_DATA_AT, MPI_Request* request),
-                BeginMove(AtOffset(FERRY_READ, offset), request));
+                BeginMoveAll(AtOffset(FERRY_READ, offset), request));
 FERRY_MPI_TWINS(MPI_File_iwrite_at_all, (FERRY_WRITE_DATA_AT, MPI_Request* request),
-                BeginMove(AtOffset(FERRY_WRITE, offset), request));
+                BeginMoveAll(AtOffset(FERRY_WRITE, offset), request));
 FERRY_MPI_TWINS(MPI_File_iread_all, (FERRY_READ_DATA, MPI_Request* request),
-                BeginMove(FERRY_READ, request));
+                BeginMoveAll(FERRY_READ, request));
 FERRY_MPI_TWINS(MPI_File_iwrite_all, (FERRY_WRITE_DATA, MPI_Request* request),
-                BeginMove(FERRY_WRITE, request));
+                BeginMoveAll(FERRY_WRITE, request));
 
 FERRY_MPI_TWINS(MPI_File_read_at_all, (FERRY_READ_DATA_AT, MPI_Status* status),
                 MoveAll(AtOffset(FERRY_READ, offset), status));

@@ -7,18 +7,21 @@
 #include "coll/call_record.h"
 #include "mpi/base/connection.h"
 #include "mpi/coll/table.h"
-#include "mpi/io/meeting.h"
 
 namespace ferry::mpi {
 
 Failure CheckSameCall(const char* call, File& file) {
+  Meeting meeting(call, file.comm());
+  return CheckSameCall(meeting, call, file);
+}
+
+Failure CheckSameCall(Meeting& meeting, const char* call, File& file) {
   if (!ComparesCalls()) [[likely]] {
     return {};
   }
   collective::CallRecord own;
   collective::SetName(&own, call);
   std::vector<collective::CallRecord> all;
-  Meeting meeting(call, file.comm());
   FERRY_RETURN_FAILURE(meeting.Gather(own, &all));
   const collective::CallMismatch mismatch = collective::FindMismatch(all);
   return mismatch.is_one()

@@ -4,16 +4,51 @@
 #include <vector>
 
 #include "mpi/comm/agree.h"
+#include "mpi/io/background.h"
+#include "mpi/io/io_thread.h"
 #include "mpi/io/meeting.h"
 #include "mpi/io/two_phase.h"
 
 namespace ferry::mpi {
 namespace {
 
+class Transfer : public IoWork {
+ public:
+  Transfer(File& file, const Access& access) : file_(file), access_(access) {}
+
+  int64_t moved() const { return moved_; }
+  const Failure& failure() const { return failure_; }
+
+  State Work() override {
+    failure_ = CarryIn(file_, access_, &moved_);
+    return State::kOver;
+  }
+
+ private:
+  File& file_;
+  const Access& access_;
+  int64_t moved_ = 0;
+  Failure failure_;
+};
+
 // Each rank moves its own bytes.
-Failure CarryApart(File& file, const CollectivePart& part, int64_t* moved) {
-  *moved = 0;
-  return part.refused.ok() ? CarryIn(file, part.access, moved) : part.refused;
+Failure CarryApart(const Meeting& meeting, File& file, const CollectivePart& part, int64_t* moved) {
+  if (!part.refused.ok() || part.is_carried) {
+    return part.is_carried ? part.carried : part.refused;
+  }
+  if (meeting.background() == nullptr) {
+    return CarryIn(file, part.access, moved);
+  }
+  Transfer transfer(file, part.access);
+  meeting.background()->Do(&transfer);
+  *moved = transfer.moved();
+  return transfer.failure();
+}
+
+// Calls that do not block go by the same memory, and come first.
+Failure AwaitCallsBefore(File& file) {
+  BackgroundCalls* const calls = BackgroundCalls::Find(file);
+  return calls == nullptr || !calls->IsBusy() ? Failure() : calls->AwaitIdle();
 }
 
 struct OrderFacts {
@@ -64,9 +99,15 @@ Failure CarryInTurns(Meeting& meeting, File& file, const CollectivePart& part, i
 }  // namespace
 
 Failure CarryTogether(const char* call, File& file, const CollectivePart& part, int64_t* moved) {
+  *moved = 0;
+  FERRY_RETURN_FAILURE(AwaitCallsBefore(file));
   Meeting meeting(call, file.comm());
-  if (file.view()->converts()) {  // on all ranks, or on none
-    return meeting.Agree(CarryApart(file, part, moved));
+  return CarryTogether(meeting, file, part, moved);
+}
+
+Failure CarryTogether(Meeting& meeting, File& file, const CollectivePart& part, int64_t* moved) {
+  if (part.view->converts()) {  // on all ranks, or on none
+    return meeting.Agree(CarryApart(meeting, file, part, moved));
   }
   if (file.two_phase() == nullptr) {
     file.two_phase() = std::make_shared<TwoPhase>();
@@ -75,14 +116,15 @@ Failure CarryTogether(const char* call, File& file, const CollectivePart& part, 
   Failure own = file.two_phase()->Carry(meeting, file, part, moved, &is_carried);
   if (!is_carried) {
     FERRY_RETURN_FAILURE(own);
-    own = CarryApart(file, part, moved);
+    own = CarryApart(meeting, file, part, moved);
   }
   return meeting.Agree(own);
 }
 
 Failure CarryInOrder(const char* call, File& file, CollectivePart* part, int64_t* moved) {
-  Meeting meeting(call, file.comm());
   *moved = 0;
+  FERRY_RETURN_FAILURE(AwaitCallsBefore(file));
+  Meeting meeting(call, file.comm());
   int64_t offset = 0;
   FERRY_RETURN_FAILURE(TakeInOrder(meeting, file, *part, &offset));
   if (file.posix().is_stream()) {
@@ -94,7 +136,7 @@ Failure CarryInOrder(const char* call, File& file, CollectivePart* part, int64_t
     part->access.position = position.value();
     part->refused = part->access.view->CheckReach(position.value(), part->access.bytes());
   }
-  return meeting.Agree(CarryApart(file, *part, moved));
+  return meeting.Agree(CarryApart(meeting, file, *part, moved));
 }
 
 }  // namespace ferry::mpi

@@ -1,15 +1,17 @@
 // Collective reads and writes (MPI 5.0, sections 14.4.2 to 14.4.5): all ranks of a file call
 // together, and the call fails on all of them if it does on one.
 //
-// Calling thread: that of the call, one at a time for one file. Blocks until all ranks have come.
-// `call`: the function of MPI, for messages.
+// Calling thread: that of the call, one at a time for one file. Blocks until all ranks have come,
+// unless it says otherwise. `call`: the function of MPI, for messages.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "mpi/base/failure.h"
 #include "mpi/io/access.h"
 #include "mpi/io/file.h"
+#include "mpi/io/meeting.h"
 
 namespace ferry::mpi {
 
@@ -18,10 +20,20 @@ namespace ferry::mpi {
 struct CollectivePart {
   Access access;
   Failure refused;
+  // Of the time of the call. The file's view and hints.
+  std::shared_ptr<const View> view;
+  std::shared_ptr<const Hints> hints;
+  // Converted by a function of the program's, and moved, by the calling thread: how that went.
+  bool is_carried = false;
+  Failure carried;
 };
 
 // Moves the parts of all ranks. *moved: the bytes of this rank's own part, as Carry says.
 Failure CarryTogether(const char* call, File& file, const CollectivePart& part, int64_t* moved);
+
+// As that, for calls of either kind: with `meeting` in the background it suspends in place of
+// blocking. *moved stays as it is where the part is carried.
+Failure CarryTogether(Meeting& meeting, File& file, const CollectivePart& part, int64_t* moved);
 
 // As CarryTogether, at the shared pointer and in the order of ranks; sets the parts' positions.
 Failure CarryInOrder(const char* call, File& file, CollectivePart* part, int64_t* moved);

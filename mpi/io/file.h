@@ -130,6 +130,9 @@ class File : public Object {
   // yet.
   std::shared_ptr<TwoPhase>& two_phase() { return two_phase_; }
 
+  // Collective calls that do not block (background.h); null: there were none.
+  Ref<Object>& background() { return background_; }
+
   // The transfers of nonblocking calls that are under way (requests.h).
   void BeginTransfer() { transfers_.fetch_add(1, std::memory_order_relaxed); }
   void EndTransfer() { transfers_.fetch_sub(1, std::memory_order_release); }
@@ -160,6 +163,7 @@ class File : public Object {
   std::atomic<int64_t> transfers_{0};
   Split split_;
   std::shared_ptr<TwoPhase> two_phase_;
+  Ref<Object> background_;
   mutable std::mutex mutex_;  // guards what follows
   std::shared_ptr<const View> view_;
   int64_t position_ = 0;

@@ -14,6 +14,9 @@ Failure Meeting::Gather(const void* own, size_t bytes, void* all) {
     std::memcpy(all, own, bytes);
     return {};
   }
+  if (background_ != nullptr) {
+    return background_->Gather(own, bytes, all);
+  }
   Channel& channel = Channel::Of(comm_);
   channel.Name(call_);
   front_end->calls->NoteNumber(channel.call_number());

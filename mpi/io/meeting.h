@@ -1,8 +1,8 @@
 // How the ranks of a file agree: facts that each tells all others, in shared memory where they
 // share a node. Collective calls on files meet here, so that all of them fail if one does.
 //
-// Calling thread: that of the call, one at a time for one file. Blocks until all ranks have come;
-// MPI_ERR_PROC_ABORTED if one of them is gone.
+// Calling thread: that of the call, one at a time for one file. Blocks until all ranks have come,
+// or, in the background, suspends; MPI_ERR_PROC_ABORTED if one of them is gone.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,29 @@
 
 #include "mpi/base/failure.h"
 #include "mpi/comm/comm.h"
+#include "mpi/io/io_thread.h"
 
 namespace ferry::mpi {
 
+// The waits of a call that does not block (background.h).
+class Background {
+ public:
+  // As Meeting's.
+  virtual Failure Gather(const void* own, size_t bytes, void* all) = 0;
+  // Has the thread that accesses files do the work; returns once that is over.
+  virtual void Do(IoWork* work) = 0;
+
+ protected:
+  ~Background() = default;
+};
+
 class Meeting {
  public:
-  // `call`: the function of MPI; `comm`: the file's own.
-  Meeting(const char* call, Comm& comm) : call_(call), comm_(comm) {}
+  // `call`: the function of MPI; `comm`: the file's own. `background`: null for calls that block.
+  Meeting(const char* call, Comm& comm, Background* background = nullptr)
+      : call_(call), comm_(comm), background_(background) {}
 
+  Background* background() const { return background_; }
   int rank() const { return comm_.rank(); }
   int size() const { return comm_.size(); }
 
@@ -37,6 +52,7 @@ class Meeting {
  private:
   const char* const call_;
   Comm& comm_;
+  Background* const background_;
 };
 
 }  // namespace ferry::mpi

@@ -14,6 +14,7 @@
 #include "mpi/base/connection.h"
 #include "mpi/comm/agree.h"
 #include "mpi/comm/creation.h"
+#include "mpi/io/background.h"
 #include "mpi/io/meeting.h"
 
 namespace ferry::mpi {
@@ -222,6 +223,9 @@ std::string WithoutPrefix(const std::string& name) {
 Failure CloseFile(const char* call, File& file) {
   Meeting meeting(call, file.comm());
   // A program has to complete its requests before; what is under way all the same needs the file.
+  if (BackgroundCalls* const calls = BackgroundCalls::Find(file); calls != nullptr) {
+    (void)calls->AwaitIdle();
+  }
   front_end->peers->WaitFor(
       [](void* argument) { return !static_cast<File*>(argument)->has_transfers(); }, &file);
   const Failure closed = file.posix().Close();

@@ -125,35 +125,71 @@ bool StretchRun::Step() {
   return true;
 }
 
+ErrorCode StretchRun::DeathAmongRanks() const {
+  return cells_ == nullptr ? buffer_.DeathAmongRanks() : buffer_.DeathAmongAll();
+}
+
 // Returns once there is a step to take, or the run is over.
 Failure StretchRun::Await() {
   using client::WordWait;
   return AwaitWords(
       IsLeader() ? WordWait::From::kNetwork : WordWait::From::kNode,
       [this] { return CanStep() || is_over() || (IsLeader() && !exchange_->failure().ok()); },
-      [this] { return cells_ == nullptr ? buffer_.DeathAmongRanks() : buffer_.DeathAmongAll(); });
+      [this] { return DeathAmongRanks(); });
+}
+
+// False: the run ends before its end, since a rank is gone.
+bool StretchRun::GoesOn(Failure gone) {
+  if (IsLeader()) {
+    (void)front_end->peers->Poll();
+    gone = gone.ok() ? exchange_->failure() : gone;
+  }
+  if (gone.ok()) {
+    return true;
+  }
+  gone_ = std::move(gone);
+  is_ended_ = false;
+  if (IsLeader()) {
+    exchange_->GiveUp();
+  }
+  return false;
 }
 
 Failure StretchRun::Run() {
   if (IsLeader()) {
     exchange_->Begin(*cells_);
   }
-  while (!is_over()) {
-    Failure gone;
-    if (!Step()) {
-      gone = Await();
-    }
-    if (IsLeader()) {
-      (void)front_end->peers->Poll();
-      gone = gone.ok() ? exchange_->failure() : gone;
-    }
-    if (!gone.ok()) {
-      is_ended_ = false;
-      if (IsLeader()) {
-        exchange_->GiveUp();
-      }
-      return gone;
-    }
+  while (!is_over() && GoesOn(Step() ? Failure() : Await())) {
+  }
+  return Finish();
+}
+
+IoWork::State StretchRun::Work() {
+  if (!has_begun_ && IsLeader()) {
+    exchange_->Begin(*cells_);
+  }
+  has_begun_ = true;
+  if (is_over()) {
+    return State::kOver;
+  }
+  Failure gone;
+  bool has_stepped = Step();
+  if (!has_stepped) {
+    const ErrorCode own = front_end->poison();
+    const ErrorCode death = own != ErrorCode::kOk ? own : DeathAmongRanks();
+    // Another look: a word counts that a rank stored before it died.
+    has_stepped = death != ErrorCode::kOk && Step();
+    gone = has_stepped || is_over() ? Failure() : FailureOf(death);
+  }
+  if (!GoesOn(std::move(gone)) || is_over()) {
+    return State::kOver;
+  }
+  return has_stepped ? State::kGoesOn : State::kWaits;
+}
+
+Failure StretchRun::Finish() {
+  if (!gone_.ok()) {
+    return gone_;
   }
   if (!failure_.ok()) {
     moved_bytes_ = 0;

@@ -14,7 +14,7 @@
 // failure ends nothing here, as other nodes wait for the messages: they go on, and have fewer
 // bytes.
 //
-// Calling thread: that of the call. Units: bytes.
+// Calling thread: that of the call, or the one that accesses files (io_thread.h). Units: bytes.
 #pragma once
 
 #include <array>
@@ -26,13 +26,14 @@
 #include "mpi/io/access.h"
 #include "mpi/io/cells.h"
 #include "mpi/io/file_domains.h"
+#include "mpi/io/io_thread.h"
 #include "mpi/io/node_buffer.h"
 #include "mpi/io/node_exchange.h"
 #include "mpi/io/posix_file.h"
 
 namespace ferry::mpi {
 
-class StretchRun {
+class StretchRun : public IoWork {
  public:
   // `first`: the number of the first stretch. `access`: of no bytes where the rank moves nothing.
   // `cells` and `exchange`: null unless the plan is exchanged. All that is named here outlives
@@ -42,9 +43,12 @@ class StretchRun {
 
   // Returns once this rank's part is done; an aggregator may still write others' bytes. Blocks.
   Failure Run();
+  // In place of that: to be called until it is over, and then Finish.
+  State Work() override;
+  Failure Finish();
   // The number of stretches, the same on all ranks.
   uint64_t stretches() const { return is_over() ? end_ - first_ : 0; }
-  // False after Run: a rank is gone.
+  // False after Run or Finish: a rank is gone.
   bool is_over() const;
   // The bytes of this rank that were moved; of a read, up to the first one that is not there.
   int64_t moved() const { return moved_bytes_; }
@@ -70,6 +74,8 @@ class StretchRun {
   bool Step();
   bool FindNext(int64_t* begin) const;
   Failure Await();
+  ErrorCode DeathAmongRanks() const;
+  bool GoesOn(Failure gone);
 
   void Announce();
   void Move();
@@ -114,6 +120,8 @@ class StretchRun {
   std::array<Stretch, kKeptStretches> stretches_{};
   std::unique_ptr<std::byte[]> packed_;  // where the program's memory is no single run
   Failure failure_;
+  bool has_begun_ = false;
+  Failure gone_;
 };
 
 }  // namespace ferry::mpi

@@ -63,15 +63,13 @@ AccessFacts TwoPhase::FactsOf(File& file, const CollectivePart& part) {
 // Finds out how this node carries the access out.
 Failure TwoPhase::Plan(Meeting& meeting, File& file, const CollectivePart& part, NodePlan* plan) {
   // All ranks change their views and their hints together, so that all of them know or none does.
-  std::shared_ptr<const View> view = file.view();
-  std::shared_ptr<const Hints> hints = file.hints();
-  if (view_ != view) {
-    view_ = std::move(view);
+  if (view_ != part.view) {
+    view_ = part.view;
     shape_ = ShapeOf(*view_);
     is_known_ = false;
   }
-  if (hints_ != hints) {
-    hints_ = std::move(hints);
+  if (hints_ != part.hints) {
+    hints_ = part.hints;
     is_known_ = false;
   }
   if (is_known_ && are_plain_) {
@@ -150,7 +148,13 @@ Failure TwoPhase::Carry(Meeting& meeting, File& file, const CollectivePart& part
       plan.is_exchanged ? std::make_optional<Cells>(plan, node_) : std::nullopt;
   StretchRun run(buffer_, plan, file.posix(), part.access, stretches_, cells ? &*cells : nullptr,
                  cells ? &exchange_ : nullptr);
-  Failure failure = run.Run();
+  Failure failure;
+  if (meeting.background() == nullptr) {
+    failure = run.Run();
+  } else {
+    meeting.background()->Do(&run);
+    failure = run.Finish();
+  }
   stretches_ += run.stretches();
   // After a death the ranks may stand at different stretches.
   is_refused_ = !run.is_over();

@@ -12,8 +12,9 @@
 // write, so that each writes long runs of its own part of the file (cells.h). Reads go by each node
 // for itself.
 //
-// Calling thread: that of a collective call of the file. Blocks until all ranks have come; the
-// death of one ends it with MPI_ERR_PROC_ABORTED. Units: bytes.
+// Calling thread: that of a collective call of the file. Blocks until all ranks have come, or
+// suspends where the meeting is in the background; the death of a rank ends it with
+// MPI_ERR_PROC_ABORTED. Units: bytes.
 #pragma once
 
 #include <cstdint>

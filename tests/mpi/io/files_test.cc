@@ -52,6 +52,10 @@ TEST_P(FilesTest, RepresentationsConvertEveryByte) {
   Run("datareps", "all representations were right");
 }
 
+TEST_P(FilesTest, CollectiveCallsThatDoNotBlockWaitForNothingElse) {
+  Run("background", "all calls in the background were right");
+}
+
 INSTANTIATE_TEST_SUITE_P(Placements, FilesTest, testing::ValuesIn(AllPlacements()), NameOf);
 
 // FERRY_MPI_CHECK=1: which files are left open is told, too.
@@ -68,7 +72,7 @@ TEST(FilesCheckTest, CallsThatDoNotBelongTogetherFailInTheSameWords) {
 }
 
 TEST(FilesCheckTest, CallsThatBelongTogetherGoOn) {
-  for (const char* const program : {"moves", "shared"}) {
+  for (const char* const program : {"background", "moves", "shared"}) {
     const Folder folder;
     const e2e::CommandResult result =
         RunJob({"", {"-n", "3"}}, {std::string("tests/mpi/ranks/files_") + program, folder.path()},
@@ -79,7 +83,7 @@ TEST(FilesCheckTest, CallsThatBelongTogetherGoOn) {
 }
 
 TEST(FilesThreadsTest, MoveWhereTheLibraryServesThreads) {
-  for (const char* const program : {"moves", "shared"}) {
+  for (const char* const program : {"background", "moves", "shared"}) {
     const Folder folder;
     const e2e::CommandResult result =
         RunJob({"", {"-n", "2"}},

@@ -16,6 +16,14 @@ TEST_P(TogetherTest, EveryByteIsThatOfItsRank) {
   std::filesystem::remove(file);  // which a failed job leaves
 }
 
+// Several calls at once, which do not block.
+TEST_P(TogetherTest, EveryByteIsThatOfItsRankInTheBackground) {
+  const std::string file = testing::TempDir() + "/background." + GetParam().name;
+  ExpectJob(GetParam(), {"tests/mpi/ranks/files_together", file, "background"},
+            "all bytes were right");
+  std::filesystem::remove(file);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Placements, TogetherTest,
     testing::Values(Placement{"OneRank", {"-n", "1"}}, Placement{"TwoRanks", {"-n", "2"}},

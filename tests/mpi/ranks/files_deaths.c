@@ -1,8 +1,9 @@
 /* A collective read or write of which a test kills the last rank, in the phase that the second
  * argument names; the first is a file. It also dies with a lock ("lock"), and as the one that has
- * the shared pointer ("owner"). The others get an error, print "rank R: error CLASS at NANOSECONDS:
- * TEXT", and end with code 3. The bytes of the file are right then, each of them: what was there,
- * or what a rank has written.
+ * the shared pointer ("owner"). A "+" behind the phase makes it a call that does not block, with
+ * another one behind it, which fails, too. The others get an error, print "rank R: error CLASS at
+ * NANOSECONDS: TEXT", and end with code 3. The bytes of the file are right then, each of them: what
+ * was there, or what a rank has written.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -18,8 +19,11 @@ enum { kPiece = 64, kPieces = 16384, kBytes = kPiece * kPieces, kBefore = 0xA5 }
 
 static const char* phase;
 static int victim;
+static int in_background;
 
-static int is_phase(const char* name) { return strcmp(phase, name) == 0; }
+static int is_phase(const char* name) {
+  return strncmp(phase, name, strlen(phase) - (size_t)in_background) == 0;
+}
 
 static void be_under_way(void) {
   char line[40];
@@ -126,6 +130,23 @@ static int use_shared(MPI_File file) {
   return error;
 }
 
+static int access_all(MPI_File file, int is_write, unsigned char* data) {
+  if (!in_background) {
+    return is_write ? MPI_File_write_at_all(file, 0, data, kBytes, MPI_BYTE, MPI_STATUS_IGNORE)
+                    : MPI_File_read_at_all(file, 0, data, kBytes, MPI_BYTE, MPI_STATUS_IGNORE);
+  }
+  MPI_Request requests[2];
+  if (is_write) {
+    OK(MPI_File_iwrite_at_all(file, 0, data, kBytes, MPI_BYTE, &requests[0]));
+  } else {
+    OK(MPI_File_iread_at_all(file, 0, data, kBytes, MPI_BYTE, &requests[0]));
+  }
+  OK(MPI_File_iwrite_at_all(file, 0, data, kBytes, MPI_BYTE, &requests[1]));
+  const int error = MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+  CHECK(MPI_Wait(&requests[1], MPI_STATUS_IGNORE) != MPI_SUCCESS);
+  return error;
+}
+
 static void check_file(const char* path) {
   const int fd = open(path, O_RDONLY);
   unsigned char piece[kPiece];
@@ -146,6 +167,7 @@ int main(int argc, char** argv) {
   alarm(60);
   const char* const path = argv[1];
   phase = argv[2];
+  in_background = phase[strlen(phase) - 1] == '+';
   victim = size - 1;
   MPI_File file = make_file(path);
   /* The ranks meet in shared memory from a few collective calls on; but for the phase "first". */
@@ -158,10 +180,8 @@ int main(int argc, char** argv) {
   holds_calls = rank == victim && (is_phase("write") || is_phase("read") || is_phase("lock"));
   if (rank != victim && !is_phase("lock")) be_under_way();
   if (is_phase("lock")) meet_at_lock(file, data, path);
-  const int error = is_phase("owner") ? use_shared(file)
-                    : is_phase("read")
-                        ? MPI_File_read_at_all(file, 0, data, kBytes, MPI_BYTE, MPI_STATUS_IGNORE)
-                        : MPI_File_write_at_all(file, 0, data, kBytes, MPI_BYTE, MPI_STATUS_IGNORE);
+  const int error =
+      is_phase("owner") ? use_shared(file) : access_all(file, !is_phase("read"), data);
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   CHECK(error != MPI_SUCCESS);

@@ -168,7 +168,7 @@ enum { kForms = 9 };
 static const char* const kNames[kForms] = {
     "_at", "_at_all", "", "_all", "i_at", "i_at_all", "_at_all_begin", "_all_begin", "i"};
 
-static int is_collective(int form) { return form == 1 || form == 3 || form == 6 || form == 7; }
+static int is_collective(int form) { return form == 1 || form == 3 || (form >= 5 && form <= 7); }
 
 /* Returns the error of the call, or of its wait or end. */
 static int write_by(int form, MPI_File file, MPI_Status* status) {

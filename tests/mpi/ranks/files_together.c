@@ -1,6 +1,7 @@
 /* Collective reads and writes of a file in which the pieces of all ranks lie between each other.
- * Argument: a file to write. Every byte is compared: those that some rank has written, and those
- * between them, which hold what was there before.
+ * Arguments: a file to write; "background" for calls that do not block, several at a time. Every
+ * byte is compared: those that some rank has written, and those between them, which hold what was
+ * there before.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -14,13 +15,11 @@
 
 enum { kBefore = 0xA5, kUntouched = 0x5A, kGap = 3, kRun = 5, kMostRanks = 64 };
 
-/* ---- The system calls of the library -----------------------------------------------------------
- */
+/* ---- The system calls of the library --------------------------------------------------------- */
 
 static long calls;         /* of either kind since it was set to 0 */
 static long fails_at = -1; /* the number of the call that fails, and how */
 static int fails_with;
-
 static long long bytes_read; /* since it was set to 0 */
 
 static int is_to_fail(void) {
@@ -47,8 +46,7 @@ __attribute__((visibility("default"))) ssize_t preadv(int fd, const struct iovec
   return got;
 }
 
-/* ---- Which rank has which bytes -----------------------------------------------------------------
- */
+/* ---- Which rank has which bytes -------------------------------------------------------------- */
 
 struct piece {
   MPI_Aint place;
@@ -212,8 +210,7 @@ static void free_view(struct view* view) {
   free(view->pieces);
 }
 
-/* ---- Memory -------------------------------------------------------------------------------------
- */
+/* ---- Memory ---------------------------------------------------------------------------------- */
 
 /* `bytes` of data in runs of kRun with gaps of kGap, or without gaps. */
 struct memory {
@@ -259,10 +256,32 @@ static unsigned char* data_of(const struct view* view, unsigned seed) {
   return data;
 }
 
-/* ---- The file -----------------------------------------------------------------------------------
- */
+/* ---- The file -------------------------------------------------------------------------------- */
 
 static const char* path;
+static int in_background;
+
+/* An access of all ranks. `request`: for one in the background, which is not over then. */
+static int access_all(MPI_File file, int is_write, MPI_Offset at, unsigned char* memory, int count,
+                      MPI_Datatype type, MPI_Request* request, MPI_Status* status) {
+  *request = MPI_REQUEST_NULL;
+  if (in_background) {
+    return is_write ? MPI_File_iwrite_at_all(file, at, memory, count, type, request)
+                    : MPI_File_iread_at_all(file, at, memory, count, type, request);
+  }
+  return is_write ? MPI_File_write_at_all(file, at, memory, count, type, status)
+                  : MPI_File_read_at_all(file, at, memory, count, type, status);
+}
+
+static int finish(MPI_Request* request, MPI_Status* status) {
+  return *request != MPI_REQUEST_NULL ? MPI_Wait(request, status) : MPI_SUCCESS;
+}
+
+static void expect_bytes(const MPI_Status* status, MPI_Offset bytes) {
+  int moved = -1;
+  OK(MPI_Get_count(status, MPI_BYTE, &moved));
+  CHECK(moved == bytes);
+}
 
 /* What the file is to hold, on rank 0; NULL on the others. */
 static unsigned char* expected_file(const struct view* view, unsigned seed) {
@@ -350,35 +369,44 @@ static void set_view(MPI_File file, const struct view* view) {
                        MPI_INFO_NULL));
 }
 
-/* Writes this rank's data in several calls, of as many bytes as it likes. */
+/* Writes this rank's data in several calls, of as many bytes as it likes; in the background all at
+ * once. */
 static void write_all(MPI_File file, const struct view* view, unsigned seed, int is_strided) {
+  enum { kCalls = 3 };
   unsigned char* data = data_of(view, seed);
+  struct memory memories[kCalls];
+  MPI_Offset bytes[kCalls];
+  MPI_Request requests[kCalls];
+  MPI_Status status[kCalls];
   MPI_Offset done = 0;
-  for (int call = 0; call < 3; ++call) {
+  for (int call = 0; call < kCalls; ++call) {
     MPI_Offset now = call == 2 ? view->bytes - done : (view->bytes - done) * (call + rank % 2) / 4;
     const int strided = is_strided && call != 2;
-    struct memory memory = make_memory(now, strided);
-    MPI_Datatype type = type_of(&memory);
-    const int count = elements_of(&memory, now);
+    struct memory* const memory = &memories[call];
+    *memory = make_memory(now, strided);
+    MPI_Datatype type = type_of(memory);
+    const int count = elements_of(memory, now);
     now = strided ? count * kRun : now;
-    for (MPI_Offset i = 0; i < now; ++i) memory.bytes[at_in(&memory, i)] = data[done + i];
-    MPI_Status status;
-    OK(MPI_File_write_at_all(file, done, memory.bytes, count, type, &status));
-    int moved = -1;
-    OK(MPI_Get_count(&status, MPI_BYTE, &moved));
-    CHECK(moved == now);
-    done += now;
+    for (MPI_Offset i = 0; i < now; ++i) memory->bytes[at_in(memory, i)] = data[done + i];
+    OK(access_all(file, 1, done, memory->bytes, count, type, &requests[call], &status[call]));
     OK(MPI_Type_free(&type));
-    free(memory.bytes);
+    done += bytes[call] = now;
+  }
+  if (in_background) OK(MPI_Waitall(kCalls, requests, status));
+  for (int call = 0; call < kCalls; ++call) {
+    expect_bytes(&status[call], bytes[call]);
+    free(memories[call].bytes);
   }
   free(data);
 }
 
-/* Reads all of it; `end`: that of the file. */
+/* Reads all of it; `end`: that of the file. In the background twice at once: the second time a
+ * rank waits for first. */
 static void read_all(MPI_File file, const struct view* view, unsigned seed, int is_strided,
                      MPI_Offset end) {
   unsigned char* data = data_of(view, seed);
   struct memory memory = make_memory(view->bytes, is_strided);
+  struct memory other = make_memory(view->bytes, 0);
   MPI_Datatype type = type_of(&memory);
   const int count = elements_of(&memory, view->bytes);
   const MPI_Offset wanted = is_strided ? (MPI_Offset)count * kRun : view->bytes;
@@ -394,10 +422,19 @@ static void read_all(MPI_File file, const struct view* view, unsigned seed, int 
   there = there < wanted ? there : wanted;
   MPI_Status status;
   OK(MPI_File_seek(file, 0, MPI_SEEK_SET));
-  OK(MPI_File_read_all(file, memory.bytes, count, type, &status));
-  int moved = -1;
-  OK(MPI_Get_count(&status, MPI_BYTE, &moved));
-  CHECK(moved == there);
+  if (in_background) {
+    MPI_Request requests[2];
+    OK(MPI_File_iread_all(file, memory.bytes, count, type, &requests[0]));
+    OK(MPI_File_iread_at_all(file, 0, other.bytes, (int)wanted, MPI_BYTE, &requests[1]));
+    OK(MPI_Wait(&requests[1], &status));
+    expect_bytes(&status, there);
+    CHECK(memcmp(other.bytes, data, (size_t)there) == 0);
+    CHECK(other.bytes[there] == kUntouched);
+    OK(MPI_Wait(&requests[0], &status));
+  } else {
+    OK(MPI_File_read_all(file, memory.bytes, count, type, &status));
+  }
+  expect_bytes(&status, there);
   size_t k = 0;
   for (MPI_Offset i = 0; i < there; ++i) {
     for (; k < at_in(&memory, i); ++k) CHECK(memory.bytes[k] == kUntouched);
@@ -405,12 +442,12 @@ static void read_all(MPI_File file, const struct view* view, unsigned seed, int 
   }
   for (; k < memory.length; ++k) CHECK(memory.bytes[k] == kUntouched);
   OK(MPI_Type_free(&type));
+  free(other.bytes);
   free(memory.bytes);
   free(data);
 }
 
-/* ---- The steps ----------------------------------------------------------------------------------
- */
+/* ---- The steps ------------------------------------------------------------------------------- */
 
 static void try_shape(int shape, unsigned seed, const struct way* way) {
   char name[100];
@@ -460,13 +497,15 @@ static void expect_few_calls(void) {
   set_view(file, &view);
   OK(MPI_Barrier(MPI_COMM_WORLD));
   calls = 0;
-  OK(MPI_File_write_at_all(file, 0, data, (int)view.bytes, MPI_BYTE, MPI_STATUS_IGNORE));
+  MPI_Request request;
+  OK(access_all(file, 1, 0, data, (int)view.bytes, MPI_BYTE, &request, MPI_STATUS_IGNORE));
+  OK(finish(&request, MPI_STATUS_IGNORE));
   const long of_writes = calls_of_all();
   calls = 0;
   read_all(file, &view, 1, 0, view.end);
   const long of_reads = calls_of_all();
   if (size > 1) CHECK(of_writes > 0 && of_writes < 10); /* also on several nodes */
-  if (is_one_node() && size > 1) CHECK(of_reads > 0 && of_reads < 10);
+  if (is_one_node() && size > 1) CHECK(of_reads > 0 && of_reads < 10 * (1 + in_background));
   OK(MPI_File_close(&file));
   free(data);
   free_view(&view);
@@ -488,8 +527,8 @@ static void expect_reads(int block, int gap, long most_calls, int is_exact) {
   OK(MPI_Barrier(MPI_COMM_WORLD));
   calls = bytes_read = 0;
   read_all(file, &view, 2, 0, view.end);
-  CHECK(calls <= most_calls);
-  if (is_exact) CHECK(bytes_read == view.bytes);
+  CHECK(calls <= most_calls * (1 + in_background)); /* which reads twice */
+  if (is_exact) CHECK(bytes_read == view.bytes * (1 + in_background));
   OK(MPI_File_close(&file));
   free_view(&view);
 }
@@ -512,12 +551,12 @@ static void expect_failure(int error, int error_class, const struct way* way) {
     fails_at = rank == 0 ? 1 + is_write : -1;
     fails_with = error;
     unsigned char* to = malloc((size_t)view.bytes + 1);
-    const int failed =
-        is_write
-            ? MPI_File_write_at_all(file, 0, data, (int)view.bytes, MPI_BYTE, MPI_STATUS_IGNORE)
-            : MPI_File_read_at_all(file, 0, to, (int)view.bytes, MPI_BYTE, MPI_STATUS_IGNORE);
+    MPI_Request request;
+    const int failed = access_all(file, is_write, 0, is_write ? data : to, (int)view.bytes,
+                                  MPI_BYTE, &request, MPI_STATUS_IGNORE);
+    expect_error(failed == MPI_SUCCESS ? finish(&request, MPI_STATUS_IGNORE) : failed, error_class,
+                 "");
     free(to);
-    expect_error(failed, error_class, "");
     fails_at = -1;
   }
   check_file(expected, view.end, 1);
@@ -533,8 +572,9 @@ int main(int argc, char** argv) {
   OK(MPI_Init(&argc, &argv));
   OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
   OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
-  CHECK(argc == 2 && size < kMostRanks);
+  CHECK(argc >= 2 && size < kMostRanks);
   path = argv[1];
+  in_background = argc == 3 && strcmp(argv[2], "background") == 0;
   for (size_t way = 0; way < sizeof(kWays) / sizeof(kWays[0]); ++way) {
     for (int shape = 0; shape < kShapes; ++shape) {
       try_shape(shape, (unsigned)(shape + 17 * (int)way), &kWays[way]);
