@@ -124,20 +124,22 @@ void CallBoard::End(int slot, bool shared) {
     FetchAdd(layout_.unshown, ~uint32_t{0}, std::memory_order_relaxed);
     return;
   }
-  StoreRelaxed(WordsOf(layout_.slots[slot])[kHeadWord], 0);
+  StoreRelease(WordsOf(layout_.slots[slot])[kHeadWord], 0);  // as SetBegin
   GiveSlot(slot, shared);
 }
 
+// Pairs with ReadCall, as the words of Write do: a reader that sees the word sees the sequence of
+// the call that it belongs to, so no view has it among words of the call before.
 void CallBoard::SetBegin(int slot, uint64_t begin_ns) {
   if (slot != kUnshown) {
-    StoreRelaxed(layout_.slots[slot].begin_ns, begin_ns);
+    StoreRelease(layout_.slots[slot].begin_ns, begin_ns);
   }
 }
 
 void CallBoard::SetMissing(int slot, int32_t rank, uint32_t count) {
   if (slot != kUnshown) {
     const uint64_t both = uint64_t{count} << 32 | static_cast<uint32_t>(rank);
-    StoreRelaxed(WordsOf(layout_.slots[slot])[kMissingWord], both);
+    StoreRelease(WordsOf(layout_.slots[slot])[kMissingWord], both);  // as SetBegin
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "shm/fence.h"
 #include "shm/segment.h"
 
 // Without it gcc prefetches for reading only. Processors that cannot prefetch for writing ignore
@@ -95,9 +96,10 @@ uint32_t LaneProducer::TryTakeCells(uint32_t count) {
 }
 
 void LaneProducer::AskForRoom() {
-  // Pairs with the consumer's notice (RankEngine::NoticeRoom): sequentially consistent, so that
-  // either it sees this word or the next TryPush sees its head.
+  // Pairs with the consumer's notice (RankEngine::NoticeRoom): either it sees this word or the next
+  // TryPush sees its head. The fence is for the load of the head, which only acquires.
   Exchange(lane_->producer.waiting, 1U, std::memory_order_seq_cst);
+  FullFence();
 }
 
 void LaneProducer::ReturnCell(uint32_t cell) {

@@ -5,6 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <climits>
 #include <thread>
 
@@ -112,7 +113,11 @@ void ChunkClaims::Offer() {
   WakeWaiting(waiting_);
 }
 
-void BeginToSleep(PairLayout& own) { Exchange(own.sleeps, 1, std::memory_order_seq_cst); }
+// The fence is for the caller's look at what it waits for, which only acquires.
+void BeginToSleep(PairLayout& own) {
+  Exchange(own.sleeps, 1, std::memory_order_seq_cst);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}
 
 void Sleep(PairLayout& own, uint64_t timeout_ns) {
   const timespec timeout{0, static_cast<long>(std::min<uint64_t>(timeout_ns, 999'999'999))};

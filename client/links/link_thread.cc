@@ -11,6 +11,7 @@
 #include "common/clock.h"
 #include "common/thread.h"
 #include "shm/atomic.h"
+#include "shm/fence.h"
 #include "shm/wait_policy.h"
 
 namespace ferry::client {
@@ -65,9 +66,11 @@ void LinkThread::Call() {
 }
 
 // Stores that other threads made before they call are visible after this, or their call writes the
-// descriptor.
+// descriptor. The fence is for what this thread looks at next: on Arm, loads that are not
+// sequentially consistent can overtake the store of an exchange.
 void LinkThread::Become(Armed armed) {
   shm::Exchange(armed_, static_cast<uint32_t>(armed), std::memory_order_seq_cst);
+  shm::FullFence();
 }
 
 // True: it may sleep until it is armed. A thread of the rank that went to sleep, or left the

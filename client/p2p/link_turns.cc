@@ -1,7 +1,5 @@
 #include "client/p2p/link_turns.h"
 
-#include "shm/fence.h"
-
 namespace ferry::client {
 namespace {
 

@@ -228,8 +228,9 @@ bool Board::WaitUntil(int member, const Reached& reached) {
 void Board::SleepUntil(bool (*look)(void*), void* argument) {
   // This comes first: a member that finds this one counted finds that it is asleep.
   shm::StoreRelaxed(Place(self_).asleep, 1);
-  // Pairs with Ring.
+  // Pairs with Ring. The fence is for the look, whose loads only acquire.
   shm::FetchAdd(layout_->sleepers, 1U, std::memory_order_seq_cst);
+  shm::FullFence();
   while (!look(argument)) {
     link_->WaitFor(look, argument);
   }

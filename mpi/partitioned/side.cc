@@ -1,5 +1,6 @@
 #include "mpi/partitioned/side.h"
 
+#include <atomic>
 #include <utility>
 
 #include "client/api/word_wait.h"
@@ -156,6 +157,7 @@ void Side::WaitUntil(bool (*done)(void*), void* argument) {
     }
     rests_.store(true, std::memory_order_seq_cst);  // Pairs with TellOwnThread.
     TellOfRest(true);
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // done() looks by loads that only acquire
     const bool is_done = done(argument);
     if (!is_done) {
       wait.Rest();

@@ -1,6 +1,7 @@
 #include "mpi/rma/attached.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -115,6 +116,8 @@ ErrorCode Fetch(Win& win, const WindowTarget& target, uint64_t version,
   }
   uint64_t after = 0;
   if (error == ErrorCode::kOk) {
+    // The table was copied by plain loads, which an acquire of the version lets come after it.
+    std::atomic_thread_fence(std::memory_order_acquire);
     error = target.control.Load(ControlLayout::attached(), &after);
   }
   *is_whole = error == ErrorCode::kOk && after == version;
