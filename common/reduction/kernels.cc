@@ -35,15 +35,28 @@ struct Wrapping<__int128> {
   using Type = unsigned __int128;
 };
 
-// A compiler without half precision: such types can be sent, not reduced.
-#ifdef __FLT16_MANT_DIG__
-inline constexpr bool kHasFloat16 = true;
+// The formats of IEEE 754 with 16 and with 128 bits, by this compiler's names for them. gcc 12 has
+// no _Float16 in C++ for Arm, and no __float128 there: __fp16 is the same format, with the
+// arithmetic of float, and long double is the other (Procedure Call Standard for the Arm 64-bit
+// Architecture, 5.9). Results are rounded where they are stored: convert them to Float16 in words.
+// NoFloat: the compiler has no such numbers, so they can be sent, not reduced.
+template <size_t kBytes>
+struct NoFloat {
+  alignas(kBytes) unsigned char bytes[kBytes];
+};
+#if defined(__aarch64__)
+using Float16 = __fp16;
+#elif defined(__FLT16_MANT_DIG__)
 using Float16 = _Float16;
 #else
-inline constexpr bool kHasFloat16 = false;
-struct Float16 {
-  uint16_t bits;
-};
+using Float16 = NoFloat<2>;
+#endif
+#if defined(__SIZEOF_FLOAT128__)
+using Float128 = __float128;
+#elif __LDBL_MANT_DIG__ == 113
+using Float128 = long double;
+#else
+using Float128 = NoFloat<16>;
 #endif
 
 // visit.template operator()<T>() with the type of the kind.
@@ -77,7 +90,7 @@ decltype(auto) VisitNumber(NumberKind kind, Visit&& visit) {
     case NumberKind::kLongDouble:
       return visit.template operator()<long double>();
     case NumberKind::kFloat128:
-      return visit.template operator()<__float128>();
+      return visit.template operator()<Float128>();
     case NumberKind::kComplex16:
       return visit.template operator()<ComplexNumber<Float16>>();
     case NumberKind::kComplex32:
@@ -89,17 +102,17 @@ decltype(auto) VisitNumber(NumberKind kind, Visit&& visit) {
     case NumberKind::kComplex128:
       break;
   }
-  return visit.template operator()<ComplexNumber<__float128>>();
+  return visit.template operator()<ComplexNumber<Float128>>();
 }
 
 // ---- Operations ---------------------------------------------------------------------------------
 
 template <typename T>
 inline constexpr bool kComputes = true;
-template <>
-inline constexpr bool kComputes<Float16> = kHasFloat16;
-template <>
-inline constexpr bool kComputes<ComplexNumber<Float16>> = kHasFloat16;
+template <size_t kBytes>
+inline constexpr bool kComputes<NoFloat<kBytes>> = false;
+template <typename T>
+inline constexpr bool kComputes<ComplexNumber<T>> = kComputes<T>;
 
 struct Sum {
   template <typename T>
@@ -110,7 +123,8 @@ struct Sum {
       using Wide = typename Wrapping<T>::Type;
       return static_cast<T>(static_cast<Wide>(a) + static_cast<Wide>(b));
     } else if constexpr (kIsComplex<T>) {
-      return {a.real + b.real, a.imaginary + b.imaginary};
+      using Part = decltype(a.real);
+      return {static_cast<Part>(a.real + b.real), static_cast<Part>(a.imaginary + b.imaginary)};
     } else {
       return a + b;
     }
@@ -126,8 +140,9 @@ struct Prod {
       using Wide = typename Wrapping<T>::Type;
       return static_cast<T>(static_cast<Wide>(a) * static_cast<Wide>(b));
     } else if constexpr (kIsComplex<T>) {
-      return {a.real * b.real - a.imaginary * b.imaginary,
-              a.real * b.imaginary + a.imaginary * b.real};
+      using Part = decltype(a.real);
+      return {static_cast<Part>(a.real * b.real - a.imaginary * b.imaginary),
+              static_cast<Part>(a.real * b.imaginary + a.imaginary * b.real)};
     } else {
       return a * b;
     }

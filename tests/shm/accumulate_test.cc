@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "shm/atomic_operation.h"
+#include "tests/support/machine_floats.h"
 
 namespace ferry::shm {
 namespace {
@@ -34,7 +35,7 @@ template <typename T>
 T Largest() {
   if constexpr (std::is_same_v<T, __int128>) {
     return static_cast<T>(~(static_cast<unsigned __int128>(1) << 127));
-  } else if constexpr (std::is_same_v<T, __float128>) {
+  } else if constexpr (std::is_same_v<T, tests::Float128>) {
     return T(std::numeric_limits<double>::max()) * T(std::numeric_limits<double>::max());
   } else {
     return std::numeric_limits<T>::max();
@@ -147,7 +148,7 @@ TEST(AccumulateTest, AllOperationsOnAllNumbers) {
   ExpectAllOperations<double>(NumberKind::kFloat64);
   ExpectAllOperations<long double>(NumberKind::kLongDouble);
   ExpectAllOperations<__int128>(NumberKind::kInt128);
-  ExpectAllOperations<__float128>(NumberKind::kFloat128);
+  ExpectAllOperations<tests::Float128>(NumberKind::kFloat128);
 }
 
 // Numbers that a compiler may not know can be moved in any case: as words of their size.
@@ -174,7 +175,7 @@ void ExpectMoves(NumberKind kind) {
 TEST(AccumulateTest, HalvesAreMovedAndCombinedIfTheCompilerKnowsThem) {
   ExpectMoves<uint16_t>(NumberKind::kFloat16);
   ExpectMoves<uint32_t>(NumberKind::kComplex16);
-#ifdef __FLT16_MANT_DIG__
+#ifdef FERRY_TEST_HAS_FLOAT16
   const std::optional<Accumulation> sum = Accumulation::Of(OpKind::kSum, NumberKind::kFloat16);
   ASSERT_TRUE(sum);
   uint16_t target = 0x3c00;  // 1
@@ -237,7 +238,7 @@ TEST(AccumulateTest, ComplexNumbers) {
   ExpectComplex<float>(NumberKind::kComplex32);
   ExpectComplex<double>(NumberKind::kComplex64);
   ExpectComplex<long double>(NumberKind::kComplexLongDouble);
-  ExpectComplex<__float128>(NumberKind::kComplex128);
+  ExpectComplex<tests::Float128>(NumberKind::kComplex128);
 }
 
 template <typename Value, typename Index>
@@ -435,7 +436,7 @@ TEST(AccumulateTest, ThreadsLoseNoSum) {
   ExpectSum<double>(NumberKind::kFloat64);
   ExpectSum<long double>(NumberKind::kLongDouble);
   ExpectSum<__int128>(NumberKind::kInt128);
-  ExpectSum<__float128>(NumberKind::kFloat128);
+  ExpectSum<tests::Float128>(NumberKind::kFloat128);
 }
 
 TEST(AccumulateTest, AgreesWithAtomicOperations) {

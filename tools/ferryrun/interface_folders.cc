@@ -7,12 +7,15 @@
 #include <system_error>
 
 #include "common/own_program.h"
+#include "tools/ferryrun/machine.h"
 
 namespace ferry::tools {
 
 std::string FolderOf(const InterfaceFamily& family) {
   const std::filesystem::path own = OwnDirectory();
-  for (const char* place : {"../lib/ferry", "../lib/x86_64-linux-gnu/ferry", "../../mpi/foreign"}) {
+  const std::filesystem::path places[] = {
+      "../lib/ferry", std::filesystem::path("../lib") / kMultiarch / "ferry", "../../mpi/foreign"};
+  for (const std::filesystem::path& place : places) {
     const std::string folder = (own / place / family.name).lexically_normal();
     if (access((folder + "/" + std::string(family.library)).c_str(), R_OK) == 0) {
       return folder;

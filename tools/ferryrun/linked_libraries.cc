@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "common/unique_fd.h"
+#include "tools/ferryrun/machine.h"
 
 namespace ferry::tools {
 namespace {
@@ -114,7 +115,7 @@ class LoaderCache {
       return place < first || place - first >= text.size() ? "" : &text[place - first];
     };
     for (const Entry& entry : entries) {
-      if (entry.flags == kThisMachine && entry.hwcap == 0) {
+      if (entry.flags == kLoaderCacheFlags && entry.hwcap == 0) {
         libraries_.emplace_back(at(entry.name), at(entry.path));
       }
     }
@@ -132,7 +133,6 @@ class LoaderCache {
 
  private:
   static constexpr std::string_view kMagic = "glibc-ld.so.cache1.1";
-  static constexpr int32_t kThisMachine = 0x303;  // x86-64, glibc
   struct Header {
     char magic[20];
     uint32_t count;

@@ -17,6 +17,7 @@
 
 #include "common/open_files.h"
 #include "common/own_program.h"
+#include "tools/ferryrun/machine.h"
 #include "tools/ferryrun/signals.h"
 
 namespace ferry::tools {
@@ -229,8 +230,10 @@ StatusOr<std::string> FindFerryd() {
 
 StatusOr<std::string> FindMallocLibrary() {
   const std::filesystem::path folder = OwnDirectory();
-  for (const char* place :
-       {"../lib/ferry", "../lib/x86_64-linux-gnu/ferry", "../../client/malloc"}) {
+  const std::filesystem::path places[] = {"../lib/ferry",
+                                          std::filesystem::path("../lib") / kMultiarch / "ferry",
+                                          "../../client/malloc"};
+  for (const std::filesystem::path& place : places) {
     const auto path = (folder / place / "libferry_malloc.so").lexically_normal();
     if (access(path.c_str(), R_OK) == 0) {
       return path.string();

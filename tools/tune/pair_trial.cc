@@ -1,5 +1,6 @@
 #include "tools/tune/pair_trial.h"
 
+#include "tools/ferryrun/machine.h"
 #include "tools/tune/measuring_job.h"
 
 namespace ferry::tools {
@@ -8,9 +9,9 @@ std::optional<StatusOr<PairTimes>> TryPair(const std::vector<std::string>& optio
   const std::string ferryrun = FindBeside({"ferryrun", "../ferryrun/ferryrun"});
   const std::string meter = FindBeside({"ferry-meter", "../libexec/ferry/ferry-meter",
                                         "../lib/ferry/ferry-meter", "../tune/ferry-meter"});
+  const std::string of_debian = "../lib/" + std::string(kMultiarch) + "/libmpi_abi.so.1";
   const std::string library =
-      FindBeside({"../lib/libmpi_abi.so.1", "../lib/x86_64-linux-gnu/libmpi_abi.so.1",
-                  "../../mpi/libmpi_abi.so.1"});
+      FindBeside({"../lib/libmpi_abi.so.1", of_debian.c_str(), "../../mpi/libmpi_abi.so.1"});
   if (ferryrun.empty() || meter.empty() || library.empty()) {
     return std::nullopt;
   }

@@ -11,6 +11,7 @@
 #include "client/api/one_sided.h"
 #include "ferry/one_sided.h"
 #include "tests/e2e/ranks/check.h"
+#include "tests/support/machine_floats.h"
 
 namespace {
 
@@ -121,7 +122,7 @@ void RowsOfEveryLength() {
       CheckRow<double>(to, NumberKind::kFloat64, count);
       CheckRow<long double>(to, NumberKind::kLongDouble, count);
       CheckRow<__int128>(to, NumberKind::kInt128, count);
-      CheckRow<__float128>(to, NumberKind::kFloat128, count);
+      CheckRow<ferry::tests::Float128>(to, NumberKind::kFloat128, count);
       CheckRow<std::complex<float>>(to, NumberKind::kComplex32, count);
       CheckRow<std::complex<double>>(to, NumberKind::kComplex64, count);
     }
@@ -162,7 +163,7 @@ void SumsFromEverywhereAddUp() {
   SumFromEverywhere<std::complex<float>>(NumberKind::kComplex32, 8);
   SumFromEverywhere<long double>(NumberKind::kLongDouble, 0);
   SumFromEverywhere<__int128>(NumberKind::kInt128, 16);
-  SumFromEverywhere<__float128>(NumberKind::kFloat128, 32);
+  SumFromEverywhere<ferry::tests::Float128>(NumberKind::kFloat128, 32);
 }
 
 // Which no CPU changes at once.

@@ -12,6 +12,7 @@
 #include <set>
 
 #include "mpi/datatype/constructors.h"
+#include "tests/support/machine_floats.h"
 
 namespace ferry::mpi {
 namespace {
@@ -302,7 +303,7 @@ TEST_F(OpTest, AllTypesGiveWhatTheStandardSays) {
   CheckType<double>(MPI_DOUBLE_PRECISION, Floating<double>());
   CheckType<float>(MPI_REAL4, Floating<float>());
   CheckType<double>(MPI_REAL8, Floating<double>());
-  CheckType<__float128>(MPI_REAL16, Floating<__float128>());
+  CheckType<tests::Float128>(MPI_REAL16, Floating<tests::Float128>());
   CheckType<std::complex<float>>(MPI_C_FLOAT_COMPLEX, SumsOf<std::complex<float>>());
   CheckType<std::complex<double>>(MPI_C_DOUBLE_COMPLEX, SumsOf<std::complex<double>>());
   CheckType<std::complex<long double>>(MPI_C_LONG_DOUBLE_COMPLEX,
@@ -315,7 +316,7 @@ TEST_F(OpTest, AllTypesGiveWhatTheStandardSays) {
   CheckType<std::complex<double>>(MPI_DOUBLE_COMPLEX, SumsOf<std::complex<double>>());
   CheckType<std::complex<float>>(MPI_COMPLEX8, SumsOf<std::complex<float>>());
   CheckType<std::complex<double>>(MPI_COMPLEX16, SumsOf<std::complex<double>>());
-  CheckType<std::complex<__float128>>(MPI_COMPLEX32, SumsOf<std::complex<__float128>>());
+  CheckType<std::complex<tests::Float128>>(MPI_COMPLEX32, SumsOf<std::complex<tests::Float128>>());
   CheckType<uint8_t>(MPI_C_BOOL, LogicOf<uint8_t>());
   CheckType<uint8_t>(MPI_CXX_BOOL, LogicOf<uint8_t>());
   CheckType<int>(MPI_LOGICAL, LogicOf<int>());
@@ -337,18 +338,19 @@ TEST_F(OpTest, AllTypesGiveWhatTheStandardSays) {
   for (const MPI_Datatype none : {MPI_WCHAR, MPI_PACKED, MPI_CHARACTER}) {
     CheckType<char>(none, {});
   }
-#ifdef __FLT16_MANT_DIG__
-  CheckType<_Float16>(MPI_REAL2, Floating<_Float16>());
-  using Complex = Located<_Float16, _Float16>;
+#ifdef FERRY_TEST_HAS_FLOAT16
+  CheckType<tests::Float16>(MPI_REAL2, Floating<tests::Float16>());
+  using Complex = Located<tests::Float16, tests::Float16>;
   CheckType<Complex>(
       MPI_COMPLEX4,
-      {By<Complex>(MPI_SUM,
-                   [](Complex a, Complex b) {
-                     return Complex{_Float16(a.value + b.value), _Float16(a.index + b.index)};
-                   }),
+      {By<Complex>(
+           MPI_SUM,
+           [](Complex a, Complex b) {
+             return Complex{tests::Float16(a.value + b.value), tests::Float16(a.index + b.index)};
+           }),
        By<Complex>(MPI_PROD, [](Complex a, Complex b) {
-         return Complex{_Float16(a.value * b.value - a.index * b.index),
-                        _Float16(a.value * b.index + a.index * b.value)};
+         return Complex{tests::Float16(a.value * b.value - a.index * b.index),
+                        tests::Float16(a.value * b.index + a.index * b.value)};
        })});
   EXPECT_EQ(checked_.size(), BasicTypes().size());
 #endif

@@ -347,7 +347,7 @@ static void pairs(enum memory memory) {
   OF_LOGIC(T, type)
 
 /* What Fortran has beyond C. */
-__extension__ typedef __float128 wide_float;
+__extension__ typedef _Float128 wide_float;
 __extension__ typedef __int128 wide_integer;
 __extension__ typedef _Complex float __attribute__((mode(TC))) wide_complex;
 
