@@ -1,4 +1,4 @@
-// What the places of Debian's libraries are called on this kind of machine. Plain data: any thread.
+// Names of the places of Debian's libraries on this kind of machine. Plain data: any thread.
 #pragma once
 
 #include <cstdint>
