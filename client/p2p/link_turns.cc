@@ -1,5 +1,7 @@
 #include "client/p2p/link_turns.h"
 
+#include "shm/fence.h"
+
 namespace ferry::client {
 namespace {
 

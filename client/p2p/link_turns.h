@@ -11,7 +11,6 @@
 #include "engine/effects.h"
 #include "shm/atomic.h"
 #include "shm/element_lock.h"
-#include "shm/fence.h"
 
 namespace ferry::client {
 
@@ -47,7 +46,6 @@ class LinkTurns {
   // if the link is held, knows of all operations that take it. Any thread.
   void Hold(uint32_t peer) {
     shm::FetchAdd(holds_[peer], 1U, std::memory_order_seq_cst);  // Pairs with IsHeld.
-    shm::FullFence();  // on Arm the caller's look at the path could overtake the store above
   }
   void LetGo(uint32_t peer) {
     shm::FetchAdd(holds_[peer], ~0U, std::memory_order_release);  // Pairs with IsHeld.
