@@ -24,6 +24,12 @@ constexpr int64_t kMostReaders = 4;
 // than to send them to another node.
 constexpr int64_t kLongLocalWrite = 4 << 10;
 
+// Where nodes share a machine, each of them reads what lies in its page cache as fast as it would
+// be sent.
+int64_t LongPieceToExchange(bool is_write, bool is_local) {
+  return !is_local ? kLongPiece : is_write ? kLongLocalWrite : 0;
+}
+
 // Sums up the facts of the ranks with data.
 struct Sum {
   int ranks = 0;
@@ -118,7 +124,7 @@ NodePlan PlanFor(std::span<const AccessFacts> ranks, const AccessFacts& hints, b
 }
 
 bool PlanExchange(std::span<const std::vector<AccessFacts>> nodes, const AccessFacts& hints,
-                  int64_t most_bytes, NodePlan* plan) {
+                  int64_t most_bytes, bool is_write, NodePlan* plan) {
   std::vector<AccessFacts> all;
   std::vector<NodeSpan> spans;
   for (const std::vector<AccessFacts>& ranks : nodes) {
@@ -132,7 +138,7 @@ bool PlanExchange(std::span<const std::vector<AccessFacts>> nodes, const AccessF
       sum.spanned / kSparse > sum.bytes || sum.high > kNowhere - 2 * kMostStretch ||
       hints.buffering == Switch::kDisable ||
       (hints.buffering == Switch::kAutomatic &&
-       !Pays(sum, sum.is_local ? kLongLocalWrite : kLongPiece))) {
+       !Pays(sum, LongPieceToExchange(is_write, sum.is_local)))) {
     return false;
   }
   const auto count = static_cast<int64_t>(nodes.size());

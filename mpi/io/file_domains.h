@@ -71,10 +71,10 @@ struct NodePlan {
 // `ranks`: those of the node; `hints`: the facts of the file's rank 0.
 NodePlan PlanFor(std::span<const AccessFacts> ranks, const AccessFacts& hints, bool is_write);
 
-// Sets *plan, and returns true, if the nodes had better write the file together. `nodes`: the facts
-// of each node's ranks. `most_bytes`: of a cell, kLeastStretch at least.
+// Sets *plan, and returns true, if the nodes had better access the file together. `nodes`: the
+// facts of each node's ranks. `most_bytes`: of a cell, kLeastStretch at least.
 bool PlanExchange(std::span<const std::vector<AccessFacts>> nodes, const AccessFacts& hints,
-                  int64_t most_bytes, NodePlan* plan);
+                  int64_t most_bytes, bool is_write, NodePlan* plan);
 
 // Returns the size of the stretches that a node's memory of `buffer_bytes` (a hint) has room for.
 int64_t StretchBytesFor(int64_t buffer_bytes);

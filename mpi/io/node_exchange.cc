@@ -7,8 +7,17 @@
 namespace ferry::mpi {
 namespace {
 
-constexpr int kTag = 0;
 constexpr uint64_t kPage = 4096;
+
+// Returns true if no other message will come either.
+bool EndsAll(ErrorCode error) {
+  return ErrorClassOf(error) == MPI_ERR_PROC_ABORTED || error == front_end->poison();
+}
+
+// Returns true if the message may begin later.
+bool MayPass(ErrorCode error) {
+  return error == ErrorCode::kLimitExceeded || error == ErrorCode::kOutOfMemory;
+}
 
 }  // namespace
 
@@ -40,12 +49,12 @@ client::Message NodeExchange::MessageOf(int node, const std::byte* room, int64_t
   return {.buffer = const_cast<std::byte*>(room),
           .size_bytes = static_cast<uint64_t>(bytes),
           .peer = comm_->WorldRank(leaders_[static_cast<size_t>(node)]),
-          .tag = kTag,
+          .tag = static_cast<int32_t>(kind_),
           .context = comm_->context(Traffic::kPointToPoint)};
 }
 
-// Returns true if nothing is under way there. *bytes: what was received.
-bool NodeExchange::IsDone(Transfer* transfer, int64_t* bytes) {
+// Returns true if nothing is under way there. *bytes: what was received. *lost: why nothing was.
+bool NodeExchange::IsDone(Transfer* transfer, int64_t* bytes, Failure* lost) {
   client::Completion completion;
   if (transfer->handle == 0 || transfer->handle == client::kCompletedSend) {
     transfer->handle = 0;
@@ -56,17 +65,27 @@ bool NodeExchange::IsDone(Transfer* transfer, int64_t* bytes) {
   }
   transfer->handle = 0;
   *bytes = static_cast<int64_t>(completion.size_bytes);
-  if (completion.error != ErrorCode::kOk && failure_.ok()) {
-    failure_ = FailureOf(completion.error);
+  if (completion.error != ErrorCode::kOk) {
+    *bytes = 0;
+    Failure* const which = EndsAll(completion.error) ? &failure_ : lost;
+    *which = which->ok() ? FailureOf(completion.error) : *which;
   }
   return true;
 }
 
 // ---- Receives -----------------------------------------------------------------------------------
 
+Cells::Incoming NodeExchange::FirstExpected() const {
+  return kind_ == Kind::kToOwners ? cells_->FirstIncoming() : cells_->FirstAnswer();
+}
+
+Cells::Incoming NodeExchange::ExpectedBehind(const Cells::Incoming& one) const {
+  return kind_ == Kind::kToOwners ? cells_->NextIncoming(one) : cells_->NextAnswer(one);
+}
+
 void NodeExchange::Begin(const Cells& cells) {
   cells_ = &cells;
-  next_ = cells.FirstIncoming();
+  next_ = FirstExpected();
   Expect();
 }
 
@@ -76,7 +95,7 @@ void NodeExchange::Expect() {
     Transfer& transfer = receives_[(first_ + expected_) % receives_.size()];
     const ErrorCode error = front_end->messages->StartReceive(
         MessageOf(next_.node, transfer.room, room_bytes_), &transfer.handle);
-    if (error == ErrorCode::kLimitExceeded) {
+    if (MayPass(error)) {
       return;
     }
     failure_ = FailureOf(error);
@@ -86,7 +105,7 @@ void NodeExchange::Expect() {
     }
     transfer.what = next_;
     ++expected_;
-    next_ = cells_->NextIncoming(next_);
+    next_ = ExpectedBehind(next_);
   }
 }
 
@@ -99,7 +118,7 @@ const NodeExchange::Arrived* NodeExchange::Front() {
     return nullptr;
   }
   Transfer& oldest = receives_[first_];
-  if (!IsDone(&oldest, &arrived_.bytes) || !failure_.ok()) {
+  if (!IsDone(&oldest, &arrived_.bytes, &arrived_.failure) || !failure_.ok()) {
     return nullptr;
   }
   arrived_.what = oldest.what;
@@ -119,14 +138,14 @@ void NodeExchange::Pop() {
 std::byte* NodeExchange::RoomToSend() {
   int64_t ignored = 0;
   Transfer& send = sends_[next_send_];
-  return IsDone(&send, &ignored) ? send.room : nullptr;
+  return IsDone(&send, &ignored, &loss_) ? send.room : nullptr;
 }
 
 void NodeExchange::Send(int node, int64_t bytes) {
   Transfer& send = sends_[next_send_];
   const client::Message message = MessageOf(node, send.room, bytes);
   ErrorCode error = front_end->messages->StartSend(message, &send.handle);
-  while (error == ErrorCode::kLimitExceeded && front_end->poison() == ErrorCode::kOk) {
+  while (MayPass(error) && front_end->poison() == ErrorCode::kOk) {
     (void)front_end->peers->Poll();
     error = front_end->messages->StartSend(message, &send.handle);
   }
@@ -143,7 +162,7 @@ bool NodeExchange::IsOver() {
   bool is_over = expected_ == 0 && next_.begin == kNowhere;
   int64_t ignored = 0;
   for (Transfer& send : sends_) {
-    is_over = IsDone(&send, &ignored) && is_over;
+    is_over = IsDone(&send, &ignored, &loss_) && is_over;
   }
   return is_over;
 }

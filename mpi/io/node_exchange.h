@@ -1,17 +1,20 @@
-// The messages by which the nodes that write a file together exchange the bytes of cells (cells.h):
-// between their leaders, the first ranks of the file on each node, in the context of the file's own
-// communicator, which no other message uses.
+// The messages by which the nodes that access a file together exchange the bytes of cells
+// (cells.h): between their leaders, the first ranks of the file on each node, in the context of the
+// file's own communicator, which no other message uses. There is one exchange for messages to the
+// owners of cells, and another for the answers.
 //
 // A few messages are under way at a time in either direction. Those of two nodes stay in order, so
-// none has to say which call it is of.
+// none has to say which call it is of. A message that fails, though no rank has died, counts as an
+// empty one, so that all nodes go on to the end.
 //
-// Calling thread: that of a collective call of the file, on leaders. Blocks: SetUp on the daemon,
-// GiveUp for the time that messages under way take; the others never.
+// Calling thread: that of a collective call of the file, on leaders, or the one that works for it.
+// Blocks: SetUp on the daemon, GiveUp for the time that messages under way take; the others never.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "client/api/message.h"
@@ -24,7 +27,9 @@ namespace ferry::mpi {
 
 class NodeExchange {
  public:
-  NodeExchange() = default;
+  enum class Kind : uint8_t { kToOwners, kAnswers };
+
+  explicit NodeExchange(Kind kind) : kind_(kind) {}
   ~NodeExchange();
   NodeExchange(const NodeExchange&) = delete;
   NodeExchange& operator=(const NodeExchange&) = delete;
@@ -46,6 +51,7 @@ class NodeExchange {
     Cells::Incoming what;
     const std::byte* message = nullptr;
     int64_t bytes = 0;
+    Failure failure;  // no rank has died; then the message is empty
   };
   const Arrived* Front();
   // Done with that one.
@@ -53,8 +59,10 @@ class NodeExchange {
 
   // Returns true if no message is under way, or expected.
   bool IsOver();
-  // Why a message has failed: after that, only GiveUp is left.
+  // Why all messages fail, such as a death: after that, only GiveUp is left.
   const Failure& failure() const { return failure_; }
+  // Takes the failure of a message that was sent, though no rank has died.
+  Failure TakeLoss() { return std::exchange(loss_, Failure()); }
   // Ends the messages under way in vain.
   void GiveUp();
 
@@ -68,9 +76,12 @@ class NodeExchange {
   };
 
   client::Message MessageOf(int node, const std::byte* room, int64_t bytes) const;
-  bool IsDone(Transfer* transfer, int64_t* bytes);
+  bool IsDone(Transfer* transfer, int64_t* bytes, Failure* lost);
+  Cells::Incoming FirstExpected() const;
+  Cells::Incoming ExpectedBehind(const Cells::Incoming& one) const;
   void Expect();
 
+  const Kind kind_;
   const Comm* comm_ = nullptr;
   std::vector<int> leaders_;
   int64_t room_bytes_ = 0;
@@ -84,6 +95,7 @@ class NodeExchange {
   Cells::Incoming next_;  // for which there is no receive yet
   Arrived arrived_;
   Failure failure_;
+  Failure loss_;
 };
 
 }  // namespace ferry::mpi

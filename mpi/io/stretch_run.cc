@@ -21,23 +21,29 @@ std::byte* Origin(std::byte* at, int64_t place) {
                                       static_cast<uintptr_t>(place));
 }
 
+Failure OtherPart() {
+  return {MPI_ERR_INTERN, "a node has sent bytes of another part of the file"};
+}
+
 }  // namespace
 
 StretchRun::StretchRun(const NodeBuffer& buffer, const NodePlan& plan, const PosixFile& file,
-                       const Access& access, uint64_t first, const Cells* cells,
-                       NodeExchange* exchange)
+                       const Access& access, uint64_t first, const ExchangeOfCells& exchange)
     : buffer_(buffer),
       plan_(plan),
       file_(file),
       access_(access),
       first_(first),
-      cells_(cells),
-      exchange_(exchange),
+      cells_(exchange.cells),
+      exchange_(exchange.to_owners),
+      answers_(exchange.answers),
       own_(buffer.words(buffer.self())),
       announced_(first),
       moved_(first),
       to_carry_(first + static_cast<uint64_t>(buffer.self())),
       to_take_(first),
+      to_read_(first),
+      to_wish_(first),
       position_(access.position),
       end_position_(access.position + access.bytes()) {}
 
@@ -75,7 +81,9 @@ bool StretchRun::CanAnnounce() const {
     return true;
   }
   const uint64_t before = announced_ - kStretches;
-  return access_.is_write ? IsCarried(before) : HaveAll(&RankWords::moved, before + 1);
+  return access_.is_write
+             ? IsCarried(before)
+             : HaveAll(&RankWords::moved, before + 1) && StretchAt(before).messages == 0;
 }
 
 bool StretchRun::CanMove() const {
@@ -83,8 +91,13 @@ bool StretchRun::CanMove() const {
 }
 
 bool StretchRun::CanCarry() const {
-  if (buffer_.self() >= plan_.aggregators || to_carry_ >= announced_ ||
-      !HaveAll(access_.is_write ? &RankWords::moved : &RankWords::announced, to_carry_ + 1)) {
+  if (buffer_.self() >= plan_.aggregators || to_carry_ >= announced_) {
+    return false;
+  }
+  if (IsReadingLeader()) {
+    return IsOwned(StretchAt(to_carry_)) ? to_read_ > to_carry_ : answers_->Front() != nullptr;
+  }
+  if (!HaveAll(access_.is_write ? &RankWords::moved : &RankWords::announced, to_carry_ + 1)) {
     return false;
   }
   const Stretch& stretch = StretchAt(to_carry_);
@@ -99,18 +112,42 @@ bool StretchRun::CanTake() {
   while (to_take_ < announced_ && StretchAt(to_take_).messages == 0) {
     ++to_take_;
   }
-  return to_take_ < announced_ && exchange_->Front() != nullptr;
+  if (to_take_ >= announced_ || exchange_->Front() == nullptr) {
+    return false;
+  }
+  return access_.is_write || (to_read_ > to_take_ && answers_->RoomToSend() != nullptr);
+}
+
+bool StretchRun::CanReadAhead() {
+  while (IsReadingLeader() && to_read_ < announced_ && !IsOwned(StretchAt(to_read_))) {
+    ++to_read_;
+  }
+  return IsReadingLeader() && to_read_ < announced_;
+}
+
+bool StretchRun::CanWish() {
+  while (IsReadingLeader() && to_wish_ < announced_ && IsOwned(StretchAt(to_wish_))) {
+    ++to_wish_;
+  }
+  return IsReadingLeader() && to_wish_ < announced_ &&
+         HaveAll(&RankWords::announced, to_wish_ + 1) && exchange_->RoomToSend() != nullptr;
 }
 
 bool StretchRun::is_over() const {
   return is_ended_ && moved_ == end_ &&
          (buffer_.self() >= plan_.aggregators || to_carry_ >= end_) &&
-         (!IsLeader() || exchange_->IsOver());
+         (!IsLeader() || (exchange_->IsOver() && (answers_ == nullptr || answers_->IsOver())));
 }
 
 bool StretchRun::Step() {
   if (CanAnnounce()) {
     Announce();
+  } else if (CanWish()) {
+    Wish();
+  } else if (CanReadAhead()) {
+    ReadAhead();
+  } else if (!access_.is_write && CanTake()) {
+    Answer();
   } else if (!access_.is_write && CanCarry()) {
     Carry();  // others wait for it
   } else if (CanMove()) {
@@ -134,7 +171,7 @@ Failure StretchRun::Await() {
   using client::WordWait;
   return AwaitWords(
       IsLeader() ? WordWait::From::kNetwork : WordWait::From::kNode,
-      [this] { return CanStep() || is_over() || (IsLeader() && !exchange_->failure().ok()); },
+      [this] { return CanStep() || is_over() || !FailureOfExchange().ok(); },
       [this] { return DeathAmongRanks(); });
 }
 
@@ -142,33 +179,32 @@ Failure StretchRun::Await() {
 bool StretchRun::GoesOn(Failure gone) {
   if (IsLeader()) {
     (void)front_end->peers->Poll();
-    gone = gone.ok() ? exchange_->failure() : gone;
+    gone = gone.ok() ? FailureOfExchange() : gone;
   }
   if (gone.ok()) {
     return true;
   }
   gone_ = std::move(gone);
   is_ended_ = false;
-  if (IsLeader()) {
-    exchange_->GiveUp();
+  for (NodeExchange* const exchange : {exchange_, answers_}) {
+    if (IsLeader() && exchange != nullptr) {
+      exchange->GiveUp();
+    }
   }
   return false;
 }
 
 Failure StretchRun::Run() {
-  if (IsLeader()) {
-    exchange_->Begin(*cells_);
-  }
+  BeginExchange();
   while (!is_over() && GoesOn(Step() ? Failure() : Await())) {
   }
   return Finish();
 }
 
 IoWork::State StretchRun::Work() {
-  if (!has_begun_ && IsLeader()) {
-    exchange_->Begin(*cells_);
+  if (!std::exchange(has_begun_, true)) {
+    BeginExchange();
   }
-  has_begun_ = true;
   if (is_over()) {
     return State::kOver;
   }
@@ -246,6 +282,9 @@ void StretchRun::Announce() {
   entry.next = stretch.to < end_position_ ? access_.view->PlaceOf(stretch.to) : kNowhere;
   entry.error_class = failure_.error_class;
   own_.entries[announced_ % kKeptStretches] = entry;
+  if (cells_ != nullptr && !access_.is_write && !IsOwned(stretch)) {
+    Mark(stretch, announced_);
+  }
   shm::StoreRelease(own_.announced, ++announced_);  // Pairs with HaveAll.
 }
 
@@ -260,22 +299,34 @@ void StretchRun::Move() {
   shm::StoreRelease(own_.moved, ++moved_);  // Pairs with HaveAll.
 }
 
-void StretchRun::Carry() {
-  int64_t low = kNowhere;
-  int64_t high = 0;
+// Returns between which places the bytes of the node's ranks lie in a stretch.
+NodeSpan StretchRun::SpanOf(uint64_t number) const {
+  NodeSpan span;
   for (size_t i = 0; i < buffer_.ranks().size(); ++i) {
-    const StretchEntry& entry =
-        buffer_.words(static_cast<int>(i)).entries[to_carry_ % kKeptStretches];
-    low = std::min(low, entry.low);
-    high = std::max(high, entry.high);
+    const StretchEntry& entry = buffer_.words(static_cast<int>(i)).entries[number % kKeptStretches];
+    span.low = std::min(span.low, entry.low);
+    span.high = std::max(span.high, entry.high);
   }
-  const Stretch& stretch = StretchAt(to_carry_);
-  if (!IsOwned(stretch)) {
-    SendAway(to_carry_, low, high);
-  } else if (access_.is_write) {
-    WriteOut(to_carry_, std::min(low, stretch.low), std::max(high, stretch.high));
+  return span;
+}
+
+void StretchRun::Carry() {
+  Stretch& stretch = StretchAt(to_carry_);
+  if (access_.is_write) {
+    const auto [low, high] = SpanOf(to_carry_);
+    if (IsOwned(stretch)) {
+      WriteOut(to_carry_, std::min(low, stretch.low), std::max(high, stretch.high));
+    } else {
+      SendAway(to_carry_, low, high);
+    }
   } else {
-    own_.ends[to_carry_ % kKeptStretches] = ReadIn(to_carry_, low, high);
+    if (!IsLeader()) {
+      const auto [low, high] = SpanOf(to_carry_);
+      stretch.end = ReadIn(to_carry_, low, high);
+    } else if (!IsOwned(stretch)) {
+      TakeAnswer();
+    }
+    own_.ends[to_carry_ % kKeptStretches] = stretch.end;
   }
   shm::StoreRelease(own_.carried, to_carry_ + 1);  // Pairs with IsCarried.
   to_carry_ += static_cast<uint64_t>(plan_.aggregators);
@@ -298,15 +349,101 @@ void StretchRun::Take() {
   const NodeExchange::Arrived& arrived = *exchange_->Front();
   Stretch& stretch = StretchAt(to_take_);
   CellHeader header;
-  if (!UnpackCell(arrived.message, arrived.bytes, stretch.begin, plan_.stretch_bytes,
-                  plan_.grain_shift, buffer_.marks(to_take_), buffer_.bytes(to_take_), &header)) {
-    Note({MPI_ERR_INTERN, "a node has sent bytes of another part of the file"});
+  if (!arrived.failure.ok()) {
+    Note(arrived.failure);
+  } else if (!UnpackCell(arrived.message, arrived.bytes, stretch.begin, plan_.stretch_bytes,
+                         plan_.grain_shift, buffer_.marks(to_take_), buffer_.bytes(to_take_),
+                         &header)) {
+    Note(OtherPart());
   } else {
     stretch.low = std::min(stretch.low, header.low);
     stretch.high = std::max(stretch.high, header.high);
   }
   --stretch.messages;
   exchange_->Pop();
+}
+
+void StretchRun::BeginExchange() {
+  for (NodeExchange* const exchange : {exchange_, answers_}) {
+    if (IsLeader() && exchange != nullptr) {
+      exchange->Begin(*cells_);
+    }
+  }
+}
+
+// Returns why nothing is to be had of other nodes any more.
+Failure StretchRun::FailureOfExchange() {
+  for (NodeExchange* const exchange : {exchange_, answers_}) {
+    if (IsLeader() && exchange != nullptr) {
+      Note(exchange->TakeLoss());
+      if (!exchange->failure().ok()) {
+        return exchange->failure();
+      }
+    }
+  }
+  return {};
+}
+
+// ---- Reads between nodes ------------------------------------------------------------------------
+
+void StretchRun::Mark(const Stretch& stretch, uint64_t number) {
+  if (stretch.from == stretch.to) {
+    return;
+  }
+  Coverage coverage(buffer_.marks(number), plan_.grain_shift);
+  access_.view->ForEachPiece(
+      stretch.from, stretch.to - stretch.from,
+      [&](int64_t place, int64_t length) { coverage.Mark(place - stretch.begin, length); });
+}
+
+void StretchRun::Wish() {
+  const auto [low, high] = SpanOf(to_wish_);
+  const int64_t begin = StretchAt(to_wish_).begin;
+  const int64_t bytes = PackCell({begin, low, high, 0}, plan_.stretch_bytes, plan_.grain_shift,
+                                 buffer_.marks(to_wish_), nullptr, exchange_->RoomToSend());
+  exchange_->Send(cells_->OwnerOf(begin), bytes);
+  ++to_wish_;
+}
+
+// Other nodes' wishes are not known yet: what lies between theirs is read with them.
+void StretchRun::ReadAhead() {
+  Stretch& stretch = StretchAt(to_read_);
+  const auto [low, high] = cells_->SpanIn(stretch.begin);
+  stretch.end = ReadIn(to_read_, low, high);
+  ++to_read_;
+}
+
+void StretchRun::Answer() {
+  const NodeExchange::Arrived& arrived = *exchange_->Front();
+  Stretch& stretch = StretchAt(to_take_);
+  std::byte* const answer = answers_->RoomToSend();
+  int64_t bytes = 0;
+  if (!arrived.failure.ok()) {
+    Note(arrived.failure);
+  } else {
+    bytes = AnswerWish(arrived.message, arrived.bytes, stretch.begin, plan_.stretch_bytes,
+                       plan_.grain_shift, stretch.end, buffer_.bytes(to_take_), answer);
+    Note(bytes == 0 ? OtherPart() : Failure());
+  }
+  answers_->Send(arrived.what.node, bytes);
+  --stretch.messages;
+  exchange_->Pop();
+}
+
+void StretchRun::TakeAnswer() {
+  const NodeExchange::Arrived& arrived = *answers_->Front();
+  Stretch& stretch = StretchAt(to_carry_);
+  CellHeader header;
+  stretch.end = stretch.begin;
+  if (!arrived.failure.ok()) {
+    Note(arrived.failure);
+  } else if (!UnpackCell(arrived.message, arrived.bytes, stretch.begin, plan_.stretch_bytes,
+                         plan_.grain_shift, nullptr, buffer_.bytes(to_carry_), &header)) {
+    Note(OtherPart());
+  } else {
+    stretch.end = header.high;
+  }
+  answers_->Pop();
 }
 
 // ---- Between the program's memory and a stretch -------------------------------------------------
@@ -356,10 +493,7 @@ void StretchRun::FillStretch(const Stretch& stretch, uint64_t number) {
     Note(std::move(moved));
     return;
   }
-  Coverage coverage(buffer_.marks(number), plan_.grain_shift);
-  access_.view->ForEachPiece(
-      stretch.from, stretch.to - stretch.from,
-      [&](int64_t place, int64_t length) { coverage.Mark(place - stretch.begin, length); });
+  Mark(stretch, number);
   moved_bytes_ += stretch.to - stretch.from;
 }
 

@@ -8,11 +8,16 @@
 // stretches, also those that have failed; the first announced failure ends the access for all of
 // them.
 //
-// Where nodes write together, the stretches are the cells that this node owns or has bytes of
-// (cells.h), which all its ranks know beforehand. The leader sends what its ranks have marked in
-// the cells of others, and puts what others send into those of its own before it writes them. A
+// Where nodes access the file together, the stretches are the cells that this node owns or has
+// bytes of (cells.h), which all its ranks know beforehand. The leader sends what its ranks have
+// marked in the cells of others, and puts what others send into those of its own before it writes
+// them. For a read it sends what its ranks want of the cells of others, and answers the wishes of
+// other nodes once it has read the cell; it reads its own cells before it waits for others. A
 // failure ends nothing here, as other nodes wait for the messages: they go on, and have fewer
 // bytes.
+//
+// A cell's messages wait only for those of the same cell and of cells before it, so some node can
+// always go on.
 //
 // Calling thread: that of the call, or the one that accesses files (io_thread.h). Units: bytes.
 #pragma once
@@ -33,13 +38,19 @@
 
 namespace ferry::mpi {
 
+// The messages between nodes; all null where they do not exchange anything.
+struct ExchangeOfCells {
+  const Cells* cells = nullptr;
+  NodeExchange* to_owners = nullptr;
+  NodeExchange* answers = nullptr;  // for reads
+};
+
 class StretchRun : public IoWork {
  public:
   // `first`: the number of the first stretch. `access`: of no bytes where the rank moves nothing.
-  // `cells` and `exchange`: null unless the plan is exchanged. All that is named here outlives
-  // this.
+  // All that is named here outlives this.
   StretchRun(const NodeBuffer& buffer, const NodePlan& plan, const PosixFile& file,
-             const Access& access, uint64_t first, const Cells* cells, NodeExchange* exchange);
+             const Access& access, uint64_t first, const ExchangeOfCells& exchange);
 
   // Returns once this rank's part is done; an aggregator may still write others' bytes. Blocks.
   Failure Run();
@@ -64,13 +75,18 @@ class StretchRun : public IoWork {
     int messages = 0;
     int64_t low = kNowhere;
     int64_t high = 0;
+    int64_t end = 0;  // of a read: where the bytes end that are there
   };
 
   bool CanAnnounce() const;
   bool CanMove() const;
   bool CanCarry() const;
   bool CanTake();
-  bool CanStep() { return CanAnnounce() || CanMove() || CanCarry() || CanTake(); }
+  bool CanReadAhead();
+  bool CanWish();
+  bool CanStep() {
+    return CanAnnounce() || CanMove() || CanCarry() || CanTake() || CanReadAhead() || CanWish();
+  }
   bool Step();
   bool FindNext(int64_t* begin) const;
   Failure Await();
@@ -81,6 +97,14 @@ class StretchRun : public IoWork {
   void Move();
   void Carry();
   void Take();
+  void Answer();
+  void ReadAhead();
+  void Wish();
+  void TakeAnswer();
+  NodeSpan SpanOf(uint64_t number) const;
+  void Mark(const Stretch& stretch, uint64_t number);
+  void BeginExchange();
+  Failure FailureOfExchange();
   void SendAway(uint64_t number, int64_t low, int64_t high);
   void FillStretch(const Stretch& stretch, uint64_t number);
   void EmptyStretch(const Stretch& stretch, uint64_t number, int64_t end);
@@ -90,7 +114,8 @@ class StretchRun : public IoWork {
 
   bool HaveAll(uint64_t RankWords::*word, uint64_t count) const;
   bool IsCarried(uint64_t number) const;
-  bool IsLeader() const { return exchange_ != nullptr && buffer_.self() == 0; }
+  bool IsLeader() const { return cells_ != nullptr && buffer_.self() == 0; }
+  bool IsReadingLeader() const { return IsLeader() && !access_.is_write; }
   bool IsOwned(const Stretch& stretch) const {
     return cells_ == nullptr || cells_->OwnerOf(stretch.begin) == cells_->self();
   }
@@ -105,13 +130,18 @@ class StretchRun : public IoWork {
   const Access& access_;
   const uint64_t first_;
   const Cells* const cells_;
-  NodeExchange* const exchange_;
+  NodeExchange* const exchange_;  // to owners
+  NodeExchange* const answers_;
   RankWords& own_;
   uint64_t announced_;  // stretches before this one
   uint64_t moved_;
   uint64_t to_carry_;  // the next stretch that this rank carries as an aggregator
-  uint64_t to_take_;   // on leaders: of which messages are taken
-  uint64_t end_ = 0;   // once is_ended_
+  // On leaders: the next stretch of which messages are taken; of reads: the next one that is read,
+  // and the next one of others of which the node says what it wants.
+  uint64_t to_take_;
+  uint64_t to_read_;
+  uint64_t to_wish_;
+  uint64_t end_ = 0;  // once is_ended_
   bool is_ended_ = false;
   int64_t position_;  // of the first byte that no stretch has
   const int64_t end_position_;

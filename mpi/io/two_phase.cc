@@ -90,6 +90,20 @@ Failure TwoPhase::Plan(Meeting& meeting, File& file, const CollectivePart& part,
   return PlanForNodes(meeting, file, all, part.access.is_write, plan);
 }
 
+// Fails only where a rank is gone.
+Failure TwoPhase::SetUpLink(Meeting& meeting, const Comm& comm, const std::vector<int>& leaders,
+                            Link* link) {
+  if (link->is_set_up || link->is_refused) {
+    return {};
+  }
+  const bool is_leader = buffer_.self() == 0;
+  Failure made = meeting.Agree(
+      is_leader ? link->exchange.SetUp(comm, leaders, buffer_.stretch_bytes()) : Failure());
+  link->is_set_up = made.ok();
+  link->is_refused = !made.ok();
+  return made.error_class == MPI_ERR_PROC_ABORTED ? made : Failure();
+}
+
 Failure TwoPhase::PlanForNodes(Meeting& meeting, File& file, const std::vector<AccessFacts>& all,
                                bool is_write, NodePlan* plan) {
   const AccessFacts& hints = all.front();
@@ -97,8 +111,8 @@ Failure TwoPhase::PlanForNodes(Meeting& meeting, File& file, const std::vector<A
   node_ = nodes.self;
   const int64_t most_bytes =
       buffer_.is_set_up() ? buffer_.stretch_bytes() : StretchBytesFor(hints.buffer_bytes);
-  bool is_exchanged = is_write && nodes.facts.size() > 1 && !is_exchange_refused_ &&
-                      PlanExchange(nodes.facts, hints, most_bytes, plan);
+  bool is_exchanged = nodes.facts.size() > 1 && !to_owners_.is_refused && !answers_.is_refused &&
+                      PlanExchange(nodes.facts, hints, most_bytes, is_write, plan);
   if (!buffer_.is_set_up()) {
     const bool is_wanted =
         is_exchanged || std::any_of(nodes.facts.begin(), nodes.facts.end(), [&](const auto& node) {
@@ -115,17 +129,12 @@ Failure TwoPhase::PlanForNodes(Meeting& meeting, File& file, const std::vector<A
       return made.error_class == MPI_ERR_PROC_ABORTED ? made : Failure();
     }
   }
-  if (is_exchanged && !is_exchange_set_up_) {
-    const bool is_leader = buffer_.self() == 0;
-    const Failure made = meeting.Agree(
-        is_leader ? exchange_.SetUp(file.comm(), std::move(nodes.leaders), buffer_.stretch_bytes())
-                  : Failure());
-    is_exchange_set_up_ = made.ok();
-    is_exchange_refused_ = !made.ok();
-    is_exchanged = made.ok();
-    if (made.error_class == MPI_ERR_PROC_ABORTED) {
-      return made;
+  if (is_exchanged) {
+    FERRY_RETURN_FAILURE(SetUpLink(meeting, file.comm(), nodes.leaders, &to_owners_));
+    if (!is_write) {
+      FERRY_RETURN_FAILURE(SetUpLink(meeting, file.comm(), nodes.leaders, &answers_));
     }
+    is_exchanged = to_owners_.is_set_up && (is_write || answers_.is_set_up);
   }
   if (!is_exchanged) {
     *plan = PlanFor(nodes.facts[static_cast<size_t>(node_)], hints, is_write);
@@ -146,8 +155,11 @@ Failure TwoPhase::Carry(Meeting& meeting, File& file, const CollectivePart& part
   *is_carried = true;
   const std::optional<Cells> cells =
       plan.is_exchanged ? std::make_optional<Cells>(plan, node_) : std::nullopt;
-  StretchRun run(buffer_, plan, file.posix(), part.access, stretches_, cells ? &*cells : nullptr,
-                 cells ? &exchange_ : nullptr);
+  ExchangeOfCells exchange;
+  if (cells) {
+    exchange = {&*cells, &to_owners_.exchange, part.access.is_write ? nullptr : &answers_.exchange};
+  }
+  StretchRun run(buffer_, plan, file.posix(), part.access, stretches_, exchange);
   Failure failure;
   if (meeting.background() == nullptr) {
     failure = run.Run();

@@ -9,8 +9,8 @@
 // pieces are never listed: each rank walks through its own filetype.
 //
 // Where the pieces of several nodes lie between each other, too, nodes send each other what they
-// write, so that each writes long runs of its own part of the file (cells.h). Reads go by each node
-// for itself.
+// write, so that each writes long runs of its own part of the file, or what they have read of that
+// for all of them (cells.h).
 //
 // Calling thread: that of a collective call of the file. Blocks until all ranks have come, or
 // suspends where the meeting is in the background; the death of a rank ends it with
@@ -46,6 +46,15 @@ class TwoPhase {
   Failure Plan(Meeting& meeting, File& file, const CollectivePart& part, NodePlan* plan);
   Failure PlanForNodes(Meeting& meeting, File& file, const std::vector<AccessFacts>& all,
                        bool is_write, NodePlan* plan);
+  // Messages between nodes, which are set up when they are first wanted.
+  struct Link {
+    explicit Link(NodeExchange::Kind kind) : exchange(kind) {}
+    NodeExchange exchange;
+    bool is_set_up = false;
+    bool is_refused = false;  // its memory could not be had
+  };
+  Failure SetUpLink(Meeting& meeting, const Comm& comm, const std::vector<int>& leaders,
+                    Link* link);
 
   // The view and the hints at the last call, and what was found out about them.
   std::shared_ptr<const View> view_;
@@ -56,11 +65,10 @@ class TwoPhase {
       false;  // the views of all ranks are dense, so that there is nothing to agree on
   NodeBuffer buffer_;
   bool is_refused_ = false;  // the buffer could not be made
-  NodeExchange exchange_;
-  bool is_exchange_set_up_ = false;
-  bool is_exchange_refused_ = false;  // its memory could not be had
-  int node_ = 0;                      // this one, among those of the file
-  uint64_t stretches_ = 0;            // that went through the buffer
+  Link to_owners_{NodeExchange::Kind::kToOwners};
+  Link answers_{NodeExchange::Kind::kAnswers};  // for reads
+  int node_ = 0;                                // this one, among those of the file
+  uint64_t stretches_ = 0;                      // that went through the buffer
 };
 
 }  // namespace ferry::mpi

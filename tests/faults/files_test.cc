@@ -51,7 +51,7 @@ TEST_P(FilesFaultTest, AKilledRankOfThreeNodes) { KillTheLastRank(3, 3); }
 
 // Another rank exchanges data and accesses the file for it.
 TEST_P(FilesFaultTest, AKilledFollowerOfAnotherNode) {
-  if (!GetParam().starts_with("write")) {
+  if (!GetParam().starts_with("write") && !GetParam().starts_with("answer")) {
     KillTheLastRank(4, 2);
   }
 }
@@ -59,7 +59,7 @@ TEST_P(FilesFaultTest, AKilledFollowerOfAnotherNode) {
 INSTANTIATE_TEST_SUITE_P(Phases, FilesFaultTest,
                          testing::Values("first", "before", "exchange", "write", "read", "lock",
                                          "owner", "first+", "before+", "exchange+", "write+",
-                                         "read+"),
+                                         "read+", "fetch", "answer", "fetch+", "answer+"),
                          [](const auto& phase) {
                            const std::string& name = phase.param;
                            return name.back() == '+'

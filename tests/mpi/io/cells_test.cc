@@ -105,6 +105,53 @@ TEST(CellsTest, AllThatIsSentIsExpected) {
   }
 }
 
+// Each node answers, in the order of cells, what those that asked it expect of it, in theirs.
+TEST(CellsTest, AllThatIsAnsweredIsExpected) {
+  std::mt19937 random(11);
+  for (int round = 0; round < 200; ++round) {
+    const int nodes = 1 + static_cast<int>(random() % 5);
+    std::vector<NodeSpan> spans;
+    for (int node = 0; node < nodes; ++node) {
+      const int64_t low = static_cast<int64_t>(random() % (20 * kCell));
+      const int64_t high = low + 1 + static_cast<int64_t>(random() % (20 * kCell));
+      spans.push_back(random() % 4 == 0 ? NodeSpan() : NodeSpan{low, high});
+    }
+    const NodePlan plan = PlanOf(spans, kCell * (1 + static_cast<int64_t>(random() % 3)));
+    using Message = std::tuple<int64_t, int, int>;  // cell, from, to
+    std::vector<Message> asked;
+    std::vector<Message> expected;
+    for (int node = 0; node < nodes; ++node) {
+      const Cells cells(plan, node);
+      for (auto one = cells.FirstIncoming(); one.begin != kNowhere; one = cells.NextIncoming(one)) {
+        asked.emplace_back(one.begin / kCell, node, one.node);
+      }
+      int64_t before = -1;
+      for (auto one = cells.FirstAnswer(); one.begin != kNowhere; one = cells.NextAnswer(one)) {
+        EXPECT_GT(one.begin, before);
+        before = one.begin;
+        expected.emplace_back(one.begin / kCell, one.node, node);
+      }
+    }
+    std::sort(asked.begin(), asked.end());
+    std::sort(expected.begin(), expected.end());
+    EXPECT_EQ(asked, expected);
+  }
+}
+
+TEST(CellsTest, AnOwnerReadsWhatLiesBetweenTheBytesOfAll) {
+  const NodePlan plan = PlanOf({{100, 3 * kCell}, {kCell + 7, kCell + 9}, {kNowhere, 0}});
+  const Cells cells(plan, 0);
+  const auto span = [&](int64_t cell) {
+    const NodeSpan in = cells.SpanIn(cell * kCell);
+    return std::pair(in.low - cell * kCell, in.high - cell * kCell);
+  };
+  EXPECT_EQ(span(0), std::pair(int64_t{100}, kCell));
+  EXPECT_EQ(span(1), std::pair(int64_t{0}, kCell));
+  const Cells short_ones(PlanOf({{kCell + 7, kCell + 9}, {kCell + 8, kCell + 20}}), 0);
+  EXPECT_EQ(short_ones.SpanIn(kCell).low, kCell + 7);
+  EXPECT_EQ(short_ones.SpanIn(kCell).high, kCell + 20);
+}
+
 // ---- Messages -----------------------------------------------------------------------------------
 
 struct Memory {
@@ -156,6 +203,62 @@ TEST(CellMessageTest, HasWhatWasMarkedAndNothingElse) {
   }
 }
 
+// A wish that is answered: the bytes that were asked for, up to the end of the file.
+TEST(CellMessageTest, AnAnswerHasWhatWasWishedAndIsThere) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 300; ++round) {
+    const int shift = static_cast<int>(random() % (kMostGrainShift + 1));
+    const int64_t grains = kCell >> shift;
+    Memory asking(shift);
+    Memory owner(shift);
+    CellHeader header{3 * kCell, kNowhere, 0, 0};
+    bool is_marked = false;
+    for (int64_t i = 0; i < grains; ++i) {
+      is_marked = random() % 3 == 0 ? random() % 2 == 0 : is_marked;
+      if (is_marked) {
+        asking.marks[static_cast<size_t>(i)] = std::byte{1};
+        header.low = std::min(header.low, header.begin + (i << shift));
+        header.high = header.begin + ((i + 1) << shift);
+      }
+    }
+    const std::vector<std::byte> wanted = asking.marks;
+    for (size_t i = 0; i < owner.bytes.size(); ++i) {
+      owner.bytes[i] = static_cast<std::byte>(random());
+      asking.bytes[i] = static_cast<std::byte>(~static_cast<unsigned>(owner.bytes[i]));
+    }
+    const std::vector<std::byte> before = asking.bytes;
+    const std::vector<std::byte> in_file = owner.bytes;
+    const int64_t end = round % 3 == 0   ? header.begin + kCell
+                        : round % 3 == 1 ? header.begin + static_cast<int64_t>(random() % kCell)
+                                         : static_cast<int64_t>(random() % (5 * kCell));
+    std::vector<std::byte> wish(static_cast<size_t>(MostMessageBytes(kCell)));
+    std::vector<std::byte> answer = wish;
+    const int64_t asked = PackCell(header, kCell, shift, asking.marks.data(), nullptr, wish.data());
+    EXPECT_LE(asked, 64 + MarkWords(kCell, shift) * 8) << "it has no bytes";
+    const int64_t length = AnswerWish(wish.data(), asked, header.begin, kCell, shift, end,
+                                      owner.bytes.data(), answer.data());
+    ASSERT_GT(length, 0);
+    CellHeader got;
+    ASSERT_TRUE(UnpackCell(answer.data(), length, header.begin, kCell, shift, nullptr,
+                           asking.bytes.data(), &got));
+    EXPECT_EQ(asking.marks, std::vector<std::byte>(asking.marks.size()));
+    if (header.low < header.high) {
+      EXPECT_EQ(got.high, std::clamp(end, header.low, header.high));
+    }
+    const int64_t there = std::clamp<int64_t>(end - header.begin, 0, kCell);
+    for (int64_t i = 0; i < kCell; ++i) {
+      const auto at = static_cast<size_t>(i);
+      const bool is_wanted = wanted[static_cast<size_t>(i >> shift)] != std::byte{0};
+      if (i < there) {
+        ASSERT_EQ(asking.bytes[at], is_wanted ? in_file[at] : before[at]) << i;
+      } else {
+        ASSERT_TRUE(asking.bytes[at] == before[at] || asking.bytes[at] == std::byte{0})
+            << i << ": nothing of the owner's memory, behind the end of the file";
+      }
+    }
+  }
+}
+
 TEST(CellMessageTest, OthersAreRefused) {
   Memory from(6);
   Memory to(6);
@@ -172,6 +275,19 @@ TEST(CellMessageTest, OthersAreRefused) {
   EXPECT_FALSE(unpack(length, 2 * kCell)) << "another cell";
   EXPECT_FALSE(unpack(length - 1, kCell)) << "cut short";
   EXPECT_FALSE(unpack(10, kCell));
+  Memory asking(6);
+  std::vector<std::byte> wish(message.size());
+  const int64_t wish_bytes = PackCell({kCell, kCell + 192, kCell + 256, 0}, kCell, 6,
+                                      asking.marks.data(), nullptr, wish.data());
+  const auto answer = [&](const std::vector<std::byte>& asked, int64_t bytes, int64_t begin) {
+    std::vector<std::byte> room(message.size());
+    return AnswerWish(asked.data(), bytes, begin, kCell, 6, begin + kCell, to.bytes.data(),
+                      room.data());
+  };
+  EXPECT_GT(answer(wish, wish_bytes, kCell), 0);
+  EXPECT_EQ(answer(wish, wish_bytes, 0), 0) << "another cell";
+  EXPECT_EQ(answer(wish, wish_bytes - 1, kCell), 0) << "cut short";
+  EXPECT_EQ(answer(message, length, kCell), 0) << "a message with bytes";
   message[sizeof(CellHeader)] = std::byte{0xFF};  // more marks than bytes
   EXPECT_FALSE(unpack(length, kCell));
 }

@@ -131,7 +131,7 @@ TEST(PlanExchangeTest, ShortPiecesOfSeveralNodesAreExchanged) {
                            {Part(128, 8 * kMiB + 64, 2 * kMiB, 64, 5)},
                            {Nothing()}};
   NodePlan plan;
-  ASSERT_TRUE(PlanExchange(nodes, kUsual, kMostStretch, &plan));
+  ASSERT_TRUE(PlanExchange(nodes, kUsual, kMostStretch, true, &plan));
   EXPECT_TRUE(plan.is_buffered);
   EXPECT_TRUE(plan.is_exchanged);
   EXPECT_EQ(plan.grain_shift, 5) << "the least of all ranks";
@@ -144,19 +144,43 @@ TEST(PlanExchangeTest, ShortPiecesOfSeveralNodesAreExchanged) {
   EXPECT_EQ(plan.nodes[2].high, 0);
 }
 
+// Nodes of one machine have one page cache; on other file systems each byte is fetched once.
+TEST(PlanExchangeTest, ReadsAreExchangedWhereTheFileIsFarAway) {
+  AccessFacts one;
+  one.is_sorted = true;
+  one.bytes = 1 << 20;
+  one.piece_bytes = 64;
+  one.low = 0;
+  one.high = 2 << 20;
+  AccessFacts other = one;
+  other.low = 64;
+  AccessFacts hints;
+  hints.buffer_bytes = 16 << 20;
+  const auto is_exchanged = [&](bool is_local, Switch buffering) {
+    one.is_local = other.is_local = is_local;
+    hints.buffering = buffering;
+    NodePlan plan;
+    return PlanExchange(NodeFacts{{one}, {other}}, hints, kMostStretch, false, &plan);
+  };
+  EXPECT_TRUE(is_exchanged(false, Switch::kAutomatic));
+  EXPECT_FALSE(is_exchanged(true, Switch::kAutomatic));
+  EXPECT_TRUE(is_exchanged(true, Switch::kEnable));
+  EXPECT_FALSE(is_exchanged(false, Switch::kDisable));
+}
+
 TEST(PlanExchangeTest, StripesHaveOneOwner) {
   const AccessFacts part = Part(0, 64 * kMiB, 32 * kMiB, 64);
   AccessFacts hints = kUsual;
   NodePlan plan;
   hints.striping_unit = 4 * kMiB;
-  ASSERT_TRUE(PlanExchange(NodeFacts{{part}, {part}}, hints, kMostStretch, &plan));
+  ASSERT_TRUE(PlanExchange(NodeFacts{{part}, {part}}, hints, kMostStretch, true, &plan));
   EXPECT_EQ(plan.unit_bytes, 4 * kMiB);
   EXPECT_EQ(plan.stretch_bytes, kMiB);
   hints.striping_unit = 3 * kLeastStretch;
-  ASSERT_TRUE(PlanExchange(NodeFacts{{part}, {part}}, hints, kMostStretch, &plan));
+  ASSERT_TRUE(PlanExchange(NodeFacts{{part}, {part}}, hints, kMostStretch, true, &plan));
   EXPECT_EQ(plan.stretch_bytes, kLeastStretch) << "a part of the unit";
   hints.striping_unit = 1000;
-  ASSERT_TRUE(PlanExchange(NodeFacts{{part}, {part}}, hints, kMostStretch, &plan));
+  ASSERT_TRUE(PlanExchange(NodeFacts{{part}, {part}}, hints, kMostStretch, true, &plan));
   EXPECT_EQ(plan.unit_bytes, kMiB) << "no file system has such stripes";
 }
 
@@ -164,7 +188,7 @@ TEST(PlanExchangeTest, WhatNodesCanDoAloneIsNotExchanged) {
   NodePlan plan;
   const auto is_exchanged = [&plan](const AccessFacts& one, const AccessFacts& other,
                                     const AccessFacts& hints) {
-    return PlanExchange(NodeFacts{{one, one}, {other, other}}, hints, kMostStretch, &plan);
+    return PlanExchange(NodeFacts{{one, one}, {other, other}}, hints, kMostStretch, true, &plan);
   };
   const AccessFacts part = Part(0, 8 * kMiB, 2 * kMiB, 64);
   EXPECT_TRUE(is_exchanged(part, part, kUsual));

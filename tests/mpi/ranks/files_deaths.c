@@ -57,13 +57,14 @@ static void on_fault(int number) {
 
 static unsigned char value_of(int owner) { return (unsigned char)(1 + owner); }
 
-/* The victim's data: in the phase "exchange" it stays where it copies their second half. */
+/* The victim's data: in the phases "exchange" and "fetch" it stays where it copies their second
+ * half. */
 static unsigned char* make_data(void) {
   unsigned char* const data =
       mmap(NULL, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   CHECK(data != MAP_FAILED);
   memset(data, value_of(rank), kBytes);
-  if (is_phase("exchange") && rank == victim) {
+  if ((is_phase("exchange") || is_phase("fetch")) && rank == victim) {
     CHECK(mprotect(data + kBytes / 2, kBytes / 2, PROT_NONE) == 0);
     signal(SIGSEGV, on_fault);
     signal(SIGBUS, on_fault);
@@ -88,6 +89,8 @@ static MPI_File make_file(const char* path) {
   MPI_File file;
   OK(MPI_Info_create(&info));
   OK(MPI_Info_set(info, "cb_nodes", nodes));
+  /* Nodes of one machine read for each other only where they are told to. */
+  if (is_phase("fetch") || is_phase("answer")) OK(MPI_Info_set(info, "romio_cb_read", "enable"));
   /* In the phase "owner" the victim is the file's rank 0, which has the shared pointer. */
   MPI_Comm comm;
   OK(MPI_Comm_split(MPI_COMM_WORLD, 0, is_phase("owner") ? size - rank : rank, &comm));
@@ -177,11 +180,12 @@ int main(int argc, char** argv) {
   OK(MPI_Barrier(MPI_COMM_WORLD));
   const int is_idle = is_phase("before") || is_phase("first") || is_phase("owner");
   if (rank == victim && is_idle) await_death();
-  holds_calls = rank == victim && (is_phase("write") || is_phase("read") || is_phase("lock"));
+  holds_calls = rank == victim &&
+                (is_phase("write") || is_phase("read") || is_phase("answer") || is_phase("lock"));
   if (rank != victim && !is_phase("lock")) be_under_way();
   if (is_phase("lock")) meet_at_lock(file, data, path);
-  const int error =
-      is_phase("owner") ? use_shared(file) : access_all(file, !is_phase("read"), data);
+  const int is_read = is_phase("read") || is_phase("answer") || is_phase("fetch");
+  const int error = is_phase("owner") ? use_shared(file) : access_all(file, !is_read, data);
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   CHECK(error != MPI_SUCCESS);
