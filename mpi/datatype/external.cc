@@ -43,12 +43,22 @@ Number NumberOf(NumberKind kind, int64_t external_bytes) {
 
 // ---- one number; little-endian on this side ----
 
+// A long double is binary128 of IEEE 754 in external32. On Arm that is its format here, too; that of
+// x86 has 10 bytes, and padding behind them.
+#if __LDBL_MANT_DIG__ == 113
+using Quadruple = long double;
+constexpr size_t kLongDoubleBytes = 16;
+#else
+using Quadruple = __float128;
+constexpr size_t kLongDoubleBytes = 10;
+#endif
+
 bool ToExternal(const Number& number, const char* native, char* external) {
-  std::array<char, 16> wide{};
+  std::array<signed char, 16> wide{};  // char has no sign on Arm
   if (number.is_long_double) {
     long double value = 0;
     std::memcpy(&value, native, sizeof(value));
-    const auto quadruple = static_cast<__float128>(value);
+    const auto quadruple = static_cast<Quadruple>(value);
     std::memcpy(wide.data(), &quadruple, sizeof(quadruple));
   } else {
     std::memcpy(wide.data(), native, static_cast<size_t>(number.native_bytes));
@@ -67,14 +77,14 @@ bool ToExternal(const Number& number, const char* native, char* external) {
 }
 
 void ToNative(const Number& number, const char* external, char* native) {
-  std::array<char, 16> wide{};
+  std::array<signed char, 16> wide{};  // char has no sign on Arm
   std::reverse_copy(external, external + number.external_bytes, wide.begin());
   if (number.is_long_double) {
-    __float128 quadruple = 0;
+    Quadruple quadruple = 0;
     std::memcpy(&quadruple, wide.data(), sizeof(quadruple));
     const auto value = static_cast<long double>(quadruple);
-    std::memset(native, 0, sizeof(value));  // its last bytes are padding
-    std::memcpy(native, &value, 10);
+    std::memset(native, 0, sizeof(value));
+    std::memcpy(native, &value, kLongDoubleBytes);
     return;
   }
   if (number.is_signed && wide[number.external_bytes - 1] < 0) {
