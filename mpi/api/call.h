@@ -35,6 +35,7 @@ class Call : public HasThen<Call> {
   // NOLINTNEXTLINE: implicit, for functions that are a call's all
   Call(const char* name) : name_(name), noted_(name, nullptr) {}
 
+  const char* name() const { return name_; }
   bool ok() const { return result_ == MPI_SUCCESS; }
   int result() const { return result_; }
 

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "mpi/api/compare_by_name.h"
 #include "mpi/base/connection.h"
 #include "mpi/base/handle_table.h"
 #include "mpi/base/tool_watch.h"
@@ -298,6 +299,25 @@ Failure CompareInits(const CollectiveCall& call, Comm& comm, const CollectiveOpe
   }
   TellOthers(comm, channel, std::move(description), number, false);
   return failure;
+}
+
+void CompareByName(Call& call, Comm* comm) {
+  if (comm == nullptr || !ComparesCalls()) [[likely]] {
+    return;
+  }
+  Channel& channel = Channel::Of(*comm);
+  channel.Name(call.name());
+  CallDescription description;
+  SetName(&description.record, call.name());
+  description.record.is_inter = comm->is_inter() ? 1 : 0;
+  const uint32_t number = channel.TakeNumber();
+  if (call.ok()) {
+    call.Refuse(AwaitComparison(channel, std::move(description), number));
+    return;
+  }
+  description.record.has_failed = 1;
+  collective::SetText(description.record.text, "its arguments are wrong");
+  TellOthers(*comm, channel, std::move(description), number, false);
 }
 
 // ---- Arguments ----------------------------------------------------------------------------------

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "mpi/api/call.h"
+#include "mpi/api/compare_by_name.h"
 #include "mpi/api/function.h"
 #include "mpi/comm/comm.h"
 #include "mpi/comm/creation.h"
@@ -42,9 +43,10 @@ void GiveDuplicate(Call& call, MPI_Comm parent_handle, const Comm& parent, const
 }
 
 int Dup(Call call, MPI_Comm comm, bool with_info, MPI_Info info, MPI_Comm* newcomm) {
-  const Comm* const parent = call.Find(comm);
+  Comm* const parent = call.Find(comm);
   const Info* const hints = with_info ? call.FindOrNull(info) : nullptr;
   call.Need(newcomm, "newcomm");
+  CompareByName(call, parent);
   FERRY_RETURN_ERROR(call.result());
   *newcomm = MPI_COMM_NULL;  // if it fails
   Result<Ref<Comm>> made = parent->is_inter() ? DuplicateInter(*parent) : Duplicate(*parent);
@@ -271,8 +273,9 @@ FERRY_MPI_CALL(int, MPI_Comm_idup_with_info,
 
 FERRY_MPI_CALL(int, MPI_Comm_split, (MPI_Comm comm, int color, int key, MPI_Comm* newcomm)) {
   Call call(FERRY_MPI_NAME);
-  const Comm* const parent = call.Find(comm);
+  Comm* const parent = call.Find(comm);
   call.Need(newcomm, "newcomm");
+  CompareByName(call, parent);
   return call.Then([&] {
     call.Give(parent->is_inter() ? SplitInter(*parent, color, key) : Split(*parent, color, key),
               newcomm);
@@ -282,17 +285,19 @@ FERRY_MPI_CALL(int, MPI_Comm_split, (MPI_Comm comm, int color, int key, MPI_Comm
 FERRY_MPI_CALL(int, MPI_Comm_split_type,
                (MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_Comm* newcomm)) {
   Call call(FERRY_MPI_NAME);
-  const Comm* const parent = call.Find(comm);
+  Comm* const parent = call.Find(comm);
   Info* const hints = call.FindOrNull(info);
   call.Need(newcomm, "newcomm");
+  CompareByName(call, parent);
   return call.Then([&] { call.Give(SplitByType(*parent, split_type, key, hints), newcomm); });
 }
 
 FERRY_MPI_CALL(int, MPI_Comm_create, (MPI_Comm comm, MPI_Group group, MPI_Comm* newcomm)) {
   Call call(FERRY_MPI_NAME);
-  const Comm* const parent = call.Find(comm);
+  Comm* const parent = call.Find(comm);
   const Group* const members = call.Find(group);
   call.Need(newcomm, "newcomm");
+  CompareByName(call, parent);
   return call.Then([&] {
     call.Give(
         parent->is_inter() ? CreateInter(*parent, members->ranks) : Create(*parent, members->ranks),

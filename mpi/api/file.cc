@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "mpi/api/call.h"
+#include "mpi/api/compare_by_name.h"
 #include "mpi/api/file_call.h"
 #include "mpi/api/function.h"
 #include "mpi/comm/comm.h"
@@ -65,6 +66,12 @@ void EndTransfersAtLeave() {
   });
 }
 
+// Null: there are none. To be called on all ranks or on none, for hints that are new on some ranks
+// alone would have these meet without the others (TwoPhase::Plan).
+void TakeHints(File& file, const Info* info) {
+  file.TakeHints(info == nullptr ? std::vector<Info::Entry>() : info->entries());
+}
+
 // Fails unless the file may be changed.
 Failure CheckWritable(const File& file) {
   return file.may_write() ? Failure()
@@ -103,7 +110,11 @@ FERRY_MPI_CALL(int, MPI_File_open,
                (MPI_Comm comm, const char* filename, int amode, MPI_Info info, MPI_File* fh)) {
   FileCall call(FERRY_MPI_NAME);
   BlameNoFile(call);
-  const Comm* const parent = FindGroupOf(call, comm);
+  if (fh != nullptr) {
+    *fh = MPI_FILE_NULL;  // if it fails
+  }
+  Comm* const parent = FindGroupOf(call, comm);
+  CompareByName(call, parent);
   FERRY_RETURN_ERROR(call.result());
   OpenWish wish;
   wish.amode = amode;
@@ -119,38 +130,28 @@ FERRY_MPI_CALL(int, MPI_File_open,
   Keep(&wish.refused, FindInfo(info, &wish.info));
   EndTransfersAtLeave();
   Result<Ref<File>> opened = OpenFile(FERRY_MPI_NAME, *parent, wish);
-  if (fh != nullptr) {
-    *fh = MPI_FILE_NULL;
-  }
   call.Refuse(opened.failure());
-  return call.Then([&]() -> Failure {
-    const MPI_File handle = files.Add(opened.value().get());
-    if (handle == nullptr) {
-      return {MPI_ERR_NO_MEM, "no memory for another file"};
-    }
-    opened.value().Leave()->SetHandle(handle);
-    *fh = handle;
-    return {};
-  });
+  return call.Then([&] { *fh = opened.value().Leave()->handle(); });
 }
 
-// The handle is gone, whatever the call returns; but not if a split collective has begun.
+// The handle is gone, whatever the call returns; but not if a split collective has begun on some
+// rank: then the file stays open on all.
 FERRY_MPI_CALL(int, MPI_File_close, (MPI_File * fh)) {
   FileCall call(FERRY_MPI_NAME);
   BlameNoFile(call);
   call.Need(fh, "fh");
   File* const file = call.ok() ? FindFile(call, *fh) : nullptr;
   if (call.ok()) {
-    call.Refuse(CheckNoSplit(*file));
-  }
-  if (call.ok()) {
     call.Refuse(CheckSameCall(FERRY_MPI_NAME, *file));
   }
   FERRY_RETURN_ERROR(call.result());
   call.UseByName(file->absolute_name());
-  call.Refuse(CloseFile(FERRY_MPI_NAME, *file));
-  files.Remove(*fh)->Release();
-  *fh = MPI_FILE_NULL;
+  bool is_closed = false;
+  call.Refuse(CloseFile(FERRY_MPI_NAME, *file, CheckNoSplit(*file), &is_closed));
+  if (is_closed) {
+    files.Remove(*fh)->Release();
+    *fh = MPI_FILE_NULL;
+  }
   return call.result();
 }
 
@@ -221,12 +222,11 @@ FERRY_MPI_CALL(int, MPI_File_get_amode, (MPI_File fh, int* amode)) {
 FERRY_MPI_CALL(int, MPI_File_set_info, (MPI_File fh, MPI_Info info)) {
   Call call(FERRY_MPI_NAME);
   File* const file = FindFile(call, fh);
-  const Info* given = nullptr;
-  call.Refuse(FindInfo(info, &given));
   return call.Then([&] {
-    if (given != nullptr) {
-      file->TakeHints(given->entries());
-    }
+    const Info* given = nullptr;
+    Failure no_info = FindInfo(info, &given);
+    TakeHints(*file, given);
+    return no_info;
   });
 }
 
@@ -315,20 +315,16 @@ FERRY_MPI_CALL(int, MPI_File_set_view,
     call.Use(*file);
     const char* const name = "MPI_File_set_view";
     FERRY_RETURN_FAILURE(CheckSameCall(name, *file));
-    int64_t displacement = disp;
-    if (file->is_sequential()) {
-      const Result<int64_t> current = CurrentDisplacement(name, *file);
-      FERRY_RETURN_FAILURE(current.failure());
-      displacement = current.value();
-    }
+    const Result<int64_t> displacement =
+        file->is_sequential() ? CurrentDisplacement(name, *file) : Result<int64_t>(int64_t{disp});
     const Info* given = nullptr;
-    const Failure no_info = FindInfo(info, &given);
-    auto view = no_info.ok() ? MakeView(*file, {disp, etype, filetype, datarep}, displacement)
-                             : Result<std::shared_ptr<const View>>(no_info);
+    Failure refused = displacement.failure();
+    Keep(&refused, FindInfo(info, &given));
+    auto view = refused.ok()
+                    ? MakeView(*file, {disp, etype, filetype, datarep}, displacement.value())
+                    : Result<std::shared_ptr<const View>>(refused);
     FERRY_RETURN_FAILURE(SetFileView(name, *file, std::move(view)));
-    if (given != nullptr) {
-      file->TakeHints(given->entries());
-    }
+    TakeHints(*file, given);
     return {};
   });
 }

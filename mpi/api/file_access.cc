@@ -276,9 +276,6 @@ int BeginMoveAll(const Data& data, MPI_Request* request) {
 int Begin(const Data& data, SplitKind kind) {
   FileCall call(data.name);
   File* const file = FindFile(call, data.fh);
-  if (call.ok()) {
-    call.Refuse(CheckNoSplit(*file));
-  }
   return call.Then([&]() -> Failure {
     Moved moved;
     Failure failure = MoveTogether(call, data, *file, &moved);

@@ -10,6 +10,7 @@
 
 #include "common/counted.h"
 #include "mpi/api/call.h"
+#include "mpi/api/compare_by_name.h"
 #include "mpi/api/function.h"
 #include "mpi/comm/creation.h"
 
@@ -100,9 +101,10 @@ FERRY_MPI_CALL(int, MPI_Cart_create,
                (MPI_Comm comm_old, int ndims, const int dims[], const int periods[], int reorder,
                 MPI_Comm* comm_cart)) {
   Call call(FERRY_MPI_NAME);
-  const Comm* const parent = call.FindIntra(comm_old);
+  Comm* const parent = call.FindIntra(comm_old);
   Cartesian grid = GridOf(call, parent, ndims, dims, periods);
   call.Need(comm_cart, "comm_cart");
+  CompareByName(call, parent);
   if (call.ok()) {
     call.Give(CreateCartesian(*parent, std::move(grid), reorder != 0), comm_cart);
   } else if (comm_cart != nullptr) {
@@ -195,6 +197,7 @@ FERRY_MPI_CALL(int, MPI_Cart_sub, (MPI_Comm comm, const int remain_dims[], MPI_C
   const Cartesian* const grid = FindGrid(call, comm, &found);
   call.NeedArray(remain_dims, grid == nullptr ? 0 : grid->dimensions(), "remain_dims");
   call.Need(newcomm, "newcomm");
+  CompareByName(call, found);
   return call.Then([&] {
     call.Give(CutCartesian(*found, *grid, List(remain_dims, grid->dimensions())), newcomm);
   });
@@ -294,9 +297,10 @@ FERRY_MPI_CALL(int, MPI_Graph_create,
                (MPI_Comm comm_old, int nnodes, const int indx[], const int edges[], int,
                 MPI_Comm* comm_graph)) {
   Call call(FERRY_MPI_NAME);
-  const Comm* const parent = call.FindIntra(comm_old);
+  Comm* const parent = call.FindIntra(comm_old);
   Graph graph = GraphOf(call, parent, nnodes, indx, edges);
   call.Need(comm_graph, "comm_graph");
+  CompareByName(call, parent);
   return call.Then([&] { call.Give(CreateGraph(*parent, std::move(graph)), comm_graph); });
 }
 
@@ -360,7 +364,7 @@ FERRY_MPI_CALL(int, MPI_Dist_graph_create_adjacent,
                 int outdegree, const int destinations[], const int* destweights, MPI_Info info, int,
                 MPI_Comm* comm_dist_graph)) {
   Call call(FERRY_MPI_NAME);
-  const Comm* const parent = call.FindIntra(comm_old);
+  Comm* const parent = call.FindIntra(comm_old);
   const Neighbour in = NeighboursOfArguments(call, parent, indegree, "indegree", sources, "sources",
                                              sourceweights, "sourceweights");
   const Neighbour out = NeighboursOfArguments(call, parent, outdegree, "outdegree", destinations,
@@ -370,6 +374,7 @@ FERRY_MPI_CALL(int, MPI_Dist_graph_create_adjacent,
   if (IsUnweighted(sourceweights) != IsUnweighted(destweights)) {
     call.Refuse(MPI_ERR_ARG, "one of sourceweights and destweights is MPI_UNWEIGHTED, not both");
   }
+  CompareByName(call, parent);
   return call.Then([&] {
     Neighbourhood own;
     own.sources.assign(in.ranks.begin(), in.ranks.end());
@@ -386,7 +391,7 @@ FERRY_MPI_CALL(int, MPI_Dist_graph_create,
                 const int destinations[], const int* weights, MPI_Info info, int,
                 MPI_Comm* comm_dist_graph)) {
   Call call(FERRY_MPI_NAME);
-  const Comm* const parent = call.FindIntra(comm_old);
+  Comm* const parent = call.FindIntra(comm_old);
   call.NeedCount(n, "n");
   call.NeedArray(sources, n, "sources");
   call.NeedArray(degrees, n, "degrees");
@@ -401,6 +406,7 @@ FERRY_MPI_CALL(int, MPI_Dist_graph_create,
     call.Refuse(ListEdges(parent->size(), {sources, nodes}, {degrees, nodes},
                           {destinations, static_cast<size_t>(count)}, used, &edges));
   }
+  CompareByName(call, parent);
   return call.Then([&] {
     call.Give(CreateDistributed(*parent, edges, !IsUnweighted(weights)), comm_dist_graph);
   });

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "mpi/api/call.h"
+#include "mpi/api/compare_by_name.h"
 #include "mpi/api/function.h"
 #include "mpi/rma/attached.h"
 #include "mpi/rma/creation.h"
@@ -39,7 +40,8 @@ Failure FindHints(MPI_Info handle, WindowWish* wish) {
 template <typename PutBase>
 int Make(Call&& call, MPI_Comm comm, MPI_Info info, WindowWish wish, MPI_Win* win,
          PutBase&& put_base) {
-  const Comm* const parent = call.FindIntra(comm);
+  Comm* const parent = call.FindIntra(comm);
+  CompareByName(call, parent);
   FERRY_RETURN_ERROR(call.result());
   if (wish.refused.ok() && win == nullptr) {
     wish.refused = {MPI_ERR_ARG, "win is a null pointer"};

@@ -101,7 +101,7 @@ class File : public Object {
   }
   Result<int64_t> TakePosition(int64_t etypes);
 
-  // A new object each time that the program gives hints.
+  // A new object at each call that may give hints, so that it is new on all ranks or on none.
   std::shared_ptr<const Hints> hints() const {
     const std::lock_guard lock(mutex_);
     return hints_;

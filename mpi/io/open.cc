@@ -149,6 +149,9 @@ class FileOpener {
     if (own.ok() && !file_->posix_.is_stream()) {
       own = file_->posix_.GetSize(&facts.size_bytes);
     }
+    if (own.ok()) {
+      own = MakeHandle();
+    }
     facts.error_class = own.error_class;
     std::vector<Facts> all;
     FERRY_RETURN_FAILURE(meeting_.Gather(facts, &all));
@@ -170,7 +173,21 @@ class FileOpener {
     return {};
   }
 
+  // Before the ranks meet: one that had no handle could never close the file with the others.
+  Failure MakeHandle() {
+    const MPI_File handle = files.Add(file_.get());
+    if (handle == nullptr) {
+      return {MPI_ERR_NO_MEM, "no memory for another file"};
+    }
+    file_->SetHandle(handle);
+    has_handle_ = true;
+    return {};
+  }
+
   void TakeBack() {
+    if (has_handle_) {
+      (void)files.Remove(file_->handle());
+    }
     (void)file_->posix_.Close();
     if (is_new_) {
       (void)PosixFile::Remove(file_->absolute_name_);
@@ -184,6 +201,7 @@ class FileOpener {
   const OpenWish& wish_;
   Ref<File> file_;
   Meeting meeting_;
+  bool has_handle_ = false;
   bool is_new_ = false;  // this process has made the file
 };
 
@@ -220,8 +238,15 @@ std::string WithoutPrefix(const std::string& name) {
 
 // ---- The end ------------------------------------------------------------------------------------
 
-Failure CloseFile(const char* call, File& file) {
+Failure CloseFile(const char* call, File& file, const Failure& refused, bool* is_closed) {
   Meeting meeting(call, file.comm());
+  // A rank that cannot close keeps the file open on all, so that they can close it together later.
+  // If one is gone they never can.
+  std::vector<int32_t> classes;
+  if (meeting.Gather(static_cast<int32_t>(refused.error_class), &classes).ok()) {
+    FERRY_RETURN_FAILURE(FirstFailure(classes, meeting.rank(), refused));
+  }
+  *is_closed = true;
   // A program has to complete its requests before; what is under way all the same needs the file.
   if (BackgroundCalls* const calls = BackgroundCalls::Find(file); calls != nullptr) {
     (void)calls->AwaitIdle();

@@ -27,10 +27,13 @@ struct OpenWish {
   Failure refused;
 };
 
-// A file that this call has made is removed if any rank cannot open it.
+// The file has a handle, to which the caller gives its reference. A file that this call has made is
+// removed if any rank cannot open it.
 Result<Ref<File>> OpenFile(const char* call, const Comm& comm, const OpenWish& wish);
-// The file is gone afterwards, whatever it returns. MPI_MODE_DELETE_ON_CLOSE removes the name.
-Failure CloseFile(const char* call, File& file);
+// `refused`: why this rank cannot close the file; then it stays open on all ranks, and *is_closed
+// false. It is gone afterwards otherwise, whatever the call returns. MPI_MODE_DELETE_ON_CLOSE
+// removes the name.
+Failure CloseFile(const char* call, File& file, const Failure& refused, bool* is_closed);
 // Local. MPI_ERR_NO_SUCH_FILE.
 Failure DeleteFile(const std::string& name);
 

@@ -22,6 +22,20 @@ static void expect_mismatch(int error, const char* usual, const char* of_last) {
   CHECK(strcmp(said, first) == 0);
 }
 
+/* PnetCDF's tst_misc does it: rank 0 alone opens a file of all ranks. */
+static void open_alone(void) {
+  step = "an open by rank 0, while the others wait for it elsewhere";
+  int sum = rank;
+  MPI_File never = (MPI_File)&never;
+  const int error = rank == 0
+                        ? MPI_File_open(MPI_COMM_WORLD, in_folder("never"),
+                                        MPI_MODE_RDWR | MPI_MODE_CREATE, MPI_INFO_NULL, &never)
+                        : MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  expect_error(error, MPI_ERR_OTHER, "rank 1 called MPI_Allreduce, but rank 0 MPI_File_open");
+  CHECK(sum == rank && !exists("never"));
+  if (rank == 0) CHECK(never == MPI_FILE_NULL);
+}
+
 int main(int argc, char** argv) {
   begin_files(argc, argv);
   CHECK(size > 1);
@@ -58,6 +72,8 @@ int main(int argc, char** argv) {
   expect_mismatch(is_last ? MPI_File_set_size(file, 50) : MPI_File_close(&same), "MPI_File_close",
                   "MPI_File_set_size");
   CHECK(same == file);
+
+  open_alone();
 
   step = "the calls after those";
   fill((unsigned char*)data, 10, rank);

@@ -154,6 +154,67 @@ static void split(void) {
   meet();
 }
 
+/* The last rank has not ended a split collective when all begin the next one, or close: its
+ * refusal comes to all, and no rank waits for it.
+ */
+static void split_on_one_rank(void) {
+  const MPI_Offset at = (MPI_Offset)kCount * rank;
+  const int is_last = rank == size - 1;
+  MPI_Status status;
+  if (size == 1) return;
+  step = "a begin where one rank has not ended the one before";
+  number(12);
+  OK(MPI_File_write_at_all_begin(file, at, data, kCount, MPI_INT));
+  if (!is_last) OK(MPI_File_write_at_all_end(file, data, &status));
+  OK(MPI_File_seek(file, at, MPI_SEEK_SET)); /* ranks that are not refused may write */
+  for (int form = 0; form < 3; ++form) {
+    const int error = form == 0   ? MPI_File_read_at_all_begin(file, at, back, kCount, MPI_INT)
+                      : form == 1 ? MPI_File_write_all_begin(file, data, 1, MPI_INT)
+                                  : MPI_File_write_ordered_begin(file, data, 1, MPI_INT);
+    if (is_last) {
+      expect_error(error, MPI_ERR_IO, "a split collective");
+      continue;
+    }
+    OK(error);
+    expect_error(form == 0   ? MPI_File_read_at_all_end(file, back, &status)
+                 : form == 1 ? MPI_File_write_all_end(file, data, &status)
+                             : MPI_File_write_ordered_end(file, data, &status),
+                 MPI_ERR_IO, "failed on rank");
+  }
+  step = "other collective calls there";
+  expect_error(MPI_File_write_at_all(file, at, data, kCount, MPI_INT, &status), MPI_ERR_IO,
+               is_last ? "a split collective" : "failed on rank");
+  MPI_File same = file;
+  expect_error(MPI_File_close(&same), MPI_ERR_IO,
+               is_last ? "a split collective" : "failed on rank");
+  CHECK(same == file);
+  if (is_last) OK(MPI_File_write_at_all_end(file, data, &status));
+  forget();
+  OK(MPI_File_read_at_all(file, at, back, kCount, MPI_INT, &status));
+  expect_back(&status, kCount);
+}
+
+/* Ranks need not all give hints, and one may give a wrong handle. */
+static void hints_of_one_rank(void) {
+  const MPI_Offset at = (MPI_Offset)kCount * rank;
+  MPI_Status status;
+  step = "hints that one rank gives";
+  OK(MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "native", MPI_INFO_NULL));
+  for (int round = 0; round < 3; ++round) {
+    MPI_Info info = info_with("cb_buffer_size", "1048576");
+    MPI_Info gone = info;
+    if (round == 1) OK(MPI_File_set_info(file, rank == 0 ? info : MPI_INFO_NULL));
+    OK(MPI_Info_free(&info));
+    if (round == 2 && rank == 0) expect_error(MPI_File_set_info(file, gone), MPI_ERR_INFO, "");
+    if (round == 2 && rank != 0) OK(MPI_File_set_info(file, MPI_INFO_NULL));
+    number(13 + round);
+    OK(MPI_File_write_at_all(file, at, data, kCount, MPI_INT, MPI_STATUS_IGNORE));
+    forget();
+    OK(MPI_File_read_at_all(file, at, back, kCount, MPI_INT, &status));
+    expect_back(&status, kCount);
+  }
+}
+
 static void short_reads(void) {
   step = "reads at the end of the file (36)";
   OK(MPI_File_set_size(file, 5 * sizeof(int)));
@@ -350,6 +411,8 @@ int main(int argc, char** argv) {
   file = open_new("moves");
   all_forms();
   split();
+  split_on_one_rank();
+  hints_of_one_rank();
   short_reads();
   memory_with_gaps();
   neighbours();

@@ -216,6 +216,100 @@ static void check_between_groups(void) {
   OK(MPI_Comm_free(&half));
 }
 
+/* ---- Calls that make something of a communicator ---- */
+
+enum { kMakers = 13 };
+static const char* const kMakerNames[kMakers] = {
+    "MPI_Comm_dup",        "MPI_Comm_dup_with_info", "MPI_Comm_split",
+    "MPI_Comm_split_type", "MPI_Comm_create",        "MPI_Cart_create",
+    "MPI_Graph_create",    "MPI_Dist_graph_create",  "MPI_Dist_graph_create_adjacent",
+    "MPI_Win_create",      "MPI_Win_allocate",       "MPI_Win_create_dynamic",
+    "MPI_File_open"};
+
+/* Makes the thing, and frees it again. */
+static int make(int maker) {
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Group group;
+  MPI_Win win = MPI_WIN_NULL;
+  MPI_File file = MPI_FILE_NULL;
+  void* base;
+  int no_edges = 0, error = MPI_SUCCESS;
+  const int no_ends[kMost] = {0};
+  OK(MPI_Comm_group(world, &group));
+  switch (maker) {
+    case 0:
+      error = MPI_Comm_dup(world, &comm);
+      break;
+    case 1:
+      error = MPI_Comm_dup_with_info(world, MPI_INFO_NULL, &comm);
+      break;
+    case 2:
+      error = MPI_Comm_split(world, 0, 0, &comm);
+      break;
+    case 3:
+      error = MPI_Comm_split_type(world, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &comm);
+      break;
+    case 4:
+      error = MPI_Comm_create(world, group, &comm);
+      break;
+    case 5:
+      error = MPI_Cart_create(world, 1, &size, no_ends, 0, &comm);
+      break;
+    case 6:
+      error = MPI_Graph_create(world, size, no_ends, &no_edges, 0, &comm);
+      break;
+    case 7:
+      error = MPI_Dist_graph_create(world, 0, NULL, NULL, NULL, MPI_UNWEIGHTED, MPI_INFO_NULL, 0,
+                                    &comm);
+      break;
+    case 8:
+      error = MPI_Dist_graph_create_adjacent(world, 0, NULL, MPI_UNWEIGHTED, 0, NULL,
+                                             MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &comm);
+      break;
+    case 9:
+      error = MPI_Win_create(data, sizeof(data), 1, MPI_INFO_NULL, world, &win);
+      break;
+    case 10:
+      error = MPI_Win_allocate(100, 1, MPI_INFO_NULL, world, &base, &win);
+      break;
+    case 11:
+      error = MPI_Win_create_dynamic(MPI_INFO_NULL, world, &win);
+      break;
+    default:
+      error = MPI_File_open(world, "/dev/null", MPI_MODE_RDONLY, MPI_INFO_NULL, &file);
+  }
+  OK(MPI_Group_free(&group));
+  if (error != MPI_SUCCESS) return error;
+  if (comm != MPI_COMM_NULL) OK(MPI_Comm_free(&comm));
+  if (win != MPI_WIN_NULL) OK(MPI_Win_free(&win));
+  if (file != MPI_FILE_NULL) OK(MPI_File_close(&file));
+  return MPI_SUCCESS;
+}
+
+static void check_makers(void) {
+  char text[200];
+  for (int maker = 0; maker < kMakers; ++maker) {
+    step = kMakerNames[maker];
+    OK(make(maker));
+    snprintf(text, sizeof(text), "called MPI_Barrier, but rank 0 %s", kMakerNames[maker]);
+    all_fail(is_last ? MPI_Barrier(world) : make(maker), MPI_ERR_OTHER, text, 0);
+    snprintf(text, sizeof(text), "called %s, but rank 0 MPI_Barrier", kMakerNames[maker]);
+    all_fail(is_last ? make(maker) : MPI_Barrier(world), MPI_ERR_OTHER, text, 0);
+    OK(make(maker));
+  }
+  step = "a part of a grid";
+  MPI_Comm grid, part;
+  const int periods[1] = {0}, kept[1] = {1};
+  OK(MPI_Cart_create(world, 1, &size, periods, 0, &grid));
+  expect_error(is_last ? MPI_Barrier(grid) : MPI_Cart_sub(grid, kept, &part), MPI_ERR_OTHER,
+               "called MPI_Barrier, but rank 0 MPI_Cart_sub");
+  OK(MPI_Comm_free(&grid));
+  step = "wrong arguments on one rank";
+  const int error = MPI_Comm_dup(world, is_last ? NULL : &part);
+  if (is_last) expect_error(error, MPI_ERR_ARG, "newcomm");
+  all_fail(error, MPI_ERR_OTHER, "could not go through with it: its arguments are wrong", 1);
+}
+
 static void check_all(void) {
   for (int form = 0; form < kForms; ++form) {
     check_calls((enum form)form);
@@ -224,6 +318,7 @@ static void check_all(void) {
   check_other_calls();
   check_order();
   check_between_groups();
+  check_makers();
 }
 
 /* ---- Refused calls ---- */
