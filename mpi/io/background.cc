@@ -161,9 +161,9 @@ class Errand : public IoWork {
 
 }  // namespace
 
-void BackgroundCalls::Do(IoWork* work) {
+void BackgroundCalls::Do(IoWork* work, IoLine line) {
   Errand errand(work);
-  if (GiveToIoThread(&errand)) {
+  if (GiveToIoThread(&errand, line)) {
     while (!errand.is_done()) {
       fiber_.Suspend();
     }

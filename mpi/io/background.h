@@ -81,7 +81,7 @@ class BackgroundCalls : public Object, public Watched, private Background {
  private:
   // ---- Background, on the fiber ----
   Failure Gather(const void* own, size_t bytes, void* all) override;
-  void Do(IoWork* work) override;
+  void Do(IoWork* work, IoLine line) override;
 
   void Work();
   bool AdvanceLocked();

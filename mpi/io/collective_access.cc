@@ -40,7 +40,7 @@ Failure CarryApart(const Meeting& meeting, File& file, const CollectivePart& par
     return CarryIn(file, part.access, moved);
   }
   Transfer transfer(file, part.access);
-  meeting.background()->Do(&transfer);
+  meeting.background()->Do(&transfer, LineOf(file, part.access.is_write));
   *moved = transfer.moved();
   return transfer.failure();
 }
@@ -85,11 +85,11 @@ Failure TakeInOrder(Meeting& meeting, File& file, const CollectivePart& part, in
   return {};
 }
 
-// A file without offsets is used by one rank after the other.
+// A file that has no offsets, on some rank at least, is used by one rank after the other.
 Failure CarryInTurns(Meeting& meeting, File& file, const CollectivePart& part, int64_t* moved) {
   Failure first;
   for (int rank = 0; rank < meeting.size(); ++rank) {
-    const Failure own = rank == meeting.rank() ? CarryIn(file, part.access, moved) : Failure();
+    const Failure own = rank == meeting.rank() ? CarryApart(meeting, file, part, moved) : Failure();
     const Failure agreed = meeting.Agree(own);
     first = first.ok() ? agreed : first;
   }
@@ -127,16 +127,14 @@ Failure CarryInOrder(const char* call, File& file, CollectivePart* part, int64_t
   Meeting meeting(call, file.comm());
   int64_t offset = 0;
   FERRY_RETURN_FAILURE(TakeInOrder(meeting, file, *part, &offset));
-  if (file.posix().is_stream()) {
-    return CarryInTurns(meeting, file, *part, moved);
-  }
   const Result<int64_t> position = part->access.view->PositionOf(offset);
   part->refused = position.failure();
   if (position.ok()) {
     part->access.position = position.value();
     part->refused = part->access.view->CheckReach(position.value(), part->access.bytes());
   }
-  return meeting.Agree(CarryApart(meeting, file, *part, moved));
+  return file.is_stream_somewhere() ? CarryInTurns(meeting, file, *part, moved)
+                                    : meeting.Agree(CarryApart(meeting, file, *part, moved));
 }
 
 }  // namespace ferry::mpi

@@ -68,6 +68,9 @@ class File : public Object {
   const std::string& absolute_name() const { return absolute_name_; }
   PosixFile& posix() { return posix_; }
   SharedPosition& shared() { return shared_; }
+  // Returns true if the file has no offsets on one rank or more (PosixFile::is_stream): the name
+  // may be that of a pipe here, and of a plain file there.
+  bool is_stream_somewhere() const { return is_stream_somewhere_; }
   // PosixFile::IsLocal, of which the system is asked once.
   bool is_local() {
     Locality locality = locality_.load(std::memory_order_relaxed);
@@ -153,6 +156,7 @@ class File : public Object {
   std::string name_;
   std::string absolute_name_;
   PosixFile posix_;
+  bool is_stream_somewhere_ = false;
   enum class Locality : uint8_t { kUnknown, kLocal, kRemote };
   std::atomic<Locality> locality_{Locality::kUnknown};
   SharedPosition shared_;

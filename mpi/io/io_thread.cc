@@ -5,58 +5,70 @@
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
+#include <map>
 #include <mutex>
 #include <thread>
 #include <utility>
 
 #include "common/clock.h"
 #include "common/thread.h"
+#include "mpi/io/file.h"
 
 namespace ferry::mpi {
 namespace {
 
 using std::chrono::nanoseconds;
 
-// The thread waits so long for more: programs that overlap start one transfer after the other.
+// A thread waits so long for more: programs that overlap start one transfer after the other.
 constexpr std::chrono::milliseconds kPatience(100);
-// Other ranks mostly go on soon. The thread lets others have its core for so many rounds; then it
+// Other ranks mostly go on soon. A thread lets others have its core for so many rounds; then it
 // sleeps for an eighth of the time that it has waited, within these limits.
 constexpr int kYields = 30;
 constexpr uint64_t kLeastSleepNs = 20'000;
 constexpr uint64_t kMostSleepNs = 2'000'000;
 
-class IoThread {
+class IoThreads {
  public:
-  bool Take(IoWork* work) {
+  bool Take(IoWork* work, const IoLine& key) {
     const std::lock_guard lock(mutex_);
-    if (!is_running_) {
-      StatusOr<std::thread> thread =
-          StartThread("MPI files", "that reads and writes files", [this] { Run(); });
+    const auto [found, is_new] = lines_.try_emplace(key);
+    Line* const line = &found->second;
+    if (is_new) {
+      StatusOr<std::thread> thread = StartThread("MPI files", "that reads and writes files",
+                                                 [this, key, line] { Run(key, line); });
       if (!thread.ok()) {
+        lines_.erase(found);
         return false;
       }
       thread->detach();
-      is_running_ = true;
     }
-    works_.push_back(work);
-    has_new_ = true;
-    has_changed_.notify_all();
+    line->works.push_back(work);
+    line->has_new = true;
+    line->has_changed.notify_all();
+    ++under_way_;
     return true;
   }
 
   void AwaitEnd() {
     std::unique_lock lock(mutex_);
-    has_changed_.wait(lock, [this] { return works_.empty(); });
+    have_ended_.wait(lock, [this] { return under_way_ == 0; });
   }
 
  private:
-  void Run() {
+  // It is there as long as its thread.
+  struct Line {
+    std::condition_variable has_changed;
+    std::deque<IoWork*> works;  // only the thread takes any away
+    bool has_new = false;       // since the last round began
+  };
+
+  void Run(const IoLine& key, Line* line) {
     std::unique_lock lock(mutex_);
     uint64_t idle_since_ns = 0;
     int idle_rounds = 0;
-    while (has_changed_.wait_for(lock, kPatience, [this] { return !works_.empty(); })) {
-      has_new_ = false;
-      if (Round(&lock)) {
+    while (line->has_changed.wait_for(lock, kPatience, [line] { return !line->works.empty(); })) {
+      line->has_new = false;
+      if (Round(line, &lock)) {
         idle_rounds = 0;
       } else if (++idle_rounds <= kYields) {
         idle_since_ns = MonotonicNs();
@@ -66,24 +78,27 @@ class IoThread {
       } else {
         const uint64_t pause_ns =
             std::clamp((MonotonicNs() - idle_since_ns) / 8, kLeastSleepNs, kMostSleepNs);
-        has_changed_.wait_for(lock, nanoseconds(pause_ns), [this] { return has_new_; });
+        line->has_changed.wait_for(lock, nanoseconds(pause_ns), [line] { return line->has_new; });
       }
     }
-    is_running_ = false;
+    lines_.erase(key);
   }
 
   // Works once at each piece. Returns true if any has gone on.
-  bool Round(std::unique_lock<std::mutex>* lock) {
+  bool Round(Line* line, std::unique_lock<std::mutex>* lock) {
     bool any = false;
-    for (size_t i = 0; i < works_.size();) {
-      IoWork* const work = works_[i];
+    std::deque<IoWork*>& works = line->works;
+    for (size_t i = 0; i < works.size();) {
+      IoWork* const work = works[i];
       lock->unlock();
       const IoWork::State state = work->Work();  // and is gone, perhaps
       lock->lock();
       any = any || state != IoWork::State::kWaits;
       if (state == IoWork::State::kOver) {
-        works_.erase(works_.begin() + static_cast<std::ptrdiff_t>(i));
-        has_changed_.notify_all();
+        works.erase(works.begin() + static_cast<std::ptrdiff_t>(i));
+        if (--under_way_ == 0) {
+          have_ended_.notify_all();
+        }
       } else {
         ++i;
       }
@@ -91,20 +106,23 @@ class IoThread {
     return any;
   }
 
-  std::mutex mutex_;  // guards what follows
-  std::condition_variable has_changed_;
-  std::deque<IoWork*> works_;  // only the thread takes any away
-  bool has_new_ = false;       // since the last round began
-  bool is_running_ = false;
+  std::mutex mutex_;  // guards what follows, and the lines
+  std::condition_variable have_ended_;
+  std::map<IoLine, Line> lines_;
+  int64_t under_way_ = 0;
 };
 
-// Is never destroyed: the thread may run until the process has ended.
-IoThread& io_thread = *new IoThread();
+// Is never destroyed: the threads may run until the process has ended.
+IoThreads& io_threads = *new IoThreads();
 
 }  // namespace
 
-bool GiveToIoThread(IoWork* work) { return io_thread.Take(work); }
+IoLine LineOf(File& file, bool is_write) {
+  return file.posix().is_stream() ? IoLine(&file, is_write) : IoLine(nullptr, false);
+}
 
-void AwaitIoThread() { io_thread.AwaitEnd(); }
+bool GiveToIoThread(IoWork* work, IoLine line) { return io_threads.Take(work, line); }
+
+void AwaitIoThreads() { io_threads.AwaitEnd(); }
 
 }  // namespace ferry::mpi

@@ -1,19 +1,26 @@
-// The thread that works for calls on files that do not block. It begins with the first piece of
-// work, and ends soon after the last.
+// The threads that work for calls on files that do not block. A thread begins with the first piece
+// of work in its line, and ends soon after the last.
+//
+// All files that have offsets share a line. A pipe, a terminal or a socket may let a transfer wait
+// for its other end for as long as that likes, so each such file has two lines of its own, one for
+// reads and one for writes: it holds nothing else up.
 //
 // Several pieces are under way at a time: one that waits for other ranks lets those behind it go
 // first, so that no rank waits in a file for the ranks of another one. The thread does the pieces
 // in the order in which they were given, as far as each can go.
 //
-// The thread counts no references to objects: while it is alone with one thread of the program that
+// A thread counts no references to objects: while it is alone with one thread of the program that
 // counting is not atomic (mpi/base/object.h).
 //
 // Calling thread: any.
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 namespace ferry::mpi {
+
+class File;
 
 class IoWork {
  public:
@@ -30,11 +37,16 @@ class IoWork {
   ~IoWork() = default;
 };
 
-// Has the thread do the work, which stays until it is over. False: the system starts no thread, and
-// the caller does the work itself.
-bool GiveToIoThread(IoWork* work);
+// Null: the line of all files that have offsets. Otherwise one of a file's, for its writes (true)
+// or reads. If the file is gone, another one at its address may go on with its lines.
+using IoLine = std::pair<const File*, bool>;
+IoLine LineOf(File& file, bool is_write);
 
-// Waits until the thread has nothing to do. Blocks.
-void AwaitIoThread();
+// Has the line's thread do the work, which stays until it is over. False: the system starts no
+// thread, and the caller does the work itself.
+bool GiveToIoThread(IoWork* work, IoLine line);
+
+// Waits until no thread has anything to do. Blocks.
+void AwaitIoThreads();
 
 }  // namespace ferry::mpi

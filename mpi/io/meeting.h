@@ -21,7 +21,7 @@ class Background {
   // As Meeting's.
   virtual Failure Gather(const void* own, size_t bytes, void* all) = 0;
   // Has the thread that accesses files do the work; returns once that is over.
-  virtual void Do(IoWork* work) = 0;
+  virtual void Do(IoWork* work, IoLine line) = 0;
 
  protected:
   ~Background() = default;

@@ -129,6 +129,7 @@ class FileOpener {
  private:
   struct Facts {
     int32_t error_class = MPI_SUCCESS;
+    int32_t is_stream = 0;
     int64_t size_bytes = 0;
     shm::Location shared_word{};
   };
@@ -153,12 +154,15 @@ class FileOpener {
       own = MakeHandle();
     }
     facts.error_class = own.error_class;
+    facts.is_stream = file_->posix_.is_stream() ? 1 : 0;
     std::vector<Facts> all;
     FERRY_RETURN_FAILURE(meeting_.Gather(facts, &all));
     FERRY_RETURN_FAILURE(FirstFailure(ClassesOf(all), meeting_.rank(), own));
     if (meeting_.rank() != 0) {
       file_->shared_.Find(file_->comm(), all[0].shared_word);
     }
+    file_->is_stream_somewhere_ =
+        std::any_of(all.begin(), all.end(), [](const Facts& each) { return each.is_stream != 0; });
     file_->view_ = View::OfBytes();
     // Both pointers of a file that is appended to stand at its end, as rank 0 has seen it: until
     // all have met, no rank of the file has written anything.

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 
 namespace ferry::mpi {
 namespace {
@@ -67,6 +69,40 @@ Failure MoveAll(int64_t bytes, const char* doing, const std::string& name, int64
   }
   return {};
 }
+
+// While it lives, a write of this thread to a pipe whose reader has gone fails with EPIPE and
+// raises no SIGPIPE: the program's own disposition of it, which may be to die, is not asked, and
+// not touched. A signal that was pending before is left so.
+class NoBrokenPipeSignal {
+ public:
+  NoBrokenPipeSignal() {
+    sigset_t pending;
+    sigemptyset(&pipe_);
+    sigaddset(&pipe_, SIGPIPE);
+    sigemptyset(&pending);
+    (void)sigpending(&pending);
+    was_pending_ = sigismember(&pending, SIGPIPE) == 1;
+    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  ~NoBrokenPipeSignal() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  NoBrokenPipeSignal(const NoBrokenPipeSignal&) = delete;
+  NoBrokenPipeSignal& operator=(const NoBrokenPipeSignal&) = delete;
+
+  // Takes the signal of a write that has just failed with EPIPE: the kernel raises it on the thread
+  // that has written. Leaves errno as it is.
+  void Take() const {
+    const int error = errno;
+    constexpr timespec kNow{};
+    while (!was_pending_ && sigtimedwait(&pipe_, nullptr, &kNow) < 0 && errno == EINTR) {
+    }
+    errno = error;
+  }
+
+ private:
+  sigset_t pipe_;
+  sigset_t before_;
+  bool was_pending_ = false;
+};
 
 int OpenUnlessInterrupted(const std::string& name, int flags, mode_t mode) {
   int fd = -1;
@@ -208,8 +244,13 @@ Failure PosixFile::ReadNext(void* to, int64_t bytes, int64_t* moved) const {
 }
 
 Failure PosixFile::WriteNext(const void* from, int64_t bytes, int64_t* moved) const {
+  const NoBrokenPipeSignal no_signal;
   Failure failure = MoveAll(bytes, "write to", name_, moved, [&](int64_t done, size_t most) {
-    return write(fd_.get(), static_cast<const char*>(from) + done, most);
+    const ssize_t now = write(fd_.get(), static_cast<const char*>(from) + done, most);
+    if (now < 0 && errno == EPIPE) {
+      no_signal.Take();
+    }
+    return now;
   });
   return failure.ok() && *moved < bytes ? FailureOfErrno(ENOSPC, "write to", name_) : failure;
 }

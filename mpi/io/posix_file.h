@@ -57,7 +57,8 @@ class PosixFile {
   // Reads bytes that follow each other in the file to several places, of which each has some. Uses
   // `to` up.
   Failure ReadScattered(int64_t offset, std::span<iovec> to, int64_t* moved) const;
-  // For files without offsets.
+  // For files without offsets. A write whose reader has gone fails with EPIPE, and raises no
+  // SIGPIPE.
   Failure ReadNext(void* to, int64_t bytes, int64_t* moved) const;
   Failure WriteNext(const void* from, int64_t bytes, int64_t* moved) const;
 

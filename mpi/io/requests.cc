@@ -79,7 +79,8 @@ Failure TransferRequest::Begin() {
     return fetched;
   }
   // Functions of the program run on its own thread.
-  if (part_.access.conversion.datarep != nullptr || !GiveToIoThread(this)) {
+  if (part_.access.conversion.datarep != nullptr ||
+      !GiveToIoThread(this, LineOf(*file_, part_.access.is_write))) {
     (void)Work();
   }
   return {};
@@ -131,6 +132,6 @@ void TogetherRequest::AwaitUntil(bool (*done)(void*), void* argument) {
   Request::AwaitUntil(done, argument);
 }
 
-void AwaitFileRequests() { AwaitIoThread(); }
+void AwaitFileRequests() { AwaitIoThreads(); }
 
 }  // namespace ferry::mpi

@@ -164,7 +164,7 @@ Failure TwoPhase::Carry(Meeting& meeting, File& file, const CollectivePart& part
   if (meeting.background() == nullptr) {
     failure = run.Run();
   } else {
-    meeting.background()->Do(&run);
+    meeting.background()->Do(&run, IoLine());
     failure = run.Finish();
   }
   stretches_ += run.stretches();

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <string>
 #include <thread>
@@ -176,6 +177,37 @@ TEST(PosixFileTest, PipesMoveAllBytes) {
   EXPECT_EQ(moved, 1 << 20);
   EXPECT_EQ(back, data);
   EXPECT_TRUE(both.Sync().ok());
+  EXPECT_TRUE(PosixFile::Remove(name).ok());
+}
+
+// The signal would end this process.
+TEST(PosixFileTest, AWriteWithoutAReaderFailsAndRaisesNoSignal) {
+  const std::string name = NameOf("broken");
+  ASSERT_EQ(mkfifo(name.c_str(), 0600), 0);
+  PosixFile reader;
+  PosixFile writer;
+  ASSERT_TRUE(PosixFile::Open(name, O_RDONLY | O_NONBLOCK, &reader).ok());
+  ASSERT_TRUE(PosixFile::Open(name, O_WRONLY, &writer).ok());
+  ASSERT_TRUE(reader.Close().ok());
+  int64_t moved = -1;
+  const Failure failure = writer.WriteNext("x", 1, &moved);
+  EXPECT_EQ(failure.error_class, MPI_ERR_IO);
+  EXPECT_EQ(failure.text, "cannot write to '" + name + "': Broken pipe");
+  EXPECT_EQ(moved, 0);
+  // Nor does one come later, of a reader that leaves before it has read all.
+  std::thread leaves([&] {
+    std::array<char, 100> some;
+    PosixFile short_reader;
+    ASSERT_TRUE(PosixFile::Open(name, O_RDONLY, &short_reader).ok());
+    int64_t got = 0;
+    ASSERT_TRUE(short_reader.ReadNext(some.data(), some.size(), &got).ok());
+  });
+  PosixFile second;
+  ASSERT_TRUE(PosixFile::Open(name, O_WRONLY, &second).ok());
+  const std::string data(1 << 20, 'z');
+  EXPECT_EQ(second.WriteNext(data.data(), 1 << 20, &moved).error_class, MPI_ERR_IO);
+  EXPECT_LT(moved, 1 << 20);
+  leaves.join();
   EXPECT_TRUE(PosixFile::Remove(name).ok());
 }
 
