@@ -5,6 +5,7 @@
 
 #include <mpi.h>
 
+#include <cstddef>
 #include <cstdint>
 
 #include "client/api/front_end.h"
@@ -100,6 +101,15 @@ struct MessageNote : client::CallNote {
   static void DescribeIt(const CallNote& note, shm::CallDescription* description);
 };
 
+// The program's memory itself is what is moved: nothing to pack.
+inline void SetDense(const MessageArguments& arguments, Envelope* envelope) {
+  client::Message& message = envelope->message;
+  message.buffer = const_cast<std::byte*>(static_cast<const std::byte*>(arguments.buffer)) +
+                   envelope->type->true_lower_bound();
+  message.size_bytes =
+      static_cast<uint64_t>(arguments.count) * static_cast<uint64_t>(envelope->type->size_bytes());
+}
+
 inline Payload PayloadOf(const MessageArguments& arguments, const Envelope& envelope) {
   return Payload(const_cast<void*>(arguments.buffer), arguments.count, *envelope.type);
 }
@@ -108,6 +118,9 @@ inline Payload PayloadOf(const MessageArguments& arguments, const Envelope& enve
 int ResolveData(const MessageArguments& arguments, Comm& comm, Envelope* envelope);
 // Resolves the arguments of a probe, which has no buffer. Returns as Resolve does.
 int ResolveProbe(const char* call, int source, int tag, MPI_Comm comm, Envelope* envelope);
+
+// Receives into dense memory, and waits. Returns what the call is to return.
+int AwaitDense(const MessageArguments& arguments, Envelope& envelope, MPI_Status* status);
 
 // Start a message, without a handle, for calls that consist of several. A null *request: it goes to
 // or comes from MPI_PROC_NULL, or is complete already.

@@ -19,15 +19,6 @@ namespace {
 // receive is there: Ferry finds out by itself.
 enum class SendMode : uint8_t { kStandard, kBuffered, kSynchronous, kReady };
 
-// The program's memory itself is what is moved: nothing to pack.
-void SetDense(const MessageArguments& arguments, Envelope* envelope) {
-  client::Message& message = envelope->message;
-  message.buffer = const_cast<std::byte*>(static_cast<const std::byte*>(arguments.buffer)) +
-                   envelope->type->true_lower_bound();
-  message.size_bytes =
-      static_cast<uint64_t>(arguments.count) * static_cast<uint64_t>(envelope->type->size_bytes());
-}
-
 int SendDense(const MessageArguments& arguments, Envelope& envelope) {
   SetDense(arguments, &envelope);
   if (front_end->messages->SendNow(envelope.message)) [[likely]] {
@@ -168,6 +159,23 @@ int BlockingSend(const MessageArguments& arguments, SendMode mode) {
   });
 }
 
+// Inlined: it is what MPI_Recv does.
+[[gnu::always_inline]] inline int ReceiveIntoDense(const MessageArguments& arguments,
+                                                   Envelope& envelope, MPI_Status* status) {
+  SetDense(arguments, &envelope);
+  MessageNote note(arguments, envelope);
+  const client::CallScope scope(front_end->calls, &note);
+  client::Completion completion;
+  ErrorCode error = front_end->messages->Receive(envelope.message, &completion);
+  if (error == ErrorCode::kOk) [[likely]] {
+    error = completion.error;
+    SetStatus(status, envelope.comm->RankOf(completion.source), completion.tag,
+              static_cast<int64_t>(completion.size_bytes));
+  }
+  return error == ErrorCode::kOk ? MPI_SUCCESS
+                                 : Fail(arguments.call, envelope.comm, FailureOf(error));
+}
+
 int BlockingReceive(const MessageArguments& arguments, MPI_Status* status) {
   Threads::BeginCall();
   Envelope envelope;
@@ -183,18 +191,7 @@ int BlockingReceive(const MessageArguments& arguments, MPI_Status* status) {
       return AwaitRequest(arguments.call, *request, status);
     });
   }
-  SetDense(arguments, &envelope);
-  MessageNote note(arguments, envelope);
-  const client::CallScope scope(front_end->calls, &note);
-  client::Completion completion;
-  ErrorCode error = front_end->messages->Receive(envelope.message, &completion);
-  if (error == ErrorCode::kOk) [[likely]] {
-    error = completion.error;
-    SetStatus(status, envelope.comm->RankOf(completion.source), completion.tag,
-              static_cast<int64_t>(completion.size_bytes));
-  }
-  return error == ErrorCode::kOk ? MPI_SUCCESS
-                                 : Fail(arguments.call, envelope.comm, FailureOf(error));
+  return ReceiveIntoDense(arguments, envelope, status);
 }
 
 int BeginSend(const MessageArguments& arguments, SendMode mode, MPI_Request* request) {
@@ -264,6 +261,10 @@ int MakeReceive(const MessageArguments& arguments, MPI_Request* request) {
 }
 
 }  // namespace
+
+int AwaitDense(const MessageArguments& arguments, Envelope& envelope, MPI_Status* status) {
+  return ReceiveIntoDense(arguments, envelope, status);
+}
 
 int BeginSend(const MessageArguments& arguments, Ref<Request>* request) {
   Envelope envelope;

@@ -142,6 +142,45 @@ static void exchanged(int bytes, unsigned seed) {
   CHECK(is_filled(in, bytes, seed + (before + size - 1) % size));
 }
 
+/* A call with a wrong argument sends nothing, though what it sends is right. */
+static void refused_exchange(void) {
+  MPI_Comm comm;
+  int flag = 1;
+  step = "a refused exchange";
+  OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+  OK(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
+  CHECK(MPI_Sendrecv(out, 8, MPI_BYTE, next, tag, in, -1, MPI_BYTE, before, tag, comm,
+                     MPI_STATUS_IGNORE) != MPI_SUCCESS);
+  CHECK(MPI_Sendrecv(out, 8, MPI_BYTE, next, tag, in, 8, MPI_BYTE, size, tag, comm,
+                     MPI_STATUS_IGNORE) != MPI_SUCCESS);
+  OK(MPI_Barrier(comm)); /* what was sent would have come */
+  OK(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm, &flag, MPI_STATUS_IGNORE));
+  CHECK(!flag);
+  OK(MPI_Comm_free(&comm));
+}
+
+/* With oneself, with one side only, and a message that is longer than its buffer. */
+static void small_exchanges(void) {
+  MPI_Status status;
+  int mine = rank + 1, got = 0, error = MPI_SUCCESS, class = 0;
+  MPI_Comm comm;
+  step = "small exchanges";
+  OK(MPI_Sendrecv(&mine, 1, MPI_INT, rank, tag, &got, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG,
+                  MPI_COMM_WORLD, &status));
+  CHECK(got == mine && status.MPI_SOURCE == rank && status.MPI_TAG == tag);
+  got = 0;
+  OK(MPI_Sendrecv(&mine, 1, MPI_INT, rank == 0 ? MPI_PROC_NULL : before, tag, &got, 1, MPI_INT,
+                  rank == size - 1 ? MPI_PROC_NULL : next, tag, MPI_COMM_WORLD, &status));
+  CHECK(got == (rank == size - 1 ? 0 : next + 1));
+  CHECK(status.MPI_SOURCE == (rank == size - 1 ? MPI_PROC_NULL : next));
+  OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+  OK(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
+  error = MPI_Sendrecv(out, 16, MPI_BYTE, next, tag, in, 8, MPI_BYTE, before, tag, comm, &status);
+  OK(MPI_Error_class(error, &class));
+  CHECK(class == MPI_ERR_TRUNCATE);
+  OK(MPI_Comm_free(&comm));
+}
+
 /* A synchronous send ends only once its receive has begun. */
 static void synchronous_waits(int bytes) {
   MPI_Request request;
@@ -360,6 +399,8 @@ int main(int argc, char** argv) {
     exchanged(sizes[s], (unsigned)s);
     if (size > 1) synchronous_waits(sizes[s]);
   }
+  small_exchanges();
+  refused_exchange();
   cancelled_sends();
   for (int s = 0; size > 1 && s < size_count; ++s) cancelled_without_the_receiver(sizes[s]);
   for (int way = 0; size > 1 && way < 4; ++way) {
