@@ -165,8 +165,8 @@ static void small_exchanges(void) {
   int mine = rank + 1, got = 0, error = MPI_SUCCESS, class = 0;
   MPI_Comm comm;
   step = "small exchanges";
-  OK(MPI_Sendrecv(&mine, 1, MPI_INT, rank, tag, &got, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG,
-                  MPI_COMM_WORLD, &status));
+  OK(MPI_Sendrecv(&mine, 1, MPI_INT, rank, tag, &got, 1, MPI_INT, rank, MPI_ANY_TAG, MPI_COMM_WORLD,
+                  &status));
   CHECK(got == mine && status.MPI_SOURCE == rank && status.MPI_TAG == tag);
   got = 0;
   OK(MPI_Sendrecv(&mine, 1, MPI_INT, rank == 0 ? MPI_PROC_NULL : before, tag, &got, 1, MPI_INT,
