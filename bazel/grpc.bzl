@@ -7,54 +7,38 @@ Abseil comes from archives, too; OpenSSL, protobuf, c-ares and zlib stay shared,
 instrumented has to stay in libraries of its own, which the sanitizer is told to leave alone.
 """
 
-# What gRPC 1.51 needs of Abseil.
-_ABSEIL = [
-    "bad_optional_access",
-    "bad_variant_access",
-    "base",
-    "city",
-    "civil_time",
-    "cord",
-    "cord_internal",
-    "cordz_functions",
-    "cordz_handle",
-    "cordz_info",
-    "debugging_internal",
-    "demangle_internal",
-    "exponential_biased",
-    "graphcycles_internal",
-    "hash",
-    "hashtablez_sampler",
-    "int128",
-    "log_severity",
-    "low_level_hash",
-    "malloc_internal",
-    "random_distributions",
-    "random_internal_platform",
-    "random_internal_pool_urbg",
-    "random_internal_randen",
-    "random_internal_randen_hwaes",
-    "random_internal_randen_hwaes_impl",
-    "random_internal_randen_slow",
-    "random_internal_seed_material",
-    "random_seed_gen_exception",
-    "random_seed_sequences",
-    "raw_hash_set",
-    "raw_logging_internal",
-    "spinlock_wait",
-    "stacktrace",
-    "status",
-    "statusor",
-    "str_format_internal",
-    "strerror",
-    "strings",
-    "strings_internal",
-    "symbolize",
-    "synchronization",
-    "throw_delegate",
-    "time",
-    "time_zone",
-]
+load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
+
+# A script for the linker that names all archives of Abseil: which of them gRPC needs is another matter in each release of
+# Abseil, and of an archive only those members are taken that something needs.
+GRPC_SCRIPTS = ["//bazel:abseil.ld"]
+
+def _archives_script_impl(ctx):
+    toolchain = find_cpp_toolchain(ctx)
+    compiler = toolchain.compiler_executable
+    if toolchain.sysroot:
+        compiler += " --sysroot=" + toolchain.sysroot
+    ctx.actions.run_shell(
+        command = "archives=$(ls $(dirname $(%s -print-file-name=lib%sbase.a))/lib%s*.a) && echo 'GROUP(' $archives ')' >%s" % (
+            compiler,
+            ctx.attr.family,
+            ctx.attr.family,
+            ctx.outputs.out.path,
+        ),
+        inputs = toolchain.all_files,
+        outputs = [ctx.outputs.out],
+        use_default_shell_env = True,
+    )
+
+archives_script = rule(
+    implementation = _archives_script_impl,
+    attrs = {
+        "family": attr.string(mandatory = True),  # what the names of all begin with
+        "out": attr.output(mandatory = True),
+        "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
+    },
+    toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
+)
 
 def _unless_sanitized(options):
     return select({
@@ -67,12 +51,13 @@ def _archives(names):
 
 def _program(names, libraries):
     return _unless_sanitized(
-        ["-Wl,--start-group"] + _archives(names) +
-        ["-l:libabsl_%s.a" % name for name in _ABSEIL] + ["-Wl,--end-group"] +
+        ["-Wl,--start-group"] + _archives(names) + ["-Wl,--end-group"] +
+        ["$(location %s)" % script for script in GRPC_SCRIPTS] +
         ["-l" + library for library in libraries],
     )
 
-# linkopts of a cc_binary. Those of //third_party:grpc, which come after them, then find nothing left to do.
+# linkopts of a cc_binary, whose additional_linker_inputs are GRPC_SCRIPTS. Those of //third_party:grpc, which come after
+# them, then find nothing left to do.
 GRPC = _program(["grpc++", "grpc"], ["re2", "ssl", "crypto", "cares", "z"])
 
 # For callers at Unix sockets only: without TLS, and so without OpenSSL.

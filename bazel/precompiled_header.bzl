@@ -5,11 +5,16 @@ target that depends on it compiles with `-include PACKAGE/NAME/prelude.h`, and w
 `copts`: the compiler passes over a precompiled header that was made with others. Headers and definitions of `deps` are
 handed on, for a compiler that passes over it reads the header itself; libraries to link are not.
 
-Templates that the header's functions use are instantiated beforehand, too, if the compiler is gcc (instantiate.cc).
+Templates that the header's functions use are instantiated beforehand, too, if the compiler is gcc 12 (instantiate.cc).
 """
 
 load("@bazel_tools//tools/build_defs/cc:action_names.bzl", "CPP_COMPILE_ACTION_NAME")
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
+
+def _takes_plugin(toolchain):
+    """Of the machine's own gcc its folders tell the version."""
+    others = [folder for folder in toolchain.built_in_include_directories if "/lib/gcc/" in folder and "/12/" not in folder]
+    return not others and "clang" not in toolchain.compiler_executable
 
 def _precompiled_header_impl(ctx):
     toolchain = find_cpp_toolchain(ctx)
@@ -22,7 +27,7 @@ def _precompiled_header_impl(ctx):
     compiled = ctx.actions.declare_file(header.basename + ".gch", sibling = header)
     copts = ctx.attr.copts + ["-x", "c++-header"]
     source, plugins = ctx.file.hdr, []
-    if "clang" not in toolchain.compiler_executable:
+    if _takes_plugin(toolchain):
         source, plugins = ctx.actions.declare_file(ctx.label.name + "_instantiated.h"), [ctx.file._instantiate]
         ctx.actions.write(source, '#include "%s"\n#pragma ferry instantiate\n' % ctx.file.hdr.path)
         copts += ["-fplugin=" + ctx.file._instantiate.path, "-Wno-unknown-pragmas"]
