@@ -20,7 +20,7 @@ constexpr std::string_view kPngSignature("\x89PNG\r\n\x1a\n", 8);
 
 // Sets errno when it fails.
 bool ReadFile(const std::string& path, std::string* bytes) {
-  const std::unique_ptr<FILE, decltype(&fclose)> file(fopen(path.c_str(), "rb"), &fclose);
+  const std::unique_ptr<FILE, int (*)(FILE*)> file(fopen(path.c_str(), "rb"), &fclose);
   std::array<char, 65536> block;
   for (size_t size = 1; file && size > 0;) {
     size = fread(block.data(), 1, block.size(), file.get());

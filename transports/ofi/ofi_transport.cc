@@ -20,6 +20,8 @@ namespace {
 
 constexpr uint64_t kRetryIntervalNs = 1'000'000;  // for posts put off, while asleep
 constexpr int kCompletionBatch = 16;
+// All nine orders of sends, reads and writes: FI_ORDER_STRICT, whose use libfabric 2 warns of.
+constexpr uint64_t kStrictOrder = 2 * FI_ORDER_SAS - 1;
 
 // Returns the longest attachment that may follow a message. Messages are passed on as the provider
 // completes them. FI_ORDER_SAS says in which order they take receive buffers, and nothing of the
@@ -27,7 +29,7 @@ constexpr int kCompletionBatch = 16;
 // message that it sends by a rendezvous or in parts (ofi_rxm: whatever exceeds its buffer size,
 // environment.h) is overtaken by the short ones behind it. So messages remain short there.
 uint64_t MostAttached(const fi_info& info, const TransportOptions& options) {
-  const bool in_order = (info.rx_attr->comp_order & FI_ORDER_STRICT) == FI_ORDER_STRICT;
+  const bool in_order = (info.rx_attr->comp_order & kStrictOrder) == kStrictOrder;
   return in_order && info.tx_attr->iov_limit >= 2 ? options.attachment_bytes : 0;
 }
 
