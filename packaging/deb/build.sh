@@ -9,6 +9,7 @@ source packaging/place.sh
 maintainer="Ferry maintainers <maintainers@ferry.invalid>"
 version=$(ferry_version)
 architecture=$(dpkg --print-architecture)
+release=$(source /etc/os-release && echo "$VERSION_CODENAME")
 
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
@@ -32,7 +33,7 @@ place_files() {
   rm "$root${at[doc]}/LICENSE"
   install -m 644 "$here/copyright" "$root${at[doc]}"
   install -D -m 644 "$here/lintian-overrides" "$root/usr/share/lintian/overrides/ferry"
-  printf '%s\n\n  * See CHANGELOG.md.\n\n -- %s  %s\n' "ferry ($version) bookworm; urgency=medium" \
+  printf '%s\n\n  * See CHANGELOG.md.\n\n -- %s  %s\n' "ferry ($version) $release; urgency=medium" \
     "$maintainer" "$(date -R -d "@${SOURCE_DATE_EPOCH:-0}")" >"$root${at[doc]}/changelog"
   gzip -9n "$root${at[doc]}/changelog" "$root${at[man]}"/man*/*
 }

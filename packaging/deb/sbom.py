@@ -21,16 +21,19 @@ import functools
 import hashlib
 import json
 import os
+import platform
 import re
 import struct
 import subprocess
 import sys
 
-# By target of //third_party: what holds its headers and archives. None: nothing but the C library's.
+# By target of //third_party: what holds its headers and archives. None: nothing but the C library's. Some
+# packages have other names in other releases of Debian: in their places are files that they hold.
+BOOST = "/usr/include/boost/version.hpp"
 PACKAGES = {
-    "asio": ["libboost1.74-dev"],
-    "boost_context": ["libboost-context1.74-dev"],
-    "boost_intrusive": ["libboost1.74-dev"],
+    "asio": [BOOST],
+    "boost_context": ["libboost_context.a"],
+    "boost_intrusive": [BOOST],
     "cli11": ["libcli11-dev"],
     "crypto": ["libssl-dev"],
     "dl": [],
@@ -48,11 +51,14 @@ PACKAGES = {
     "tls": ["libssl-dev"],
     "tomlplusplus": ["libtomlplusplus-dev"],
 }
-# What the compiler adds, whatever is built: parts of libgcc, and what is inline of libstdc++.
-COMPILER_ARCHIVES, COMPILER_HEADERS = "libgcc-12-dev", "libstdc++-12-dev"
+# What the compiler adds, whatever is built: parts of libgcc, and what is inline of libstdc++, whose
+# headers and archive are in one package.
+COMPILER_ARCHIVES, COMPILER_HEADERS = "libgcc.a", "libstdc++.a"
 # Of these only declarations are used: the library itself is shared, or opened at run time.
 DECLARATIONS = {"crypto", "hwloc", "level_zero_headers", "libfabric", "seccomp", "systemd",
                 "tls"}
+
+RELEASE = platform.freedesktop_os_release()["VERSION_CODENAME"]
 
 Package = collections.namedtuple("Package", "name version source source_version architecture")
 
@@ -63,7 +69,11 @@ def run(*command):
 
 @functools.cache
 def installed(name):
-    """The installed package of that name."""
+    """The installed package of that name, or that holds that file: archives are where the compiler finds them."""
+    if name.endswith(".a"):
+        name = run("g++", f"-print-file-name={name}").strip()
+    if name.startswith("/"):
+        return owners([name])[name]
     fields = ("Package", "Version", "source:Package", "source:Version", "Architecture")
     return Package(*run("dpkg-query", "-W", "-f", "\t".join("${%s}" % field for field in fields), name).split("\t"))
 
@@ -150,7 +160,7 @@ class Bill:
         symbols = {name: symbols_of(program) for name, program in self.programs.items()}
         for candidate in candidates:
             package = installed(candidate)
-            for archive in archives_of(candidate):
+            for archive in archives_of(package.name):
                 for member in members_of(archive):
                     self.archives[package].update(name for name, own in symbols.items() if member <= own)
 
@@ -164,7 +174,7 @@ def identifier(*words):
 
 
 def entry(package):
-    purl = f"pkg:deb/debian/{package.source}@{package.source_version}?arch=source&distro=bookworm"
+    purl = f"pkg:deb/debian/{package.source}@{package.source_version}?arch=source&distro={RELEASE}"
     return {
         "SPDXID": identifier("Package", package.name),
         "name": package.name,

@@ -42,6 +42,11 @@ std::string Escaped(const std::string& text) {
   return escaped;
 }
 
+// The installed package of a file: some have other names in other releases of Debian.
+std::string PackageOf(const std::string& pattern) {
+  return Shell("dpkg-query -S '" + pattern + "' | head -n 1 | cut -d : -f 1 | tr -d '\\n'").out;
+}
+
 class DebTest : public testing::Test {
  protected:
   DebTest() {
@@ -166,9 +171,10 @@ TEST_F(DebTest, HoldsEveryPart) {
 
 TEST_F(DebTest, NeedsWhatItsProgramsAreLinkedWith) {
   EXPECT_THAT(ReadFile("DEBIAN/control"),
-              AllOf(HasSubstr("\nDepends: "), HasSubstr("libfabric1 "), HasSubstr("libssl3 "),
-                    HasSubstr("libprotobuf-lite32 "), HasSubstr("libhwloc15 "), HasSubstr("libc6 "),
-                    Not(HasSubstr("libgrpc"))));
+              AllOf(HasSubstr("\nDepends: "), HasSubstr("libfabric1 "),
+                    HasSubstr(PackageOf("*/libssl.so.3") + " "),
+                    HasSubstr(PackageOf("*/libprotobuf-lite.so.32") + " "),
+                    HasSubstr("libhwloc15 "), HasSubstr("libc6 "), Not(HasSubstr("libgrpc"))));
 }
 
 // ---- The bill of materials ----
@@ -199,7 +205,7 @@ TEST_F(DebTest, NamesWhatIsLinkedStaticallyAndWhere) {
   ASSERT_TRUE(bill.is_object());
   EXPECT_EQ(bill["spdxVersion"], "SPDX-2.3");
   const auto links = LinksOf(bill);
-  const auto of = [&links](const char* name) {
+  const auto of = [&links](const std::string& name) {
     Words found;
     for (auto [each, end] = links.equal_range(name); each != end; ++each) {
       found.push_back(each->second);
@@ -212,8 +218,8 @@ TEST_F(DebTest, NamesWhatIsLinkedStaticallyAndWhere) {
                              Not(HasSubstr("libferry.so")), Not(HasSubstr("ferry-worker")))));
   EXPECT_THAT(of("libabsl-dev"), Contains(HasSubstr("its archives are linked into ")));
   EXPECT_THAT(of("libjemalloc-dev"), Contains(EndsWith("linked into libferry_malloc.so")));
-  EXPECT_THAT(of("libboost1.74-dev"), Contains(HasSubstr("headers")));
-  EXPECT_THAT(of("libprotobuf-lite32"),
+  EXPECT_THAT(of(PackageOf("/usr/include/boost/version.hpp")), Contains(HasSubstr("headers")));
+  EXPECT_THAT(of(PackageOf("*/libprotobuf-lite.so.32")),
               Contains(AllOf(HasSubstr("DYNAMIC_LINK"), HasSubstr("ferryd"))));
   EXPECT_THAT(of("libseccomp2"), Contains(EndsWith("loaded by ferry-worker")));
   EXPECT_THAT(of("libgtest-dev"), IsEmpty()) << "tests are not in the package";
