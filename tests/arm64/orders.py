@@ -12,7 +12,7 @@ import sys
 FULL_FENCE = r"\bdmb\s+ish$"
 LOAD_FENCE = r"\bdmb\s+ishld$"
 EXCHANGE = r"\bbl\s.*__aarch64_(swp|ldadd)\d_acq_rel|\b(swpal|ldaddal)\b|\bstlxr\b"
-RELEASE = r"\bstlr\b"
+RELEASE = r"\bstlrb?\b"
 
 # Object, function (a pattern for its demangled name), and what must stand in it, in this order. Between an exchange and its fence
 # lie a few instructions at most.
@@ -61,7 +61,7 @@ def main():
         if not chosen:
             missing.append(f"{path}: there is no function {function}")
         elif not any(has(lines, patterns) for lines in chosen):
-            missing.append(f"{path}: {function or 'no function'} lacks {' and then '.join(patterns)}")
+            missing.append(f"{path}: {function or 'each function'} lacks {' and then '.join(patterns)}")
     for line in missing:
         print("orders.py:", line)
     print(f"orders of memory: {len(PLACES) - len(missing)} of {len(PLACES)} places are right")
