@@ -1,5 +1,6 @@
 // kill -9 of a rank in each phase of a collective read or write of a file: the others get an error
-// by name, soon, and the file holds no byte of a third kind.
+// by name, soon, and the file holds no byte of a third kind. And a message between nodes that fails
+// though no rank has died.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -66,6 +67,28 @@ INSTANTIATE_TEST_SUITE_P(Phases, FilesFaultTest,
                                       ? name.substr(0, name.size() - 1) + "InTheBackground"
                                       : name;
                          });
+
+// A daemon refuses its rank's memory to one message of those by which the nodes exchange the data:
+// that call fails on all ranks, and the next ones go on.
+TEST(FilesRefusalTest, AMessageThatIsRefusedFailsTheCallOnAllRanks) {
+  constexpr int kRanks = 4;
+  int hit = 0;
+  for (const int passing : {9, 10, 11}) {  // those before it are of the daemons' own memory
+    const e2e::TempDirectory directory;
+    const CommandResult result = e2e::RunCleanly(PrivateJob(
+        kRanks, 2,
+        {e2e::kByDaemons, "--faults=memory.register:" + std::to_string(passing) + ":LIMIT"},
+        {"tests/mpi/ranks/files_messages", directory.path()}));
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    const bool is_hit = result.out.find(" 1 calls have failed") != std::string::npos;
+    for (int rank = 0; rank < kRanks; ++rank) {
+      EXPECT_THAT(result.out, testing::HasSubstr("rank " + std::to_string(rank) + ": " +
+                                                 (is_hit ? "1" : "0") + " calls have failed"));
+    }
+    hit += is_hit ? 1 : 0;
+  }
+  EXPECT_GT(hit, 0) << "no message of an exchange was refused";
+}
 
 }  // namespace
 }  // namespace ferry::faults
