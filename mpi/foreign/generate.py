@@ -394,8 +394,12 @@ def _argument(function, parameter, body):
     elif parameter.base == "MPI_File":
         if parameter.stars == 0:
             body.arguments.append(f"OurFile({name})")
-        else:
+        elif _READS.match(function.name):
             body.give("FileInOut", parameter)
+        else:
+            body.before.append(f"MPI_File our_{name} = MPI_FILE_NULL;")
+            body.arguments.append(f"{name} == nullptr ? nullptr : &our_{name}")
+            body.after.append(f"if ({name} != nullptr) {{\n    *{name} = TheirFile(our_{name});\n  }}")
     elif parameter.base == "MPI_T_source_order":
         body.before.append(f"MPI_T_source_order our_{name} = MPI_T_SOURCE_ORDERED;")
         body.arguments.append(f"{name} == nullptr ? nullptr : &our_{name}")
