@@ -389,7 +389,12 @@ Result<Ref<Comm>> CutCartesian(const Comm& parent, const Cartesian& grid,
   return WithTopology(Split(parent, part.color, part.key), grid.Cut(keep));
 }
 
+// The numbers of a duplicate come from rank 0, which would wait for no other rank. But programs
+// that find their neighbours by messages of one tag (dolfinx) count on a graph that ends such a
+// round.
 Result<Ref<Comm>> CreateAdjacent(const Comm& parent, Neighbourhood own) {
+  LineToMembers line(parent.context(Traffic::kAgreement), parent.group());
+  FERRY_RETURN_FAILURE(Synchronise(Team{&line, parent.rank(), parent.size()}));
   return WithTopology(Duplicate(parent), std::move(own));
 }
 
@@ -407,7 +412,7 @@ Result<Ref<Comm>> CreateDistributed(const Comm& parent, const std::vector<GraphE
   if (!all.empty()) {
     memcpy(all.data(), joined.data(), joined.size());
   }
-  return CreateAdjacent(parent, NeighbourhoodOf(parent.rank(), all, weighted));
+  return WithTopology(Duplicate(parent), NeighbourhoodOf(parent.rank(), all, weighted));
 }
 
 }  // namespace ferry::mpi

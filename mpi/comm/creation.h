@@ -101,7 +101,8 @@ Result<Ref<Comm>> CreateGraph(const Comm& parent, Graph graph);
 // dimensions marked in `keep` are kept.
 Result<Ref<Comm>> CutCartesian(const Comm& parent, const Cartesian& grid,
                                std::span<const int> keep);
-// Makes one of all processes of the parent, each of which knows its neighbours.
+// Makes one of all processes of the parent, each of which knows its neighbours. Returns when all
+// have called it.
 Result<Ref<Comm>> CreateAdjacent(const Comm& parent, Neighbourhood own);
 // Makes one from edges, of which each process of the parent passes some.
 Result<Ref<Comm>> CreateDistributed(const Comm& parent, const std::vector<GraphEdge>& edges,
