@@ -9,7 +9,7 @@ work=$(mktemp -d "${TEST_TMPDIR:-/tmp}/installed-XXXXXX")
 bazel=(bazel "--output_user_root=$work/bazel" --max_idle_secs=60 --host_jvm_args=-Xmx200m)
 trap 'cd "$work/tree"; "${bazel[@]}" shutdown; chmod -R u+w "$work"; rm -rf "$work"' EXIT
 mkdir -p "$work"/{compilers,tree/bazel,tree/kernels,tree/gpu_backends/device}
-cp -L bazel/{installed,device_code,offline}.bzl "$work/tree/bazel"
+cp -L bazel/{arm64,device_code,installed,offline}.bzl "$work/tree/bazel"
 cp -L WORKSPACE "$work/tree"
 cd "$work/tree"
 touch bazel/BUILD kernels/{kernels.cl,images.h}
