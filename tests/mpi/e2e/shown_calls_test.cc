@@ -31,7 +31,7 @@ constexpr Stand kStands[] = {
     {"any", "MPI_Recv on rows, from any rank, any tag, 64 B\n"},
     {"ssend", "MPI_Ssend on rows, to rank 1, tag 7, 64 B\n"},
     {"send", "MPI_Send on rows, to rank 1, tag 7, 1048576 B\n"},
-    {"sendrecv", "MPI_Sendrecv for MPI_Irecv on rows, with rank 1, tag 9, 64 B\n"},
+    {"sendrecv", "MPI_Sendrecv on rows, with rank 1, tag 9, 64 B\n"},
     {"probe", "MPI_Probe on rows, from rank 1, tag 7\n"},
     {"mprobe", "MPI_Mprobe on rows, from rank 1, tag 7\n"},
     {"wait", "MPI_Wait for MPI_Irecv on rows, with rank 1, tag 7, 64 B\n"},
