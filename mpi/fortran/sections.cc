@@ -100,6 +100,13 @@ class Shape {
     }
     return place;
   }
+  void AddTo(Recipe* recipe) const {
+    recipe->Add(element_);
+    for (int i = 0; i < depth_; ++i) {
+      recipe->Add(levels_[i].extent);
+      recipe->Add(levels_[i].stride);
+    }
+  }
   // So many steps of a level, with all that is below it; `piece` is the datatype of a piece.
   Type Steps(int level, MPI_Count count, MPI_Datatype piece) const {
     Type made;
@@ -247,6 +254,36 @@ Type FirstItems(const Shape& shape, MPI_Count count, MPI_Count in_piece, MPI_Dat
   return Type(made);
 }
 
+struct Picked {
+  Type type;             // null: none serves
+  bool is_short = true;  // false: it may be as long as the section
+};
+
+// A datatype of which one item is all that the call moves; of blocks, what it moves for one rank;
+// of items that are placed anywhere, one of these.
+Picked Pick(const Shape& shape, const Use& use, MPI_Count count, MPI_Datatype type,
+            const Item& item) {
+  const MPI_Count in_piece = item.CountIn(shape.piece_bytes());
+  const MPI_Count last_steps = shape.Below(shape.depth() - 1);
+  if (use.way == Way::kOne && in_piece > 0) {
+    return {FirstItems(shape, count, in_piece, type)};
+  }
+  if (use.way == Way::kOne && !use.operates && item.true_lower >= 0 && item.extent >= 0) {
+    return {AsBytes(shape, item, count, type), false};
+  }
+  // Blocks that are whole steps of the last level are equally far from each other.
+  if (use.way == Way::kBlocks && in_piece > 0 && count % (in_piece * last_steps) == 0) {
+    const MPI_Count steps = count / (in_piece * last_steps);
+    const Type piece = Contiguous(in_piece, type);
+    const Type block = shape.Steps(shape.depth() - 1, steps, piece.get());
+    return {Resized(block.get(), 0, steps * shape.last().stride)};
+  }
+  if (use.way == Way::kPlaced && in_piece == 1 && shape.depth() == 1) {
+    return {Resized(type, item.lower, shape.last().stride)};
+  }
+  return {};
+}
+
 // True if a buffer counts at this rank.
 bool Counts(const Use& use) {
   if (use.root == nullptr || *use.root == MPI_ROOT) {
@@ -257,6 +294,16 @@ bool Counts(const Use& use) {
   int rank = MPI_PROC_NULL;
   return comm != MPI_COMM_NULL && PMPI_Comm_test_inter(comm, &is_inter) == MPI_SUCCESS &&
          is_inter == 0 && PMPI_Comm_rank(comm, &rank) == MPI_SUCCESS && rank == *use.root;
+}
+
+// A count and a datatype, where the way has them.
+Recipe RecipeOf(const Shape& shape, Way way, MPI_Count count, int datatype) {
+  Recipe recipe;
+  recipe.Add(static_cast<MPI_Count>(way));
+  recipe.Add(count);
+  recipe.Add(datatype);
+  shape.AddTo(&recipe);
+  return recipe;
 }
 
 // See Array::IsPlain.
@@ -287,35 +334,26 @@ void Given::Describe(const Array& array, const Use& use, const MPI_Count* count,
     return;  // nothing moves, or the call itself reports it
   }
   if (use.way != Way::kPiece && use.way != Way::kWhole) {
+    const bool is_predefined = *datatype >= 0 && *datatype < kPredefined;
+    const MPI_Count items = is_counted ? *count : 0;
+    const Recipe recipe = RecipeOf(shape, use.way, items, *datatype);
+    if (is_predefined && Reuse(recipe)) {
+      is_replaced_ = true;
+      return;
+    }
     const MPI_Datatype type = HandleOf<MPI_Datatype>(*datatype);
     const Item item(type);
     if (item.size == 0) {
       return;
     }
-    const MPI_Count in_piece = item.CountIn(shape.piece_bytes());
-    const MPI_Count last_steps = shape.Below(shape.depth() - 1);
     if (use.way == Way::kItem) {
-      is_good_ = in_piece > 0;
+      is_good_ = item.CountIn(shape.piece_bytes()) > 0;
       return;
     }
-    if (use.way == Way::kOne && in_piece > 0) {
-      Take(FirstItems(shape, *count, in_piece, type).Leave(), 1);
-      return;
-    }
-    if (use.way == Way::kOne && !use.operates && item.true_lower >= 0 && item.extent >= 0) {
-      Take(AsBytes(shape, item, *count, type).Leave(), 1);
-      return;
-    }
-    // Blocks that are whole steps of the last level are equally far from each other.
-    if (use.way == Way::kBlocks && in_piece > 0 && *count % (in_piece * last_steps) == 0) {
-      const MPI_Count steps = *count / (in_piece * last_steps);
-      const Type piece = Contiguous(in_piece, type);
-      const Type block = shape.Steps(shape.depth() - 1, steps, piece.get());
-      Take(Resized(block.get(), 0, steps * shape.last().stride).Leave(), 1);
-      return;
-    }
-    if (use.way == Way::kPlaced && in_piece == 1 && shape.depth() == 1) {
-      Take(Resized(type, item.lower, shape.last().stride).Leave(), 0);
+    Picked picked = Pick(shape, use, items, type, item);
+    if (picked.type.get() != MPI_DATATYPE_NULL) {
+      Take(picked.type.Leave(), is_predefined && picked.is_short ? &recipe : nullptr);
+      is_replaced_ = true;
       return;
     }
   }
@@ -323,23 +361,45 @@ void Given::Describe(const Array& array, const Use& use, const MPI_Count* count,
     is_good_ = false;
     return;
   }
-  const Type piece = Contiguous(shape.piece_bytes(), MPI_BYTE);
-  Type whole = shape.Steps(shape.depth() - 1, shape.last().extent, piece.get());
-  Copy(array, whole.Leave(), shape.pieces() * shape.piece_bytes(), use.is_written);
+  if (const Recipe recipe = RecipeOf(shape, Way::kWhole, 0, 0); !Reuse(recipe)) {
+    const Type piece = Contiguous(shape.piece_bytes(), MPI_BYTE);
+    Take(shape.Steps(shape.depth() - 1, shape.last().extent, piece.get()).Leave(), &recipe);
+  }
+  Copy(array, shape.pieces() * shape.piece_bytes(), use.is_written);
 }
 
-void Given::Take(MPI_Datatype type, MPI_Count count) {
+// ---- The datatype that is used ------------------------------------------------------------------
+
+bool Given::Reuse(const Recipe& recipe) {
+  kept_ = FindKept(recipe);
+  if (kept_ == nullptr) {
+    return false;
+  }
+  type_ = kept_->type;
+  number_ = kept_->number;
+  return true;
+}
+
+// Without a recipe, it is for this call alone.
+void Given::Take(MPI_Datatype type, const Recipe* recipe) {
   type_ = type;
   PMPI_Type_commit(&type_);
   number_ = NumberOf(type_);
-  count_ = count;
-  is_counted_anew_ = true;
+  kept_ = recipe == nullptr ? nullptr : Keep(*recipe, type_);
 }
 
+void Given::GiveBack() {
+  if (kept_ != nullptr) {
+    Release(kept_);
+  } else {
+    PMPI_Type_free(&type_);
+  }
+}
+
+// ---- Copies -------------------------------------------------------------------------------------
+
 // A copy by MPI itself: the array may be memory of a device.
-void Given::Copy(const Array& array, MPI_Datatype whole, MPI_Count bytes, bool is_written) {
-  type_ = whole;
-  PMPI_Type_commit(&type_);
+void Given::Copy(const Array& array, MPI_Count bytes, bool is_written) {
   copy_.reset(new char[static_cast<size_t>(bytes)]);
   array_ = array.base;
   bytes_ = bytes;

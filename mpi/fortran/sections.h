@@ -14,6 +14,7 @@
 #include <memory>
 
 #include "mpi/fortran/binding.h"
+#include "mpi/fortran/kept_types.h"
 
 namespace ferry::fortran {
 
@@ -79,7 +80,7 @@ class Given {
   }
   ~Given() {
     if (type_ != MPI_DATATYPE_NULL) [[unlikely]] {
-      PMPI_Type_free(&type_);
+      GiveBack();
     }
   }
   Given(const Given&) = delete;
@@ -96,24 +97,25 @@ class Given {
   }
 
  protected:
-  // The count and datatype that C is handed are not the program's.
-  bool is_counted_anew() const { return is_counted_anew_; }
-  MPI_Count count() const { return count_; }
+  // C is handed one item of another datatype than the program's.
+  bool is_replaced() const { return is_replaced_; }
   int number() const { return number_; }
 
  private:
   void Describe(const Array& array, const Use& use, const MPI_Count* count, const int* datatype);
-  void Take(MPI_Datatype type, MPI_Count count);
-  void Copy(const Array& array, MPI_Datatype whole, MPI_Count bytes, bool is_written);
+  bool Reuse(const Recipe& recipe);
+  void Take(MPI_Datatype type, const Recipe* recipe);
+  void GiveBack();
+  void Copy(const Array& array, MPI_Count bytes, bool is_written);
   void Unpack() const;
 
   void* address_;
   bool is_good_ = true;
-  bool is_counted_anew_ = false;
+  bool is_replaced_ = false;
   bool is_written_ = false;
-  MPI_Count count_ = 0;
-  int number_ = 0;                         // of type_
-  MPI_Datatype type_ = MPI_DATATYPE_NULL;  // made for this call
+  int number_ = 0;  // of type_
+  MPI_Datatype type_ = MPI_DATATYPE_NULL;
+  KeptType* kept_ = nullptr;  // null: type_ was made for this call alone
   std::unique_ptr<char[]> copy_;
   void* array_ = nullptr;  // that copy_ is of
   MPI_Count bytes_ = 0;    // in copy_
@@ -128,7 +130,7 @@ class Buffered : public Given {
   // A buffer without a count, or whose counts are an array.
   Buffered(const Array& array, const Use& use, std::nullptr_t, int* datatype)
       : Given(array, use, nullptr, datatype), count_(nullptr), datatype_(datatype) {
-    if (is_counted_anew()) {
+    if (is_replaced()) {
       own_datatype_ = number();
       datatype_ = &own_datatype_;
     }
@@ -140,8 +142,8 @@ class Buffered : public Given {
  private:
   Buffered(const Array& array, const Use& use, Count* count, int* datatype, MPI_Count wide)
       : Given(array, use, &wide, datatype), count_(count), datatype_(datatype) {
-    if (is_counted_anew()) [[unlikely]] {
-      own_count_ = static_cast<Count>(Given::count());
+    if (is_replaced()) [[unlikely]] {
+      own_count_ = 1;
       own_datatype_ = number();
       count_ = &own_count_;
       datatype_ = &own_datatype_;

@@ -125,6 +125,15 @@ TEST_F(FortranTest, SectionsOfArraysAreBuffersOfMpiF08) {
             (std::vector<std::string>{"rank 0: ok", "rank 1: ok", "rank 2: ok", "rank 3: ok"}));
 }
 
+TEST_F(FortranTest, DatatypesOfSectionsAreKeptForOthersOfTheSameForm) {
+  Compile({"-fopenmp", kFolder + "checks.f90", kFolder + "kept_types.f90", "-o", Path("kept")});
+  ExpectAllOk(1, Path("kept"));
+  ExpectAllOk(2, Path("kept"));
+  const CommandResult result = RunJob({"", {"-n", "2", "--nodes", "2"}}, {Path("kept")});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(e2e::SortedLines(result.out), (std::vector<std::string>{"rank 0: ok", "rank 1: ok"}));
+}
+
 TEST_F(FortranTest, AToolInFortranTakesTheCallsOfMpiF08) {
   CompileTyped("typed_tool.f90", "tool");
   ExpectAllOk(2, Path("tool"));
