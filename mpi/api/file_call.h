@@ -52,7 +52,7 @@ class FileCall : private FileUseHolder, public Call {
 
   // `file`: the call's; it stays open at least until the call ends.
   void Use(const File& file) { Show(file.absolute_name().c_str()); }
-  // Of a file that is not open before the call, or after it.
+  // As Use, for a call on a file that is not open before it, or no longer after it.
   void UseByName(std::string name) {
     kept_name_ = std::move(name);
     Show(kept_name_.c_str());

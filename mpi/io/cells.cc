@@ -136,7 +136,7 @@ const uint64_t* BitsOf(const std::byte* message) {
   return static_cast<const uint64_t*>(static_cast<const void*>(message + sizeof(CellHeader)));
 }
 
-// Of a message without bytes.
+// The length of a message that only wishes: it has no bytes of the file.
 int64_t WishBytes(int64_t words) {
   return static_cast<int64_t>(sizeof(CellHeader)) + words * static_cast<int64_t>(sizeof(uint64_t));
 }

@@ -20,7 +20,7 @@ namespace ferry::mpi {
 struct CollectivePart {
   Access access;
   Failure refused;
-  // Of the time of the call. The file's view and hints.
+  // The file's view and hints when the call was made.
   std::shared_ptr<const View> view;
   std::shared_ptr<const Hints> hints;
   // Converted by a function of the program's, and moved, by the calling thread: how that went.

@@ -42,7 +42,7 @@ void FileRequest::BeDone() {
   is_done_.store(true, std::memory_order_release);  // Pairs with IsDone.
 }
 
-// Of the part there is only what does not change while the transfer is made.
+// Another thread may be carrying the part out: this reads only what does not change meanwhile.
 void FileRequest::DescribeWait(shm::CallDescription* description) const {
   FileUse use;
   use.name = file_->absolute_name().c_str();

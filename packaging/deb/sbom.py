@@ -51,8 +51,8 @@ PACKAGES = {
     "tls": ["libssl-dev"],
     "tomlplusplus": ["libtomlplusplus-dev"],
 }
-# What the compiler adds, whatever is built: parts of libgcc, and what is inline of libstdc++, whose
-# headers and archive are in one package.
+# The compiler adds parts of libgcc, and inline code of libstdc++, to whatever is built; libstdc++'s
+# headers and its archive are in one package.
 COMPILER_ARCHIVES, COMPILER_HEADERS = "libgcc.a", "libstdc++.a"
 # Of these only declarations are used: the library itself is shared, or opened at run time.
 DECLARATIONS = {"crypto", "hwloc", "level_zero_headers", "libfabric", "seccomp", "systemd",

@@ -92,7 +92,8 @@ on "libboost-context-dev" "$twelve" ""
 asked need $boost g++
 expect "a package that is there by its other name" "$asked" "g++"
 
-# What apt does not have: a build ends by name, and installs nothing; what tests want is left out.
+# A build that needs a package which apt does not have ends, names it, and installs nothing. Packages
+# that only tests want are left out.
 on "" "$thirteen" "libpmix2"
 asked need g++ clang-14
 expect "a build without a package" "$result $asked" "1 "

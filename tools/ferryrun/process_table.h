@@ -30,8 +30,8 @@ class ProcessTable {
   // yet.
   // True: the table is whole now, and the debugger has seen it; ranks that are held are to go on.
   bool Add(const std::string& host, const std::string& program, pid_t pid);
-  // Of a rank that was added with -1; once. Ranks that there are not are passed over. Returns as
-  // Add.
+  // Sets, once, the process of a rank that was added with -1. Unknown ranks are ignored. Returns as
+  // Add does.
   bool SetPid(uint32_t rank, pid_t pid);
   // Returns true if ranks that are started now are to be held, until one of the above returns true.
   bool IsDebugged();
