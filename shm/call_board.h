@@ -15,7 +15,7 @@
 
 namespace ferry::shm {
 
-// What a call says of itself. Fields that `flags` does not name are not looked at.
+// A call's own account of itself. Fields that `flags` does not name are not looked at.
 struct CallDescription {
   CallName name = CallName::kNone;
   CallName inner = CallName::kNone;  // of a completion call: what it waits for

@@ -54,12 +54,12 @@ struct CallView {
   uint32_t missing_count = 0;
 };
 
-// What a look at a record found: kNone, no call; kChanging, it was being changed at each of several
-// tries, or by a rank that was killed there.
+// The result of a look at a record: kNone, no call; kChanging, it was being changed at each of
+// several tries, or by a rank that was killed there.
 enum class CallLook : uint8_t { kNone, kCall, kChanging };
 // Reads a record of a rank of a job of `job_size`. All words of a view belong to one call, but for
-// `missing` and `missing_count`, which may be older than the others. What no correct rank writes is
-// left out of the view; a record without a known name is none.
+// `missing` and `missing_count`, which may be older than the others. Values that no correct rank
+// writes are left out of the view; a record without a known name is none.
 CallLook ReadCall(const CallRecordLayout& record, uint32_t job_size, CallView* view);
 
 // The calls that a rank is in now, by slot, each with its slot.
@@ -70,7 +70,8 @@ struct CallsView {
 };
 CallsView ReadCalls(const CallBoardLayout& board, uint32_t job_size);
 
-// What a call waits for, in words: "MPI_Recv on world from rank 3, tag 7, 64 B". Without its age.
+// Says in words what a call waits for: "MPI_Recv on world from rank 3, tag 7, 64 B". Without its
+// age.
 std::string CallPhrase(const CallView& view);
 
 }  // namespace ferry::shm

@@ -38,6 +38,15 @@ inline void LightFence() { std::atomic_signal_fence(std::memory_order_seq_cst); 
 // For both sides of a Dekker pattern that each run often.
 inline void FullFence() { std::atomic_thread_fence(std::memory_order_seq_cst); }
 
+// A full fence right after a sequentially consistent read-modify-write, which on x86 is one itself.
+inline void FenceAfterUpdate() {
+#ifdef __x86_64__
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+#else
+  FullFence();
+#endif
+}
+
 // Runs a full barrier in every registered thread: a system call of a few microseconds. False: the
 // kernel refuses, nothing is ordered.
 bool HeavyFence();

@@ -63,7 +63,7 @@ class TraceRingWriter {
 
 // ---- The reader ---------------------------------------------------------------------------------
 
-// What a rank may have written: a tool takes nothing else over from its ring.
+// Bounds of a rank's events: a tool takes nothing else over from its ring.
 struct TraceLimits {
   uint32_t job_size = 0;
   uint64_t earliest_ns = 0;         // CLOCK_MONOTONIC of the node before the rank began

@@ -27,7 +27,7 @@ struct CallNote {
   shm::CallName name = shm::CallName::kNone;  // once it is shown
   bool has_number = false;
   uint64_t begin_ns = 0;    // of its first wait
-  uint64_t entered_ns = 0;  // when the thread came into it; 0: nobody watched then (CallWatcher)
+  uint64_t entered_ns = 0;  // when the thread came into it; 0: there was no CallWatcher
   uint64_t number = 0;
   int32_t missing = shm::kCallNoRank;
   uint32_t missing_count = 0;
@@ -87,8 +87,8 @@ class Calls {
   void NoteChange();
   void End(CallNote* note);
 
-  // Who hears of each call; null: nobody. What is set has the one before as its `next`, and lives
-  // until no thread is in a call that began while it was set.
+  // The watcher that hears of each call; null: none. One that is set has the one before as its
+  // `next`, and lives until no thread is in a call that began while it was set.
   CallWatcher* watcher() const { return watcher_.load(std::memory_order_relaxed); }
   void SetWatcher(CallWatcher* watcher) { watcher_.store(watcher, std::memory_order_release); }
   // A thread comes into a call, whose place among the thread's calls is set already, and leaves it.

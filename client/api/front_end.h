@@ -35,7 +35,7 @@ class FrontEnd {
   MemoryAccess* memory = nullptr;
   NodePeers* peers = nullptr;
   OneSided* one_sided = nullptr;
-  // What the rank's threads are in. Null until the rank has joined.
+  // The calls that the rank's threads are in. Null until the rank has joined.
   Calls* calls = nullptr;
 
   uint32_t rank() const { return rank_; }

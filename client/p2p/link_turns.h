@@ -11,6 +11,7 @@
 #include "engine/effects.h"
 #include "shm/atomic.h"
 #include "shm/element_lock.h"
+#include "shm/fence.h"
 
 namespace ferry::client {
 
@@ -46,6 +47,7 @@ class LinkTurns {
   // if the link is held, knows of all operations that take it. Any thread.
   void Hold(uint32_t peer) {
     shm::FetchAdd(holds_[peer], 1U, std::memory_order_seq_cst);  // Pairs with IsHeld.
+    shm::FenceAfterUpdate();                                     // before the look at the path
   }
   void LetGo(uint32_t peer) {
     shm::FetchAdd(holds_[peer], ~0U, std::memory_order_release);  // Pairs with IsHeld.

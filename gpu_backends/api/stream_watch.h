@@ -13,7 +13,7 @@
 namespace ferry::gpu {
 
 enum class StreamWork : uint8_t {
-  kNone,  // takes no time: nobody is told
+  kNone,  // takes no time, and is not told
   kCopy,
   kReduction,
   kMove,       // a message of matched ends
@@ -33,7 +33,7 @@ class StreamWatcher {
   ~StreamWatcher() = default;
 };
 
-// One for the process. Null: nobody. Returns once no thread is in a call of the one before, which
+// One for the process; null: none. Returns once no thread is in a call of the one before, which
 // may go then.
 void SetStreamWatcher(StreamWatcher* watcher);
 

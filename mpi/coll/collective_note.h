@@ -1,4 +1,4 @@
-// What collectives say of themselves to those who look at a rank (client/api/calls.h).
+// Notes that collectives leave about themselves for those who look at a rank (client/api/calls.h).
 //
 // Calling thread: that of the call. Nothing blocks.
 #pragma once

@@ -1,4 +1,4 @@
-// What calls of MPI say of themselves while they wait (client/api/calls.h).
+// Notes that calls of MPI leave about themselves while they wait (client/api/calls.h).
 //
 // Calling thread: that of the call. Nothing blocks.
 #pragma once

@@ -1,4 +1,4 @@
-// What each thread of a rank waits for, as its ferryd and people see it, and what the rank's calls
+// The waits of each thread of a rank, as its ferryd and people see them, and what the rank's calls
 // have done so far. Written by the rank, read by its ferryd (shm/call_record.h).
 //
 // A record is written when a call begins to wait, past its first spins, or where it begins, if it
@@ -90,7 +90,7 @@ FERRY_ASSERT_OFFSET(CallRecordLayout, missing, 80);
 FERRY_ASSERT_OFFSET(CallRecordLayout, missing_count, 84);
 FERRY_ASSERT_OFFSET(CallRecordLayout, group_name, 88);
 
-// What the calls of one name have done since the rank attached. A kill may lose a count, and so may
+// Totals of the calls of one name since the rank attached. A kill may lose a count, and so may
 // threads that call at the same time.
 struct CallTotals {
   uint64_t calls;      // that have begun; of collectives and one-sided operations

@@ -150,7 +150,7 @@ class Observer {
   Status Ask(const control::WhyRequest& request, control::WhyReply* reply) const {
     return Call(&Admin::Why, &Launcher::Why, request, reply);
   }
-  // What measured ranks have written, in parts: as DaemonClient::Read.
+  // Reads what measured ranks have written, in parts: as DaemonClient::Read.
   template <typename Take>
   Status Read(const control::JobProfileRequest& request, Take&& take) const {
     if (const auto* const admin = std::get_if<AdminClient>(&client_); admin != nullptr) {

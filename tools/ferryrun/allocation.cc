@@ -233,7 +233,7 @@ constexpr BatchSystem kBatchSystems[] = {
     {"gridengine", FindGridEngine, "PE_HOSTFILE"},
 };
 
-// Whether ferryrun is a task of a launcher, or a rank: its hosts are for the others as well.
+// True if ferryrun is a task of a launcher, or a rank: its hosts are for the others as well.
 bool IsOneOfSeveral(const char* const* environment, bool has_terminal) {
   const config::Option* const job = config::FindOption("job_id");
   return client::FindLaunchedTask(environment, has_terminal).has_value() ||

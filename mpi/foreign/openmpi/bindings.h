@@ -1,8 +1,8 @@
 // The classes of Open MPI's bindings for C++ (MPI::; MPI 2.2, chapter 16 and section A.4, which
 // later standards have no more), as far as its library shows them: virtual functions.
 //
-// All else of the bindings is inline, and so part of the programs. What a program and the library
-// share is here: the order of the virtual functions, which is the order in which Open MPI declares
+// All else of the bindings is inline, and so part of the programs. A program and the library share
+// what is here: the order of the virtual functions, which is the order in which Open MPI declares
 // them, the names, and objects of a pointer to these functions and a handle.
 // tests/mpi/foreign/languages_test.cc compares the tables of functions with Open MPI's.
 //
