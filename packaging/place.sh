@@ -72,7 +72,7 @@ place() {
   install -D -m 644 -t "$root${at[lib]}/ferry/fortran/gfortran-mod-15" \
     "$built"/mpi/fortran/include/{ferry_mpi_types,ferry_mpix,mpi,mpi_f08}.mod
   install -D -m 644 -t "$root${at[share]}/ferry/fortran" \
-    "$built"/mpi/fortran/include/{ferry_mpix,mpi,mpi_f08,mpi_f08_addresses}.f90
+    "$built"/mpi/fortran/include/{ferry_mpix,ferry_mpix_addresses,mpi,mpi_f08,mpi_f08_addresses}.f90
   install -D -m 644 "$built/shmem/$shmem" "$root${at[lib]}/$shmem"
   ln -sf "$shmem" "$root${at[lib]}/libferry_shmem.so"
   for name in "" ferry_shmem mpp; do

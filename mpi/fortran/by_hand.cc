@@ -4,54 +4,10 @@
 
 #include <vector>
 
+#include "mpi/fortran/types_of_peers.h"
+
 namespace ferry::fortran {
 namespace {
-
-// ---- A datatype for each process or neighbour ---------------------------------------------------
-
-bool IsNull(int comm) { return HandleOf<MPI_Comm>(comm) == MPI_COMM_NULL; }
-
-struct Counts {
-  int in = 0;
-  int out = 0;
-};
-
-Counts PeersOf(int number) {
-  const MPI_Comm comm = HandleOf<MPI_Comm>(number);
-  int count = 0;
-  int is_inter = 0;
-  if (IsNull(number) || PMPI_Comm_test_inter(comm, &is_inter) != MPI_SUCCESS) {
-    return {};  // the call itself reports it
-  }
-  (is_inter != 0 ? PMPI_Comm_remote_size : PMPI_Comm_size)(comm, &count);
-  return {count, count};
-}
-
-Counts NeighboursOf(int number) {
-  const MPI_Comm comm = HandleOf<MPI_Comm>(number);
-  Counts found;
-  int topology = MPI_UNDEFINED;
-  if (IsNull(number) || PMPI_Topo_test(comm, &topology) != MPI_SUCCESS) {
-    return found;
-  }
-  int count = 0;
-  if (topology == MPI_CART) {
-    PMPI_Cartdim_get(comm, &count);
-    found = {2 * count, 2 * count};
-  } else if (topology == MPI_GRAPH) {
-    int rank = 0;
-    PMPI_Comm_rank(comm, &rank);
-    PMPI_Graph_neighbors_count(comm, rank, &count);
-    found = {count, count};
-  } else if (topology == MPI_DIST_GRAPH) {
-    int weighted = 0;
-    PMPI_Dist_graph_neighbors_count(comm, &found.in, &found.out, &weighted);
-  }
-  return found;
-}
-
-// The datatypes of what is sent are not there if the data is in place.
-int Sent(const void* sendbuf, int count) { return sendbuf == ferry_mpi_in_place_ ? 0 : count; }
 
 // ---- The arguments of programs ------------------------------------------------------------------
 
@@ -100,21 +56,6 @@ int* ErrorCodes(int* codes) {
 }  // namespace
 
 // ---- MPI_Alltoallw and its kin ------------------------------------------------------------------
-
-namespace {
-
-template <typename Call, typename Count, typename Displacement, typename... More>
-int WithTypes(Call* call, const Counts& counts, void* sendbuf, const Count* sendcounts,
-              const Displacement* sdispls, const int* sendtypes, void* recvbuf,
-              const Count* recvcounts, const Displacement* rdispls, const int* recvtypes,
-              const int* comm, More... more) {
-  Handles<MPI_Datatype> sent(sendtypes, Sent(sendbuf, counts.out));
-  Handles<MPI_Datatype> received(recvtypes, counts.in);
-  return call(Buffer(sendbuf), sendcounts, sdispls, sent.get(), Buffer(recvbuf), recvcounts,
-              rdispls, received.get(), HandleOf<MPI_Comm>(*comm), more...);
-}
-
-}  // namespace
 
 #define FERRY_PARAMETERS(Count, Displacement)                                             \
   void *sendbuf, Count *sendcounts, Displacement *sdispls, int *sendtypes, void *recvbuf, \

@@ -10,7 +10,6 @@ or stands in by_hand.h. Those of mpi_f08 have arguments of the same form, so the
 import constants
 import declarations
 import f08
-import mpix
 import table
 
 # Callbacks, attributes, arguments of programs, truth values in arrays whose length MPI knows, lengths
@@ -25,6 +24,7 @@ BY_HAND = {
     "Session_create_errhandler", "Session_get_nth_pset", "Type_create_keyval",
     "Type_get_attr", "Type_get_contents", "Type_set_attr", "Win_create_errhandler",
     "Win_create_keyval", "Win_get_attr", "Win_set_attr",
+    "Palltoallw_init", "Pneighbor_alltoallw_init", "Pschedule_init",
 }
 # Nothing of C is called.
 NO_CALL = {"F_sync_reg", "Sizeof", "Status_f082f", "Status_f2f08"}
@@ -33,7 +33,8 @@ MAIN = {"Init": "nullptr, nullptr", "Init_thread": "nullptr, nullptr", "Info_cre
 
 _TYPES = {"aint": "MPI_Aint*", "count": "MPI_Count*", "offset": "MPI_Offset*", "buffer": "void*",
           "address": "void*", "detached": "void*", "string": "char*", "strings": "char*",
-          "strings2": "char*"}
+          "strings2": "char*", "queue": "MPIX_Queue*", "stream": "const void*",
+          "prequest": "MPIX_Prequest*"}
 _RESULTS = {"": "void", "double": "double", "aint": "MPI_Aint"}
 
 
@@ -89,8 +90,10 @@ def _by_table(procedure, large):
             given.append(f"HandleOf<{_handle(argument)}>(*{name})")
         elif argument.kind == "buffer":
             given.append(f"Buffer({name})")
-        elif argument.kind == "address":
+        elif argument.kind in ("address", "stream"):
             given.append(name)
+        elif argument.kind == "queue_type":
+            given.append(f"static_cast<MPIX_Queue_type>(*{name})")
         elif argument.kind == "detached":
             # Its type is wrong in mpif.h and in `mpi`, so nothing is given back in it there
             # (MPI 5.0, section 3.6).
@@ -159,11 +162,17 @@ def _calls(procedure):
     return procedure.name not in NO_CALL
 
 
+def _call(procedure, large):
+    """The parameter that is the function of C."""
+    prefix = "MPIX_" if procedure.is_added else "MPI_"
+    return f"decltype(&{prefix}{_name(procedure, large)})", "call"
+
+
 def _converter(procedure, large):
     if procedure.name in BY_HAND or not _calls(procedure):
         return ""
     name = _name(procedure, large)
-    given = [("decltype(&MPI_" + name + ")", "call")] + parameters(procedure, large, _INNER)
+    given = [_call(procedure, large)] + parameters(procedure, large, _INNER)
     signature = ", ".join(" ".join(one) for one in given)
     result = _RESULTS[procedure.result]
     return f"FERRY_INLINE {result} {name}({signature}) {{\n{_by_table(procedure, large)}}}\n"
@@ -217,8 +226,10 @@ def use_of(procedure, argument, large):
     if f"{argument.name[:4]}types" in arguments or (
             any(one.kind == "Op" for one in procedure.arguments) and procedure.group != "windows"):
         return "kWhole", None, None
-    if procedure.name in ("Psend_init", "Precv_init") or (not counted and typed and
-                                                         f"{argument.name[:4]}counts" in arguments):
+    if "partitions" in arguments:
+        # A datatype that both buffers have cannot describe one of them.
+        return ("kPlaced", None, datatype) if typed else ("kPiece", None, None)
+    if not counted and typed and f"{argument.name[:4]}counts" in arguments:
         return "kPlaced", None, datatype
     if counted and typed:
         return ("kBlocks" if _has_blocks(procedure, argument.name) else "kOne"), count, datatype
@@ -244,7 +255,7 @@ def _described(procedure, large):
     """The function X_f08ts, which makes addresses of described buffers."""
     name = _name(procedure, large)
     types = {"buffer": "const Array*"}
-    given = [("decltype(&MPI_" + name + ")", "call")] + parameters(procedure, large, types)
+    given = [_call(procedure, large)] + parameters(procedure, large, types)
     text = f"FERRY_INLINE void {name}_f08ts({', '.join(' '.join(one) for one in given)}) {{\n"
     handed = {name: name for _, name in parameters(procedure, large)}
     local_names, after = [], ""
@@ -340,6 +351,21 @@ def _of_large(procedure):
         for prefix in ("MPI_", "PMPI_")) + _of_described(procedure, True)
 
 
+def addition(procedure):
+    """One of Ferry's additions, which has no second form for tools."""
+    low = f"mpix_{procedure.name}".lower()
+    text = _converter(procedure, False)
+    text += _shown(procedure, False, "MPIX_", low, {}, procedure.name)
+    text += f'FERRY_NAMES("{low}", "{low.upper()}", "{low}_");\n'
+    if procedure.has_handle:
+        text += f'FERRY_NAME("{low}_f08_", "{low}_");\n'
+    if procedure.has_buffer:
+        text += _described(procedure, False)
+        text += _shown(procedure, False, "MPIX_", f"{low}_f08ts", {"buffer": "const Array*"},
+                       f"{procedure.name}_f08ts")
+    return text
+
+
 _HEAD = """\
 // Made by mpi/fortran/generate.py: the Fortran procedures of mpi/fortran/calls/{group}.txt.
 #include "mpi/fortran/by_hand.h"{sections}
@@ -365,18 +391,23 @@ def sources(with_sections):
     return found
 
 
-def by_hand():
-    text = ("// Made by mpi/fortran/generate.py: the procedures that are written by hand. `call` is the\n"
-            "// function of C, as MPI_x or as PMPI_x.\n#pragma once\n\n"
-            "#include \"mpi/fortran/binding.h\"\n\nnamespace ferry::fortran {\n\n")
-    for procedure in table.procedures():
+def _by_hand(procedures, about, include):
+    text = (f"// Made by mpi/fortran/generate.py: {about}\n// that are written by hand. `call` is the "
+            f"function of C.\n#pragma once\n\n{include}#include \"mpi/fortran/binding.h\"\n\n"
+            "namespace ferry::fortran {\n\n")
+    for procedure in procedures:
         if procedure.name not in BY_HAND:
             continue
         for large in (False, True) if f08.has_large(procedure) else (False,):
-            name = _name(procedure, large)
-            signature = "".join(f", {' '.join(one)}" for one in parameters(procedure, large))
-            text += f"void {name}(decltype(&MPI_{name}) call{signature});\n"
-    return {"by_hand.h": text + "\n}  // namespace ferry::fortran\n"}
+            given = [_call(procedure, large)] + parameters(procedure, large)
+            text += f"void {_name(procedure, large)}({', '.join(' '.join(one) for one in given)});\n"
+    return text + "\n}  // namespace ferry::fortran\n"
+
+
+def by_hand():
+    return {"by_hand.h": _by_hand(table.procedures(), "the procedures of MPI", ""),
+            "mpix_by_hand.h": _by_hand(table.additions(), "those of Ferry's additions",
+                                       "#include <mpix.h>\n\n")}
 
 
 def names():
@@ -399,9 +430,4 @@ def names():
     found += ["ferry_mpi_equal_", "ferry_mpi_differ_", "ferry_mpi_sizeof_"]
     found += [f"{prefix}status_{form}_" for prefix in ("mpi_", "pmpi_") for form in ("f2f08", "f082f")]
     found += [f"{constants.common(name)}_".lower() for name, _, _ in constants.SENTINELS]
-    return sorted(found + f08.names() + mpix.names())
-
-
-def exports():
-    return {"exports.lds": "{\n  global:\n" + "".join(f"    {name};\n" for name in names())
-                           + "  local: *;\n};\n"}
+    return sorted(found + f08.names())

@@ -77,7 +77,7 @@ def specific_name(procedure, large, described):
     return procedure.name + ("_c" if large else "") + token
 
 
-def _declared(argument, described):
+def declared(argument, described):
     name, kind = argument.name, argument.kind
     intent = {"in": "IN", "out": "OUT", "inout": "INOUT"}[argument.direction]
     attributes = ", ASYNCHRONOUS" if "async" in argument.flags else ""
@@ -108,7 +108,7 @@ def _body(procedure, prefix, large, described):
     text = lines(f"{result}{what} {name}({','.join(names)})") + lines("IMPORT")
     # The lengths of arrays stand before them.
     for argument in sorted(arguments, key=lambda one: bool(one.length) or one.kind == "strings2"):
-        text += _declared(argument, described)
+        text += declared(argument, described)
     if procedure.has_ierror:
         text += lines("INTEGER, OPTIONAL, INTENT(OUT) :: ierror")
     return text + lines(f"END {what}")

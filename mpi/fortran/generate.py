@@ -22,13 +22,18 @@ def _sources(headers):
     return {"mpif.h": declarations.mpif_h(constants_h, handles_h),
             "mpi.f90": declarations.module_mpi(),
             "mpi_f08.f90": f08.module(constants_h, handles_h, True),
-            "mpi_f08_addresses.f90": f08.module(constants_h, handles_h, False), **mpix.module()}
+            "mpi_f08_addresses.f90": f08.module(constants_h, handles_h, False), **mpix.modules()}
+
+
+def _exports():
+    shown = "".join(f"    {name};\n" for name in definitions.names() + mpix.names())
+    return {"exports.lds": f"{{\n  global:\n{shown}  local: *;\n}};\n"}
 
 
 def main(arguments):
     makers = {"definitions": lambda: {**definitions.sources(True), **mpix.source()},
               "mpif": lambda: definitions.sources(False), "by_hand": definitions.by_hand,
-              "exports": lambda: definitions.exports(),
+              "exports": _exports,
               "sources": lambda: _sources(pathlib.Path(arguments[2]))}
     if len(arguments) not in (2, 3) or arguments[0] not in makers:
         sys.exit(f"usage: generate.py {'|'.join(makers)} FOLDER [HEADERS]")

@@ -22,6 +22,9 @@ significant at the root alone.
 
 FLAGs: `large`, there is one of large counts, too; `old`, deprecated and without a form of its own
 in mpi_f08; `modules`, not in mpif.h.
+
+mpix.txt has Ferry's additions in the same form, MPIX_ for MPI_. Kinds of theirs are queue,
+queue_type, stream (the address of a GPU's stream) and prequest.
 """
 
 import dataclasses
@@ -32,7 +35,8 @@ import re
 HANDLES = ["Comm", "Datatype", "Errhandler", "File", "Group", "Info", "Message", "Op", "Request",
            "Session", "Win"]
 PLAIN_KINDS = ["int", "aint", "count", "offset", "logical", "string", "strings", "strings2", "status",
-               "index", "weights", "buffer", "address", "detached", "f90status", "f08status"]
+               "index", "weights", "buffer", "address", "detached", "f90status", "f08status", "queue",
+               "queue_type", "stream", "prequest"]
 CALLBACKS = ["Comm_errhandler_function", "Session_errhandler_function", "Win_errhandler_function",
              "File_errhandler_function", "Comm_copy_attr_function", "Comm_delete_attr_function",
              "Type_copy_attr_function", "Type_delete_attr_function", "Win_copy_attr_function",
@@ -72,6 +76,11 @@ class Procedure:
     group: str  # the file it stands in
 
     @property
+    def is_added(self):
+        """One of Ferry's own, which is no part of MPI."""
+        return self.group == "mpix"
+
+    @property
     def has_ierror(self):
         return "no_ierror" not in self.flags
 
@@ -88,6 +97,10 @@ class Procedure:
     @property
     def has_buffer(self):
         return any(argument.kind == "buffer" for argument in self.arguments)
+
+    @property
+    def has_handle(self):
+        return any(argument.is_handle for argument in self.arguments)
 
 
 _ARGUMENT = re.compile(r"(\w+)(?:\[([^\]]+)\])? (?:(out|inout) )?([\w/-]+)(?::(\w+))?((?: \w+)*)$")
@@ -123,12 +136,19 @@ def groups():
     return sorted(path.stem for path in (pathlib.Path(__file__).parent / "calls").glob("*.txt"))
 
 
+def _parsed(path):
+    text = re.sub(r"#.*\n", "", path.read_text(encoding="ascii"))
+    return [_procedure(line, path.stem) for line in re.sub(r"\n +", " ", text).splitlines()
+            if line]
+
+
 @functools.cache
 def procedures():
-    found = []
-    for group in groups():
-        text = (pathlib.Path(__file__).parent / "calls" / f"{group}.txt").read_text(encoding="ascii")
-        text = re.sub(r"#.*\n", "", text)
-        for line in re.sub(r"\n +", " ", text).splitlines():
-            found.append(_procedure(line, group))
-    return found
+    folder = pathlib.Path(__file__).parent / "calls"
+    return [one for group in groups() for one in _parsed(folder / f"{group}.txt")]
+
+
+@functools.cache
+def additions():
+    """The procedures of Ferry's own."""
+    return _parsed(pathlib.Path(__file__).parent / "mpix.txt")

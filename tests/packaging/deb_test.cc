@@ -110,6 +110,7 @@ TEST_F(DebTest, HoldsEveryPart) {
                            "usr/lib/*/pkgconfig/ferry-mpi-fort.pc",
                            "usr/include/ferry/mpi/mpif.h",
                            "usr/share/ferry/fortran/ferry_mpix.f90",
+                           "usr/share/ferry/fortran/ferry_mpix_addresses.f90",
                            "usr/share/ferry/fortran/mpi.f90",
                            "usr/share/ferry/fortran/mpi_f08.f90",
                            "usr/share/ferry/fortran/mpi_f08_addresses.f90",

@@ -145,7 +145,8 @@ TEST(FerryccTest, MakesModulesForAnotherCompiler) {
   std::filesystem::create_symlink(std::filesystem::absolute(kFerrycc), wrapper);
   std::ofstream(compiler) << "#!/bin/sh\ncase $1 in --version) echo other 1.2; exit;; esac\n"
                              "for word; do case $word in */mpi.f90) >mpi.mod;; "
-                             "*/mpi_f08*.f90) basename $word >mpi_f08.mod; esac; done\n"
+                             "*/mpi_f08*.f90) basename $word >mpi_f08.mod;; "
+                             "*/ferry_mpix*.f90) basename $word >ferry_mpix.mod; esac; done\n"
                              ">mpi.o\necho $*\n";
   std::filesystem::permissions(compiler, std::filesystem::perms::owner_all);
   const Words variables = {"/usr/bin/env", "XDG_CACHE_HOME=" + (folder / "cache"),
@@ -162,6 +163,8 @@ TEST(FerryccTest, MakesModulesForAnotherCompiler) {
   std::string source;
   std::getline(std::ifstream(modules + "/mpi_f08.mod"), source);
   EXPECT_EQ(source, "mpi_f08_addresses.f90") << modules;
+  std::getline(std::ifstream(modules + "/ferry_mpix.mod"), source);
+  EXPECT_EQ(source, "ferry_mpix_addresses.f90") << modules;
   EXPECT_FALSE(std::filesystem::exists(modules + "/mpi.o"));
 }
 

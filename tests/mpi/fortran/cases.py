@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""cases.py collectives|typed_collectives|names|typed_calls FOLDER: writes a Fortran program that calls
-procedures of one kind.
+"""cases.py collectives|partitioned|typed_collectives|typed_partitioned|names|typed_calls FOLDER: writes
+a Fortran program that calls procedures of one kind.
 
-collectives: each in its blocking, nonblocking and persistent form; typed_collectives: the same over
-mpi_f08. names: no program, but the names that the library has to show. typed_calls: a call of each
-procedure of mpi_f08, with and without large counts, which has to compile and to be linked; nothing is
-called when it runs. FOLDER is mpi/fortran, with the table.
+collectives: each in its blocking, nonblocking and persistent form; partitioned: the partitioned ones
+of Ferry's; typed_...: the same over mpi_f08. names: no program, but the names that the library has to
+show. typed_calls: a call of each procedure of mpi_f08, with and without large counts, which has to
+compile and to be linked; nothing is called when it runs. FOLDER is mpi/fortran, with the table.
 """
 
 import sys
@@ -63,8 +63,8 @@ program {name}
 """
 
 
-def _call(name, arguments):
-    line = f"  call MPI_{name}({arguments})"
+def _call(name, arguments, prefix="MPI_"):
+    line = f"  call {prefix}{name}({arguments})"
     cut = line.rfind(", ", 0, 96) + 1
     return line if len(line) < 100 else line[:cut] + " &\n   " + line[cut:]
 
@@ -193,6 +193,177 @@ end program
 """
 
 
+# ---- Partitioned collectives ---------------------------------------------------------------------
+
+# Name, arguments, which ranks ready and which get partitions, what comes before a round, what must be
+# true after it. A block has 20 elements, those of rank j are of(j); with places, block i lies at 24 * i.
+_ALL = ".true."
+_LAST = "rank == last"
+_SPREAD = "all([(r(24 * i + 1:24 * i + 20) == {}, i = 0, n - 1)])"
+PARTITIONED = [
+    ("Pbcast", f"r, parts, each, {I}, last", _LAST, "rank /= last",
+     "if (rank == last) r(:20) = of(last)", "all(r(:20) == of(last))"),
+    ("Preduce", f"s, r, parts, each, {I}, MPI_SUM, last", _ALL, _LAST, "s(:20) = of(rank)",
+     "rank /= last .or. all(r(:20) == sum_of(n))"),
+    ("Pallreduce", f"s, r, parts, each, {I}, MPI_SUM", _ALL, _ALL, "s(:20) = of(rank)",
+     "all(r(:20) == sum_of(n))"),
+    ("Pallreduce", f"MPI_IN_PLACE, r, parts, each, {I}, MPI_SUM", _ALL, _ALL, "r(:20) = of(rank)",
+     "all(r(:20) == sum_of(n))"),
+    ("Pallgather", f"s, r, parts, each, {I}", _ALL, _ALL, "s(:20) = of(rank)",
+     "all(r(:20 * n) == [(of(i), i = 0, n - 1)])"),
+    ("Palltoall", f"s, r, parts, each, {I}", _ALL, _ALL,
+     "s(:20 * n) = [(of(i) + 1000 * rank, i = 0, n - 1)]",
+     "all(r(:20 * n) == [(of(rank) + 1000 * i, i = 0, n - 1)])"),
+    ("Preduce_scatter_block", f"s, r, parts, each, {I}, MPI_SUM", _ALL, _ALL,
+     "s(:20 * n) = [(of(i), i = 0, n - 1)]", "all(r(:20) == n * of(rank))"),
+    ("Pgather", f"s, r, parts, each, {I}, last", _ALL, _LAST, "s(:20) = of(rank)",
+     "rank /= last .or. all(r(:20 * n) == [(of(i), i = 0, n - 1)])"),
+    ("Pscatter", f"s, r, parts, each, {I}, last", _LAST, _ALL,
+     "if (rank == last) s(:20 * n) = [(of(i), i = 0, n - 1)]", "all(r(:20) == of(rank))"),
+    ("Pscan", f"s, r, parts, each, {I}, MPI_SUM", _ALL, _ALL, "s(:20) = of(rank)",
+     "all(r(:20) == sum_of(rank + 1))"),
+    ("Pexscan", f"s, r, parts, each, {I}, MPI_SUM", _ALL, _ALL, "s(:20) = of(rank)",
+     "rank == 0 .or. all(r(:20) == sum_of(rank))"),
+    ("Pbarrier", "parts", _ALL, _ALL, "", _ALL),
+    ("Pgatherv", f"s, parts, each, {I}, r, counts, places, {I}, last", _ALL, _LAST,
+     "s(:20) = of(rank)", "rank /= last .or. " + _SPREAD.format("of(i)")),
+    ("Pscatterv", f"s, parts, counts, places, {I}, r, each, {I}, last", _LAST, _ALL,
+     "if (rank == last) s(:24 * n) = [(of(i), 0, 0, 0, 0, i = 0, n - 1)]", "all(r(:20) == of(rank))"),
+    ("Pallgatherv", f"s, parts, each, {I}, r, counts, places, {I}", _ALL, _ALL, "s(:20) = of(rank)",
+     _SPREAD.format("of(i)")),
+    ("Palltoallv", f"s, parts, counts, places, {I}, r, counts, places, {I}", _ALL, _ALL,
+     "s(:24 * n) = [(of(i) + 1000 * rank, 0, 0, 0, 0, i = 0, n - 1)]",
+     _SPREAD.format("of(rank) + 1000 * i")),
+    ("Palltoallw", "s, parts, counts, bytes, types, r, counts, bytes, types", _ALL, _ALL,
+     "s(:24 * n) = [(of(i) + 1000 * rank, 0, 0, 0, 0, i = 0, n - 1)]",
+     _SPREAD.format("of(rank) + 1000 * i")),
+    ("Palltoallw", "MPI_IN_PLACE, parts, counts, bytes, unread, r, counts, bytes, types", _ALL, _ALL,
+     "r(:24 * n) = [(of(i) + 1000 * rank, 0, 0, 0, 0, i = 0, n - 1)]",
+     _SPREAD.format("of(rank) + 1000 * i")),
+    ("Preduce_scatter", f"s, r, parts, counts, {I}, MPI_SUM", _ALL, _ALL,
+     "s(:20 * n) = [(of(i), i = 0, n - 1)]", "all(r(:20) == n * of(rank))"),
+    ("Pneighbor_allgather", f"s, r, parts, each, {I}", _ALL, _ALL, "s(:20) = of(rank)",
+     "all(r(:40) == [of(left), of(right)])"),
+    ("Pneighbor_alltoall", f"s, r, parts, each, {I}", _ALL, _ALL, "s(:40) = [of(rank), of(rank)]",
+     "all(r(:40) == [of(left), of(right)])"),
+    ("Pneighbor_allgatherv", f"s, parts, each, {I}, r, counts, places, {I}", _ALL, _ALL,
+     "s(:20) = of(rank)", "all(r(:20) == of(left)) .and. all(r(25:44) == of(right))"),
+    ("Pneighbor_alltoallv", f"s, parts, counts, places, {I}, r, counts, places, {I}", _ALL, _ALL,
+     "s(:44) = [of(rank), 0, 0, 0, 0, of(rank)]",
+     "all(r(:20) == of(left)) .and. all(r(25:44) == of(right))"),
+    ("Pneighbor_alltoallw", "s, parts, counts, bytes, types, r, counts, bytes, types", _ALL, _ALL,
+     "s(:44) = [of(rank), 0, 0, 0, 0, of(rank)]",
+     "all(r(:20) == of(left)) .and. all(r(25:44) == of(right))"),
+    # A ring: each piece goes once around to be summed, and once more as it is.
+    ("Pschedule", f"s, r, parts, each, {I}, n, 2 * (n - 1), ones, sources, arriving, ops, ones, "
+     "destinations, leaving", _ALL, _ALL, "s(:20) = of(rank)", "all(r(:20) == sum_of(n))"),
+]
+
+_OF_PARTITIONS = """\
+! Readies the last partition first, and waits for each that arrives.
+subroutine go(readies, gets)
+  logical, intent(in) :: readies, gets
+  integer :: partition
+  logical :: flag
+  call MPI_Start(request, ierr)
+  if (readies) then
+    do partition = parts - 1, 0, -1
+      call MPI_Pready(partition, request, ierr)
+    end do
+  end if
+  if (gets) then
+    do partition = 0, parts - 1
+      flag = .false.
+      do while (.not. flag)
+        call MPI_Parrived(request, partition, flag, ierr)
+      end do
+    end do
+  end if
+  call MPI_Wait(request, MPI_STATUS_IGNORE, ierr)
+  call check(ierr == 0, 'MPI_Wait')
+end subroutine
+
+pure function of(owner) result(block)
+  integer, intent(in) :: owner
+  integer :: block(20), place
+  block = [(100 * owner + place, place = 1, 20)]
+end function
+
+! The sum of the blocks of that many ranks.
+pure function sum_of(ranks) result(block)
+  integer, intent(in) :: ranks
+  integer :: block(20), owner
+  block = 0
+  do owner = 0, ranks - 1
+    block = block + of(owner)
+  end do
+end function
+end program
+"""
+
+
+def partitioned(is_typed):
+    head = HEAD.format(name="partitioned")
+    if is_typed:
+        head = head.replace("USE_LINE", "use mpi_f08").replace("  INCLUDE_LINE\n", "")
+    types = _TYPED if is_typed else _UNTYPED.replace("  external :: larger_then_sum\n", "")
+    types = types.replace("own_op", "ops(2 * most)")
+    text = head.replace("  use checks", "  use ferry_mpix\n  use checks") + """
+  integer, parameter :: most = 8, parts = 4
+  integer(MPI_COUNT_KIND), parameter :: each = 5
+  integer :: ierr, rank, n, i, last, left, right, round
+  integer, asynchronous :: s(24 * most), r(24 * most)
+  integer(MPI_COUNT_KIND) :: counts(most)
+  integer(MPI_ADDRESS_KIND) :: places(most), bytes(most)
+  integer :: ones(2 * most), sources(2 * most), arriving(2 * most), destinations(2 * most), &
+             leaving(2 * most)
+""" + types + """\
+  call MPI_Init(ierr)
+  comm = MPI_COMM_WORLD
+  call MPI_Comm_rank(comm, rank, ierr)
+  call MPI_Comm_size(comm, n, ierr)
+  last = n - 1
+  counts = each
+  places = [(24 * i, i = 0, most - 1)]
+  bytes = 4 * places
+  types = MPI_INTEGER
+  unread""" + ("%MPI_VAL" if is_typed else "") + """ = -77
+  call MPI_Cart_create(comm, 1, [n], [.true.], .false., ring, ierr)
+  call MPI_Cart_shift(ring, 0, 1, left, right, ierr)
+  ones = 1
+  sources = modulo(rank - 1, n)
+  destinations = modulo(rank + 1, n)
+  leaving = [(modulo(rank - i, n), i = 0, 2 * most - 1)]
+  arriving = [(modulo(rank - i - 1, n), i = 0, 2 * most - 1)]
+  ops = MPI_OP_NULL
+  ops(:n - 1) = MPI_SUM
+"""
+    bodies = ""
+    for number, (name, arguments, readies, gets, before, truth) in enumerate(PARTITIONED):
+        comm = "ring" if name.startswith("Pneighbor") else "comm"
+        call = _call(f"{name}_init", f"{arguments}, {comm}, MPI_INFO_NULL, request, ierr", "MPIX_")
+        text += f"  call case_{number}\n"
+        bodies += f"""\
+subroutine case_{number}
+{call}
+  call check(ierr == 0, 'MPIX_{name}_init: result')
+  do round = 1, 2
+    s = -1
+    r = -1
+    {before or 'continue'}
+    call go({readies}, {gets})
+    call check({truth}, &
+               'MPIX_{name}_init')
+  end do
+  call MPI_Request_free(request, ierr)
+end subroutine
+"""
+    return text + """  call report(rank)
+  call MPI_Finalize(ierr)
+contains
+""" + bodies + _OF_PARTITIONS
+
+
 # ---- A call of each procedure of mpi_f08 --------------------------------------------------------
 
 # Variables that may be handed over for arguments of a kind.
@@ -248,14 +419,18 @@ def main(arguments):
     if arguments[0] in ("collectives", "typed_collectives"):
         print(collectives(arguments[0] == "typed_collectives"), end="")
         return
+    if arguments[0] in ("partitioned", "typed_partitioned"):
+        print(partitioned(arguments[0] == "typed_partitioned"), end="")
+        return
     sys.path.insert(0, arguments[1])
     import definitions  # pylint: disable=import-outside-toplevel
     import f08  # pylint: disable=import-outside-toplevel
+    import mpix  # pylint: disable=import-outside-toplevel
     import table  # pylint: disable=import-outside-toplevel
     if arguments[0] == "typed_calls":
         print(typed_calls(f08, table), end="")
         return
-    print("\n".join(definitions.names()))
+    print("\n".join(definitions.names() + mpix.names()))
 
 
 if __name__ == "__main__":

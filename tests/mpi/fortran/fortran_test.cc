@@ -58,6 +58,31 @@ class FortranTest : public testing::Test {
              with_module ? "-DINCLUDE_LINE=" : "-DINCLUDE_LINE=include 'mpif.h'",
              kFolder + "checks.f90", kFolder + name + ".F90", "-o", Path(name)});
   }
+  void CompileQueues() const {
+    Compile(Joined({kFolder + "checks.f90", kFolder + "queues.f90", "-o", Path("queues")},
+                   OfLibferry()));
+  }
+  // With kernels, which are in C++.
+  void CompilePrequests() const {
+    const CommandResult kernels =
+        RunCommand({"tools/wrappers/ferrycxx", "-std=c++17", "-O2", "-pthread", "-c",
+                    kFolder + "kernels.cc", "-o", Path("kernels.o")});
+    EXPECT_EQ(kernels.exit_code, 0) << kernels.err;
+    Compile(Joined({kFolder + "checks.f90", kFolder + "prequests.f90", Path("kernels.o"), "-o",
+                    Path("prequests"), "-lstdc++", "-pthread"},
+                   OfLibferry()));
+  }
+  // Four ranks on two nodes, or so many.
+  void ExpectAllOkOnTwoNodes(const std::string& name, int ranks = 4) const {
+    const CommandResult result =
+        RunJob({"", {"-n", std::to_string(ranks), "--nodes", "2"}}, {Path(name)});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    std::vector<std::string> lines;
+    for (int rank = 0; rank < ranks; ++rank) {
+      lines.push_back("rank " + std::to_string(rank) + ": ok");
+    }
+    EXPECT_EQ(e2e::SortedLines(result.out), lines) << name;
+  }
   // One of mpi_f08.
   void CompileTyped(const std::string& source, const std::string& name) const {
     Compile({kFolder + "checks.f90", kFolder + source, "-o", Path(name)});
@@ -67,6 +92,16 @@ class FortranTest : public testing::Test {
       CompileCases(name, with_module);
       ExpectAllOk(ranks, Path(name));
     }
+  }
+
+  static std::vector<std::string> Joined(std::vector<std::string> words,
+                                         const std::vector<std::string>& more) {
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  static std::vector<std::string> OfLibferry() {
+    const std::string client = fs::current_path() / "client";
+    return {"-L" + client, "-Wl,-rpath," + client, "-l:libferry.so.0"};
   }
 
   std::string folder_ = "/tmp/ferry-fortran-XXXXXX";
@@ -84,10 +119,7 @@ TEST_F(FortranTest, ProgramsInFixedFormRun) {
 // Collectives between nodes, too.
 TEST_F(FortranTest, ProgramsRunOnSeveralNodes) {
   CompileCases("collectives", true);
-  const CommandResult result = RunJob({"", {"-n", "4", "--nodes", "2"}}, {Path("collectives")});
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_EQ(e2e::SortedLines(result.out),
-            (std::vector<std::string>{"rank 0: ok", "rank 1: ok", "rank 2: ok", "rank 3: ok"}));
+  ExpectAllOkOnTwoNodes("collectives");
 }
 
 // On two grids its error falls by four.
@@ -119,19 +151,14 @@ TEST_F(FortranTest, SectionsOfArraysAreBuffersOfMpiF08) {
   CompileTyped("sections.f90", "sections");
   ExpectAllOk(1, Path("sections"));
   ExpectAllOk(2, Path("sections"));
-  const CommandResult result = RunJob({"", {"-n", "4", "--nodes", "2"}}, {Path("sections")});
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_EQ(e2e::SortedLines(result.out),
-            (std::vector<std::string>{"rank 0: ok", "rank 1: ok", "rank 2: ok", "rank 3: ok"}));
+  ExpectAllOkOnTwoNodes("sections");
 }
 
 TEST_F(FortranTest, DatatypesOfSectionsAreKeptForOthersOfTheSameForm) {
   Compile({"-fopenmp", kFolder + "checks.f90", kFolder + "kept_types.f90", "-o", Path("kept")});
   ExpectAllOk(1, Path("kept"));
   ExpectAllOk(2, Path("kept"));
-  const CommandResult result = RunJob({"", {"-n", "2", "--nodes", "2"}}, {Path("kept")});
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_EQ(e2e::SortedLines(result.out), (std::vector<std::string>{"rank 0: ok", "rank 1: ok"}));
+  ExpectAllOkOnTwoNodes("kept", 2);
 }
 
 TEST_F(FortranTest, AToolInFortranTakesTheCallsOfMpiF08) {
@@ -143,13 +170,32 @@ TEST_F(FortranTest, AToolInFortranTakesTheCallsOfMpiF08) {
 
 // Between ranks of one node and of two; arrays in memory of emulated devices.
 TEST_F(FortranTest, QueuesMoveArraysOfDevices) {
-  const std::string client = std::filesystem::current_path() / "client";
-  Compile({kFolder + "checks.f90", kFolder + "queues.f90", "-o", Path("queues"), "-L" + client,
-           "-Wl,-rpath," + client, "-l:libferry.so.0"});
+  CompileQueues();
   ExpectAllOk(2, Path("queues"));
-  const CommandResult result = RunJob({"", {"-n", "2", "--nodes", "2"}}, {Path("queues")});
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_EQ(e2e::SortedLines(result.out), (std::vector<std::string>{"rank 0: ok", "rank 1: ok"}));
+  ExpectAllOkOnTwoNodes("queues", 2);
+}
+
+TEST_F(FortranTest, PartitionedCollectivesDoTheirWorkOverMpifHAndTheModule) {
+  for (const bool with_module : {false, true}) {
+    CompileCases("partitioned", with_module);
+    ExpectAllOk(3, Path("partitioned"));
+  }
+  ExpectAllOkOnTwoNodes("partitioned");
+}
+
+TEST_F(FortranTest, PartitionedCollectivesDoTheirWorkOverMpiF08) {
+  CompileTyped("typed_partitioned.F90", "partitioned");
+  ExpectAllOk(1, Path("partitioned"));
+  ExpectAllOk(2, Path("partitioned"));
+  ExpectAllOkOnTwoNodes("partitioned");
+}
+
+TEST_F(FortranTest, KernelsReadyPartitionsByPrequests) {
+  CompilePrequests();
+  ExpectAllOk(1, Path("prequests"));
+  ExpectAllOk(2, Path("prequests"));
+  ExpectAllOkOnTwoNodes("prequests", 2);
+  ExpectAllOkOnTwoNodes("prequests");
 }
 
 // ---- What there is ------------------------------------------------------------------------------
@@ -171,13 +217,15 @@ std::vector<std::string> Lines(const std::string& text) {
 // have a form of large counts (159 less the four that would be the same twice). 146 and 129 of them
 // have buffers: those are there with addresses, for other compilers, and with descriptions. Large
 // counts have a predefined callback of their own.
+//
+// Of Ferry's 45 additions 41 have handles, of which 22 have buffers.
 TEST(LibraryTest, ShowsWhatTheTableSays) {
   std::set<std::string> names;
   for (const std::string& line : Lines(tests::ReadFile(kFolder + "names.txt"))) {
     EXPECT_TRUE(names.insert(line).second) << line;
   }
   EXPECT_EQ(names.size(), (434u - 3 + 4) * 2 * 4 + 13 * 4 + 3 + 4 + 10 +
-                              (426 + 155 + 146 + 129) * 2 + 1 + 19 * 4 + 16);
+                              (426 + 155 + 146 + 129) * 2 + 1 + 45 * 4 + 41 + 22);
   std::set<std::string> shown;
   for (const auto& [name, symbol] : e2e::ExportsOf(kLibrary)) {
     shown.insert(name);
@@ -194,15 +242,20 @@ bool IsOfMpiF08(const std::string& name) {
   return !name.starts_with("mpix_") && (name.ends_with("_f08_") || name.ends_with("_f08ts_"));
 }
 
+std::set<std::string> SymbolsThatItCalls(const std::string& program) {
+  std::set<std::string> called;
+  for (const std::string& line : Lines(RunCommand({"/usr/bin/nm", "-uP", program}).out)) {
+    called.insert(line.substr(0, line.find(' ')));
+  }
+  return called;
+}
+
 // Each interface of mpi_f08 takes a call, with and without large counts, with `ierror` and without,
 // and there is a procedure behind each.
 TEST_F(FortranTest, EachProcedureOfMpiF08IsLinked) {
   Compile({"-O0", kFolder + "typed_calls.f90", "-o", Path("calls")});
   ExpectAllOk(1, Path("calls"));
-  std::set<std::string> called;
-  for (const std::string& line : Lines(RunCommand({"/usr/bin/nm", "-uP", Path("calls")}).out)) {
-    called.insert(line.substr(0, line.find(' ')));
-  }
+  const std::set<std::string> called = SymbolsThatItCalls(Path("calls"));
   const std::vector<std::string> all = Lines(tests::ReadFile(kFolder + "names.txt"));
   const std::set<std::string> names(all.begin(), all.end());
   size_t procedures = 0;
@@ -224,9 +277,7 @@ TEST_F(FortranTest, ThereIsACaseForEachProcedure) {
   std::set<std::string> called = {"mpi_abort_"};  // ring.f
   for (const auto& [name, ranks] : kPrograms) {
     CompileCases(name, true);
-    for (const std::string& line : Lines(RunCommand({"/usr/bin/nm", "-uP", Path(name)}).out)) {
-      called.insert(line.substr(0, line.find(' ')));
-    }
+    called.merge(SymbolsThatItCalls(Path(name)));
   }
   size_t procedures = 0;
   for (const std::string& name : Lines(tests::ReadFile(kFolder + "names.txt"))) {
@@ -240,6 +291,36 @@ TEST_F(FortranTest, ThereIsACaseForEachProcedure) {
     }
   }
   EXPECT_EQ(procedures, 434u - 3 + 4);
+}
+
+// Those with types, of which gfortran has the ones with descriptions if there are any, and those
+// without handles. Of collectives also those with integers.
+TEST_F(FortranTest, ThereIsACaseForEachAddition) {
+  CompileQueues();
+  CompilePrequests();
+  std::set<std::string> called = SymbolsThatItCalls(Path("queues"));
+  called.merge(SymbolsThatItCalls(Path("prequests")));
+  CompileCases("partitioned", true);
+  called.merge(SymbolsThatItCalls(Path("partitioned")));
+  CompileTyped("typed_partitioned.F90", "partitioned");
+  called.merge(SymbolsThatItCalls(Path("partitioned")));
+  const std::vector<std::string> all = Lines(tests::ReadFile(kFolder + "names.txt"));
+  const std::set<std::string> names(all.begin(), all.end());
+  size_t additions = 0;
+  for (const std::string& name : names) {
+    if (!name.starts_with("mpix_") || !names.contains(name + "_") || name.ends_with('_')) {
+      continue;
+    }
+    ++additions;
+    const bool is_typed = names.contains(name + "_f08_");
+    const std::string described = name + "_f08ts_";
+    const std::string typed = names.contains(described) ? described : name + "_f08_";
+    EXPECT_TRUE(called.contains(is_typed ? typed : name + "_")) << name << " is never called";
+    if (name.ends_with("_init") && is_typed) {
+      EXPECT_TRUE(called.contains(name + "_")) << name << " is never called with integers";
+    }
+  }
+  EXPECT_EQ(additions, 45u);
 }
 
 // A program has the constants as symbols of its own: the library must ask for those.

@@ -56,6 +56,7 @@ program queues
   call check(queue /= MPIX_QUEUE_NULL, 'a queue')
   call typed
   call untyped
+  call one_by_one
   call partitioned
   call MPIX_Queue_free(queue)
   call check(queue == MPIX_QUEUE_NULL, 'a queue that was freed')
@@ -134,6 +135,23 @@ contains
     call MPI_Request_free(requests(2))
   end subroutine
 
+  ! The same with their types.
+  subroutine one_by_one
+    type(MPI_Request) :: matches(2)
+    call MPI_Recv_init(received, n, MPI_INTEGER, other, 4, MPI_COMM_WORLD, requests(1))
+    call MPI_Send_init(sent, n, MPI_INTEGER, other, 4, MPI_COMM_WORLD, requests(2))
+    call MPIX_Imatch(requests(1), matches(1))
+    call MPIX_Imatchall(1, requests(2:2), matches(2), ierr)
+    call check(ierr == MPI_SUCCESS, 'MPIX_Imatchall')
+    call MPI_Waitall(2, matches, MPI_STATUSES_IGNORE)
+    call MPIX_Match(requests(2), ierr)
+    call check(ierr == MPI_SUCCESS, 'MPIX_Match of a matched one')
+    call MPIX_Is_matched(requests(1), flag)
+    call check(flag, 'MPIX_Is_matched')
+    call MPI_Request_free(requests(1))
+    call MPI_Request_free(requests(2))
+  end subroutine
+
   subroutine partitioned
     integer(MPI_COUNT_KIND), parameter :: each = n / 4
     integer :: seen
@@ -142,14 +160,17 @@ contains
     call MPI_Psend_init(sent, 4, each, MPI_INTEGER, other, 3, MPI_COMM_WORLD, MPI_INFO_NULL, &
                         requests(2))
     ! On the queue.
-    call fill(20 + rank)
-    call MPIX_Enqueue_startall(queue, 2, requests)
-    call MPIX_Enqueue_pbuf_prepare(queue, requests(2))
-    call MPIX_Enqueue_pready(queue, 0, 3, requests(2))
-    call MPIX_Enqueue_waitall(queue, 2, requests)
-    call MPIX_Queue_wait(queue, ierr)
-    call check(ierr == MPI_SUCCESS, 'partitions on a queue')
-    call expect(20 + other, 'partitions that a queue has readied')
+    do round = 1, 2
+      call fill(20 + round + rank)
+      call MPIX_Enqueue_startall(queue, 2, requests)
+      if (round == 1) call MPIX_Enqueue_pbuf_prepare(queue, requests(2))
+      if (round == 2) call MPIX_Enqueue_pbuf_prepare_all(queue, 1, requests(2:2))
+      call MPIX_Enqueue_pready(queue, 0, 3, requests(2))
+      call MPIX_Enqueue_waitall(queue, 2, requests)
+      call MPIX_Queue_wait(queue, ierr)
+      call check(ierr == MPI_SUCCESS, 'partitions on a queue')
+      call expect(20 + round + other, 'partitions that a queue has readied')
+    end do
     ! By the rank.
     call fill(30 + rank)
     call MPI_Startall(2, requests)
