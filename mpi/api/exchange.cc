@@ -5,6 +5,7 @@
 
 #include "mpi/api/function.h"
 #include "mpi/api/message_arguments.h"
+#include "mpi/api/short_packed.h"
 #include "mpi/init/fail.h"
 #include "mpi/p2p/status.h"
 
@@ -54,6 +55,20 @@ int Begin(const MessageArguments& send, const MessageArguments& receive, Bytes c
   return MPI_SUCCESS;
 }
 
+// True if a call that waits needs no request for the data.
+bool NeedsNoRequest(const MessageArguments& arguments, const Envelope& envelope) {
+  return !envelope.is_null &&
+         (envelope.type->IsDense(arguments.count) || ShortPacked::Fits(arguments, envelope));
+}
+
+bool SendAtOnce(const MessageArguments& send, Envelope* out) {
+  if (!out->type->IsDense(send.count)) {
+    return SendShortNow(send, out);
+  }
+  SetDense(send, out);
+  return front_end->messages->SendNow(out->message);
+}
+
 // A short message goes before the receive is posted: both then need no request. False: this send
 // needs one, and nothing has been done. Otherwise the call is over, and `*result` what it returns.
 bool RunAtOnce(const MessageArguments& send, const MessageArguments& receive, MPI_Status* status,
@@ -68,15 +83,10 @@ bool RunAtOnce(const MessageArguments& send, const MessageArguments& receive, MP
   if (*result != MPI_SUCCESS) {
     return true;
   }
-  if (in.is_null || out.is_null || !in.type->IsDense(receive.count) ||
-      !out.type->IsDense(send.count)) {
+  if (!NeedsNoRequest(receive, in) || !NeedsNoRequest(send, out) || !SendAtOnce(send, &out)) {
     return false;
   }
-  SetDense(send, &out);
-  if (!front_end->messages->SendNow(out.message)) {
-    return false;
-  }
-  *result = AwaitDense(receive, in, status);
+  *result = ReceiveNoRequest(receive, in, status);
   return true;
 }
 

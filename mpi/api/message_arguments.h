@@ -119,8 +119,9 @@ int ResolveData(const MessageArguments& arguments, Comm& comm, Envelope* envelop
 // Resolves the arguments of a probe, which has no buffer. Returns as Resolve does.
 int ResolveProbe(const char* call, int source, int tag, MPI_Comm comm, Envelope* envelope);
 
-// Receives into dense memory, and waits. Returns what the call is to return.
-int AwaitDense(const MessageArguments& arguments, Envelope& envelope, MPI_Status* status);
+// Receives data that are dense or short (ShortPacked), and waits. Returns what the call is to
+// return.
+int ReceiveNoRequest(const MessageArguments& arguments, Envelope& envelope, MPI_Status* status);
 
 // Start a message, without a handle, for calls that consist of several. A null *request: it goes to
 // or comes from MPI_PROC_NULL, or is complete already.

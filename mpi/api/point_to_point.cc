@@ -6,6 +6,7 @@
 #include "mpi/api/call.h"
 #include "mpi/api/function.h"
 #include "mpi/api/message_arguments.h"
+#include "mpi/api/short_packed.h"
 #include "mpi/init/fail.h"
 #include "mpi/p2p/message_request.h"
 #include "mpi/p2p/send_buffer.h"
@@ -19,8 +20,8 @@ namespace {
 // receive is there: Ferry finds out by itself.
 enum class SendMode : uint8_t { kStandard, kBuffered, kSynchronous, kReady };
 
-int SendDense(const MessageArguments& arguments, Envelope& envelope) {
-  SetDense(arguments, &envelope);
+// Sends the envelope's message, and waits. Inlined: it is what MPI_Send does.
+[[gnu::always_inline]] inline int AwaitSend(const MessageArguments& arguments, Envelope& envelope) {
   if (front_end->messages->SendNow(envelope.message)) [[likely]] {
     return MPI_SUCCESS;
   }
@@ -33,6 +34,19 @@ int SendDense(const MessageArguments& arguments, Envelope& envelope) {
   }
   return error == ErrorCode::kOk ? MPI_SUCCESS
                                  : Fail(arguments.call, envelope.comm, FailureOf(error));
+}
+
+int SendDense(const MessageArguments& arguments, Envelope& envelope) {
+  SetDense(arguments, &envelope);
+  return AwaitSend(arguments, envelope);
+}
+
+// Not inlined: other sends need no such stack.
+[[gnu::noinline]] int SendShortPacked(const MessageArguments& arguments, Envelope& envelope) {
+  ShortPacked packed(arguments, &envelope);
+  const Failure failure = packed.Pack();
+  return failure.ok() ? AwaitSend(arguments, envelope)
+                      : Fail(arguments.call, envelope.comm, failure);
 }
 
 // Starts a request for a message and gives it to `use`, a function of Ref<MessageRequest>.
@@ -152,6 +166,9 @@ int BlockingSend(const MessageArguments& arguments, SendMode mode) {
   if (envelope.type->IsDense(arguments.count)) [[likely]] {
     return SendDense(arguments, envelope);
   }
+  if (ShortPacked::Fits(arguments, envelope)) {
+    return SendShortPacked(arguments, envelope);
+  }
   return WithRequest(arguments, envelope, true, [&](const Ref<MessageRequest>& request) {
     MessageNote note(arguments, envelope);
     const client::CallScope scope(front_end->calls, &note);
@@ -159,20 +176,39 @@ int BlockingSend(const MessageArguments& arguments, SendMode mode) {
   });
 }
 
-// Inlined: it is what MPI_Recv does.
+// Receives the envelope's message, and waits. Inlined: it is what MPI_Recv does.
+[[gnu::always_inline]] inline ErrorCode AwaitMessage(const MessageArguments& arguments,
+                                                     const Envelope& envelope, MPI_Status* status,
+                                                     client::Completion* completion) {
+  MessageNote note(arguments, envelope);
+  const client::CallScope scope(front_end->calls, &note);
+  const ErrorCode error = front_end->messages->Receive(envelope.message, completion);
+  if (error != ErrorCode::kOk) [[unlikely]] {
+    return error;
+  }
+  SetStatus(status, envelope.comm->RankOf(completion->source), completion->tag,
+            static_cast<int64_t>(completion->size_bytes));
+  return completion->error;
+}
+
 [[gnu::always_inline]] inline int ReceiveIntoDense(const MessageArguments& arguments,
                                                    Envelope& envelope, MPI_Status* status) {
   SetDense(arguments, &envelope);
-  MessageNote note(arguments, envelope);
-  const client::CallScope scope(front_end->calls, &note);
   client::Completion completion;
-  ErrorCode error = front_end->messages->Receive(envelope.message, &completion);
-  if (error == ErrorCode::kOk) [[likely]] {
-    error = completion.error;
-    SetStatus(status, envelope.comm->RankOf(completion.source), completion.tag,
-              static_cast<int64_t>(completion.size_bytes));
-  }
+  const ErrorCode error = AwaitMessage(arguments, envelope, status, &completion);
   return error == ErrorCode::kOk ? MPI_SUCCESS
+                                 : Fail(arguments.call, envelope.comm, FailureOf(error));
+}
+
+// Not inlined: other receives need no such stack. Of a message that is too long the part that has
+// come is unpacked.
+[[gnu::noinline]] int ReceiveShortPacked(const MessageArguments& arguments, Envelope& envelope,
+                                         MPI_Status* status) {
+  const ShortPacked packed(arguments, &envelope);
+  client::Completion completion;
+  const ErrorCode error = AwaitMessage(arguments, envelope, status, &completion);
+  const Failure unpacked = packed.Unpack(completion.size_bytes);
+  return error == ErrorCode::kOk ? Conclude(arguments.call, envelope.comm, unpacked)
                                  : Fail(arguments.call, envelope.comm, FailureOf(error));
 }
 
@@ -185,6 +221,9 @@ int BlockingReceive(const MessageArguments& arguments, MPI_Status* status) {
     return MPI_SUCCESS;
   }
   if (!envelope.type->IsDense(arguments.count)) [[unlikely]] {
+    if (ShortPacked::Fits(arguments, envelope)) {
+      return ReceiveShortPacked(arguments, envelope, status);
+    }
     return WithRequest(arguments, envelope, false, [&](const Ref<MessageRequest>& request) {
       MessageNote note(arguments, envelope);
       const client::CallScope scope(front_end->calls, &note);
@@ -209,6 +248,10 @@ int BeginSend(const MessageArguments& arguments, SendMode mode, MPI_Request* req
   envelope.message.synchronous = mode == SendMode::kSynchronous;
   if (envelope.type->IsDense(arguments.count)) [[likely]] {
     return BeginDense(arguments, envelope, request);
+  }
+  if (!envelope.message.synchronous && ShortPacked::Fits(arguments, envelope) &&
+      SendShortNow(arguments, &envelope)) {
+    return MPI_SUCCESS;
   }
   return WithRequest(arguments, envelope, true, [&](Ref<MessageRequest> begun) {
     return PublishRequest(arguments.call, std::move(begun), request);
@@ -262,8 +305,15 @@ int MakeReceive(const MessageArguments& arguments, MPI_Request* request) {
 
 }  // namespace
 
-int AwaitDense(const MessageArguments& arguments, Envelope& envelope, MPI_Status* status) {
-  return ReceiveIntoDense(arguments, envelope, status);
+// Not inlined: see SendShortPacked.
+[[gnu::noinline]] bool SendShortNow(const MessageArguments& send, Envelope* out) {
+  ShortPacked packed(send, out);
+  return packed.Pack().ok() && front_end->messages->SendNow(out->message);
+}
+
+int ReceiveNoRequest(const MessageArguments& arguments, Envelope& envelope, MPI_Status* status) {
+  return envelope.type->IsDense(arguments.count) ? ReceiveIntoDense(arguments, envelope, status)
+                                                 : ReceiveShortPacked(arguments, envelope, status);
 }
 
 int BeginSend(const MessageArguments& arguments, Ref<Request>* request) {

@@ -19,7 +19,7 @@ struct Set {
 enum class Phase { kBefore, kKeeping, kAfter };
 
 struct Table {
-  std::mutex mutex;
+  std::mutex mutex;  // of those who change it
   Phase phase = Phase::kBefore;
   Set sets[kSets];
 };
@@ -30,9 +30,6 @@ Table& TheTable() {
   return table;
 }
 
-// Pairs with Release: the users have read the entry before it changes.
-bool IsUnused(const KeptType& kept) { return kept.users.load(std::memory_order_acquire) == 0; }
-
 // Called by MPI_Finalize. Sections that callbacks hand over after it get datatypes of their own.
 int FreeAll(MPI_Comm, int, void*, void*) {
   Table& table = TheTable();
@@ -40,9 +37,7 @@ int FreeAll(MPI_Comm, int, void*, void*) {
   table.phase = Phase::kAfter;
   for (Set& set : table.sets) {
     for (KeptType& kept : set.types) {
-      if (kept.type != MPI_DATATYPE_NULL && IsUnused(kept)) {
-        PMPI_Type_free(&kept.type);
-      }
+      kept.Close();
     }
   }
   return MPI_SUCCESS;
@@ -67,15 +62,30 @@ bool WillBeFreed() {
 
 }  // namespace
 
-KeptType* FindKept(const Recipe& recipe) {
-  Table& table = TheTable();
-  const std::unique_lock lock(table.mutex, std::try_to_lock);
-  if (!lock.owns_lock()) {
-    return nullptr;
+bool KeptType::Close() {
+  int none = 0;
+  if (!users_.compare_exchange_strong(none, kClosed, std::memory_order_acquire,
+                                      std::memory_order_relaxed)) {
+    return false;
   }
-  for (KeptType& kept : table.sets[recipe.hash() % kSets].types) {
-    if (kept.recipe == recipe && kept.type != MPI_DATATYPE_NULL) {
-      kept.users.fetch_add(1, std::memory_order_relaxed);
+  if (type_ != MPI_DATATYPE_NULL) {
+    PMPI_Type_free(&type_);
+  }
+  return true;
+}
+
+// Those who look in vain count themselves while it is closed, too: their numbers must not be lost.
+void KeptType::Open(const Recipe& recipe, MPI_Datatype type) {
+  recipe_ = recipe;
+  type_ = type;
+  number_ = NumberOf(type);
+  hash_.store(recipe.hash(), std::memory_order_relaxed);
+  users_.fetch_add(1 - kClosed, std::memory_order_release);
+}
+
+KeptType* FindKept(const Recipe& recipe) {
+  for (KeptType& kept : TheTable().sets[recipe.hash() % kSets].types) {
+    if (kept.Enter(recipe)) {
       return &kept;
     }
   }
@@ -97,20 +107,11 @@ KeptType* Keep(const Recipe& recipe, MPI_Datatype type) {
   Set& set = table.sets[recipe.hash() % kSets];
   KeptType& kept = set.types[set.next];
   set.next = (set.next + 1) % kInSet;
-  if (!IsUnused(kept)) {
+  if (!kept.Close()) {
     return nullptr;
   }
-  if (kept.type != MPI_DATATYPE_NULL) {
-    PMPI_Type_free(&kept.type);
-  }
-  kept.recipe = recipe;
-  kept.type = type;
-  kept.number = NumberOf(type);
-  kept.users.store(1, std::memory_order_relaxed);
+  kept.Open(recipe, type);
   return &kept;
 }
-
-// Pairs with IsUnused.
-void Release(KeptType* kept) { kept->users.fetch_sub(1, std::memory_order_release); }
 
 }  // namespace ferry::fortran

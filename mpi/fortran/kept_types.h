@@ -6,8 +6,8 @@
 // ones that no call is using. MPI_Finalize frees them, with the attributes of MPI_COMM_SELF: in a
 // process that has opened sessions alone, none is kept.
 //
-// Calling thread: any. Nothing waits but at MPI_Finalize: a thread that finds another one at the
-// table does as if nothing were kept.
+// Calling thread: any. Finding takes no lock. Nothing waits but at MPI_Finalize: a thread that
+// wants to keep one while another does so leaves it.
 #pragma once
 
 #include <mpi.h>
@@ -40,18 +40,47 @@ class Recipe {
   MPI_Count numbers_[kMost];
 };
 
-struct KeptType {
-  Recipe recipe;
-  MPI_Datatype type = MPI_DATATYPE_NULL;
-  int number = 0;  // in Fortran
-  std::atomic<int> users = 0;
+// An entry of the table, closed while it changes: only users may read it, but for its hash.
+class KeptType {
+ public:
+  MPI_Datatype type() const { return type_; }
+  int number() const { return number_; }  // in Fortran
+
+  // Makes the caller a user, if this is of the recipe.
+  bool Enter(const Recipe& recipe) {
+    if (hash_.load(std::memory_order_relaxed) != recipe.hash()) {
+      return false;
+    }
+    // Pairs with Open: the entry is read as it was then.
+    if (users_.fetch_add(1, std::memory_order_acquire) >= 0 && recipe_ == recipe &&
+        type_ != MPI_DATATYPE_NULL) [[likely]] {
+      return true;
+    }
+    Leave();
+    return false;
+  }
+  // Pairs with Close: users have read the entry before it changes.
+  void Leave() { users_.fetch_sub(1, std::memory_order_release); }
+
+  // Frees the datatype, and closes the entry. False: it has users.
+  bool Close();
+  // Opens a closed one for a datatype, of which the caller is a user.
+  void Open(const Recipe& recipe, MPI_Datatype type);
+
+ private:
+  static constexpr int kClosed = -(1 << 30);
+
+  std::atomic<int> users_ = 0;  // kClosed, and those who look in vain, while it is closed
+  std::atomic<uint64_t> hash_ = 0;
+  Recipe recipe_;
+  MPI_Datatype type_ = MPI_DATATYPE_NULL;
+  int number_ = 0;
 };
 
-// Returns what is kept of this recipe, for the caller to use until Release. Null: nothing.
+// Returns what is kept of this recipe, for the caller to use until KeptType::Leave. Null: nothing.
 KeptType* FindKept(const Recipe& recipe);
-// Keeps a committed datatype, which the caller uses until Release. Null: it is not kept, and is
-// still the caller's own.
+// Keeps a committed datatype, which the caller uses until KeptType::Leave. Null: it is not kept,
+// and is still the caller's own.
 KeptType* Keep(const Recipe& recipe, MPI_Datatype type);
-void Release(KeptType* kept);
 
 }  // namespace ferry::fortran

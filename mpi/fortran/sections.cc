@@ -375,8 +375,8 @@ bool Given::Reuse(const Recipe& recipe) {
   if (kept_ == nullptr) {
     return false;
   }
-  type_ = kept_->type;
-  number_ = kept_->number;
+  type_ = kept_->type();
+  number_ = kept_->number();
   return true;
 }
 
@@ -390,7 +390,7 @@ void Given::Take(MPI_Datatype type, const Recipe* recipe) {
 
 void Given::GiveBack() {
   if (kept_ != nullptr) {
-    Release(kept_);
+    kept_->Leave();
   } else {
     PMPI_Type_free(&type_);
   }

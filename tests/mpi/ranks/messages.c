@@ -181,6 +181,72 @@ static void small_exchanges(void) {
   OK(MPI_Comm_free(&comm));
 }
 
+/* Every second number leaves, and comes to every third place. Up to 8 KiB need no request. */
+static void check_gaps(int numbers, int came) {
+  const int* const got = (const int*)in;
+  for (int i = 0; i < 3 * numbers; ++i) {
+    CHECK(got[i] == (i % 3 == 0 && i / 3 < came ? 1000 * before + i / 3 : -1));
+  }
+  memset(in, 0xff, 3 * numbers * sizeof(int));
+}
+
+static void with_gaps(int numbers) {
+  const int bytes = numbers * (int)sizeof(int);
+  int* const sent = (int*)out;
+  MPI_Datatype every_second, every_third;
+  MPI_Request request;
+  MPI_Status status;
+  MPI_Comm comm;
+  int class = 0;
+  step = "data with gaps";
+  OK(MPI_Type_vector(numbers, 1, 2, MPI_INT, &every_second));
+  OK(MPI_Type_vector(numbers, 1, 3, MPI_INT, &every_third));
+  OK(MPI_Type_commit(&every_second));
+  OK(MPI_Type_commit(&every_third));
+  for (int i = 0; i < numbers; ++i) sent[2 * i] = 1000 * rank + i;
+  memset(in, 0xff, 3 * numbers * sizeof(int));
+  OK(MPI_Sendrecv(sent, 1, every_second, next, tag, in, 1, every_third, before, tag, MPI_COMM_WORLD,
+                  &status));
+  check_status(&status, bytes);
+  check_gaps(numbers, numbers);
+  for (int m = 0; m < mode_count; ++m) {
+    OK(MPI_Irecv(in, 1, every_third, before, tag, MPI_COMM_WORLD, &request));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    OK(modes[m].blocking(sent, 1, every_second, next, tag, MPI_COMM_WORLD));
+    OK(MPI_Wait(&request, &status));
+    check_status(&status, bytes);
+    check_gaps(numbers, numbers);
+  }
+  /* A receive that waits; the types that the program has freed live on. */
+  OK(MPI_Isend(sent, 1, every_second, next, tag, MPI_COMM_WORLD, &request));
+  OK(MPI_Type_free(&every_second));
+  OK(MPI_Recv(in, 1, every_third, before, MPI_ANY_TAG, MPI_COMM_WORLD, &status));
+  OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+  check_status(&status, bytes);
+  check_gaps(numbers, numbers);
+  /* One side alone has gaps. A shorter message fills the first places. */
+  for (int i = 0; i < numbers; ++i) sent[i] = 1000 * rank + i;
+  OK(MPI_Sendrecv(sent, numbers - 1, MPI_INT, next, tag, in, 1, every_third, before, tag,
+                  MPI_COMM_WORLD, &status));
+  check_status(&status, bytes - 4);
+  check_gaps(numbers, numbers - 1);
+  OK(MPI_Sendrecv(sent, 0, MPI_INT, MPI_PROC_NULL, tag, in, 1, every_third, MPI_PROC_NULL, tag,
+                  MPI_COMM_WORLD, &status));
+  CHECK(status.MPI_SOURCE == MPI_PROC_NULL);
+  check_gaps(numbers, 0);
+  /* Of one that is too long the beginning comes. */
+  OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+  OK(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
+  OK(MPI_Isend(sent, numbers + 1, MPI_INT, next, tag, comm, &request));
+  OK(MPI_Error_class(MPI_Recv(in, 1, every_third, before, tag, comm, &status), &class));
+  CHECK(class == MPI_ERR_TRUNCATE);
+  OK(MPI_Error_class(MPI_Wait(&request, MPI_STATUS_IGNORE), &class));
+  CHECK(class == MPI_SUCCESS || class == MPI_ERR_TRUNCATE);
+  OK(MPI_Comm_free(&comm));
+  memset(in, 0xff, 3 * numbers * sizeof(int));
+  OK(MPI_Type_free(&every_third));
+}
+
 /* A synchronous send ends only once its receive has begun. */
 static void synchronous_waits(int bytes) {
   MPI_Request request;
@@ -400,6 +466,11 @@ int main(int argc, char** argv) {
     if (size > 1) synchronous_waits(sizes[s]);
   }
   small_exchanges();
+  with_gaps(2);
+  with_gaps(256);
+  with_gaps(2048);
+  with_gaps(2049);
+  with_gaps(20000);
   refused_exchange();
   cancelled_sends();
   for (int s = 0; size > 1 && s < size_count; ++s) cancelled_without_the_receiver(sizes[s]);
