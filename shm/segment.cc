@@ -31,12 +31,17 @@ namespace {
 
 Status Bad(const std::string& why) { return {ErrorCode::kCorrupt, "segment " + why}; }
 
-constexpr uint64_t kPageBytes = 4096;
+constexpr uint64_t kPageBytes = 4096;  // that sizes are rounded up to, on all machines
 constexpr uint64_t kHugePageBytes = 2 << 20;
 constexpr uint64_t kMaxSegmentBytes = uint64_t{1} << 46;  // beyond what a process can map
 
-constexpr uint64_t PageDown(uint64_t value) { return value & ~(kPageBytes - 1); }
-constexpr uint64_t PageUp(uint64_t value) { return PageDown(value + kPageBytes - 1); }
+constexpr uint64_t RoundUp(uint64_t value, uint64_t unit) {
+  return (value + unit - 1) & ~(unit - 1);
+}
+constexpr uint64_t PageUp(uint64_t value) { return RoundUp(value, kPageBytes); }
+
+// A page of the kernel, at whose multiples mappings begin: on Arm it may have 64 KiB.
+uint64_t KernelPageBytes() { return static_cast<uint64_t>(sysconf(_SC_PAGESIZE)); }
 
 int CreateMemfd(const char* name) {
   constexpr unsigned int kFlags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
@@ -47,8 +52,10 @@ int CreateMemfd(const char* name) {
 
 // Addresses that nothing else lies at, from a multiple of `alignment` on. Null: the process may not
 // have so many.
-std::byte* Reserve(uint64_t size_bytes, uint64_t alignment) {
-  const uint64_t most_bytes = size_bytes + alignment - kPageBytes;
+std::byte* Reserve(uint64_t mapped_bytes, uint64_t alignment) {
+  const uint64_t page_bytes = KernelPageBytes();
+  const uint64_t size_bytes = RoundUp(mapped_bytes, page_bytes);
+  const uint64_t most_bytes = size_bytes + alignment - page_bytes;
   void* const found =
       mmap(nullptr, most_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (found == MAP_FAILED) {
@@ -225,9 +232,9 @@ StatusOr<Mapping> MapPart(int fd, uint64_t size_bytes, Access access) {
 }
 
 Status Prefault(std::byte* base, uint64_t size_bytes) {
-  const uint64_t excess = reinterpret_cast<uintptr_t>(base) % kPageBytes;
+  const uint64_t excess = reinterpret_cast<uintptr_t>(base) % KernelPageBytes();
   std::byte* first = base - excess;
-  const uint64_t length = PageUp(size_bytes + excess);
+  const uint64_t length = size_bytes + excess;
   while (madvise(first, length, MADV_POPULATE_WRITE) != 0) {
     if (errno == EINTR || errno == EAGAIN) {
       continue;

@@ -60,9 +60,10 @@ MemoryMonitor::~MemoryMonitor() {
 }
 
 Status MemoryMonitor::Watch(uintptr_t begin, uintptr_t end) {
+  const auto page_bytes = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   uffdio_register range{};
-  range.range.start = begin;
-  range.range.len = end - begin;
+  range.range.start = begin & ~(page_bytes - 1);
+  range.range.len = ((end + page_bytes - 1) & ~(page_bytes - 1)) - range.range.start;
   range.mode = UFFDIO_REGISTER_MODE_WP;
   return ioctl(events_.get(), UFFDIO_REGISTER, &range) == 0 ? Status()
                                                             : Unsupported("UFFDIO_REGISTER", errno);

@@ -21,7 +21,6 @@
 namespace ferry::malloc_heap {
 namespace {
 
-constexpr uint64_t kPageBytes = 4096;
 constexpr uint64_t kLargeBytes = uint64_t{2} << 20;  // a huge page
 constexpr uint64_t kStepBytes = uint64_t{64} << 20;
 constexpr uint64_t kReservedBytes = uint64_t{1} << 40;
@@ -31,6 +30,9 @@ constexpr uint64_t RoundUp(uint64_t value, uint64_t unit) {
 }
 constexpr uint64_t RoundDown(uint64_t value, uint64_t unit) { return value & ~(unit - 1); }
 constexpr uint64_t Min(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+// A page of the kernel, at whose multiples mappings begin: on Arm it may have 64 KiB.
+uint64_t PageBytes() { return static_cast<uint64_t>(sysconf(_SC_PAGESIZE)); }
 
 uint64_t LimitOf(__rlimit_resource resource) {
   rlimit limit{};
@@ -132,13 +134,13 @@ bool Heap::MakeFile() {
 // Makes the file at least `top` long. A file that grows beyond RLIMIT_FSIZE ends the process, so
 // that is looked at first.
 bool Heap::GrowFile(uint64_t top) {
-  const uint64_t limit = Min(RoundDown(LimitOf(RLIMIT_FSIZE), kPageBytes), reserved_bytes_);
+  const uint64_t limit = Min(RoundDown(LimitOf(RLIMIT_FSIZE), PageBytes()), reserved_bytes_);
   uint64_t wanted = file_bytes_ == 0 ? kFirstFileBytes : file_bytes_ * 2;
   while (wanted < top) {
     wanted *= 2;
   }
   wanted = Min(wanted, limit);
-  if (const uint64_t machine = RoundDown(MachineBytes(), kPageBytes); wanted > machine) {
+  if (const uint64_t machine = RoundDown(MachineBytes(), PageBytes()); wanted > machine) {
     wanted = top > machine ? top : machine;
   }
   if (wanted < top) {
@@ -194,7 +196,7 @@ bool Heap::Grow(uint64_t top) {
 // ---- Handing out --------------------------------------------------------------------------------
 
 void* Heap::Map(size_t size_bytes) {
-  const uint64_t rounded = RoundUp(size_bytes, kPageBytes);
+  const uint64_t rounded = RoundUp(size_bytes, PageBytes());
   if (rounded == 0 || rounded > kReservedBytes) {
     return nullptr;
   }
@@ -205,7 +207,7 @@ void* Heap::Map(size_t size_bytes) {
   if (state_ == State::kNone) {
     return nullptr;
   }
-  return TakeLocked(rounded, rounded >= kLargeBytes ? kLargeBytes : kPageBytes);
+  return TakeLocked(rounded, rounded >= kLargeBytes ? kLargeBytes : PageBytes());
 }
 
 void* Heap::TakeLocked(uint64_t size_bytes, uint64_t alignment) {
@@ -230,7 +232,7 @@ bool Heap::Contains(const void* address) const {
 
 void Heap::Unmap(void* address, size_t size_bytes) {
   const auto offset = static_cast<uint64_t>(static_cast<std::byte*>(address) - base_);
-  const uint64_t rounded = RoundUp(size_bytes, kPageBytes);
+  const uint64_t rounded = RoundUp(size_bytes, PageBytes());
   Lock lock(&mutex_);
   ClearLocked(offset, rounded);
   free_.Add(offset, rounded);
@@ -239,7 +241,7 @@ void Heap::Unmap(void* address, size_t size_bytes) {
 void Heap::Clear(void* address, size_t size_bytes) {
   Lock lock(&mutex_);
   ClearLocked(static_cast<uint64_t>(static_cast<std::byte*>(address) - base_),
-              RoundUp(size_bytes, kPageBytes));
+              RoundUp(size_bytes, PageBytes()));
 }
 
 void Heap::ClearLocked(uint64_t offset, uint64_t size_bytes) {

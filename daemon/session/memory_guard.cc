@@ -14,7 +14,6 @@
 namespace ferry::daemon {
 namespace {
 
-constexpr uintptr_t kPageBytes = 4096;
 // So many pages of one mapping are replaced one by one, so that its owner still sees what we write
 // to the others. Then the mapping is replaced as a whole: each page costs a mapping, and a process
 // may have only so many of them.
@@ -35,6 +34,7 @@ struct GuardedRange {
 
 std::atomic<GuardedRange*> g_ranges = nullptr;
 std::mutex g_mutex;
+uintptr_t g_page_bytes = 0;  // of the kernel; set before the handler is
 struct sigaction g_before {};
 
 GuardedRange* Find(uintptr_t address) {
@@ -63,11 +63,11 @@ void OnBusError(int number, siginfo_t* info, void* context) {
   GuardedRange* const range = info->si_code > 0 ? Find(address) : nullptr;
   bool is_mended = false;
   if (range != nullptr) {
-    const uintptr_t page = address & ~(kPageBytes - 1);
+    const uintptr_t page = address & ~(g_page_bytes - 1);
     const uint32_t before = range->pages.fetch_add(1, std::memory_order_release);
-    is_mended = before < kMaxPages ? PutEmptyPages(page, page + kPageBytes)
+    is_mended = before < kMaxPages ? PutEmptyPages(page, page + g_page_bytes)
                                    : PutEmptyPages(range->begin, range->end) ||
-                                         PutEmptyPages(page, page + kPageBytes);
+                                         PutEmptyPages(page, page + g_page_bytes);
     const uint64_t one = 1;
     (void)!write(range->event, &one, sizeof(one));
   }
@@ -87,6 +87,7 @@ void OnBusError(int number, siginfo_t* info, void* context) {
 void Install() {
   static std::once_flag once;
   std::call_once(once, [] {
+    g_page_bytes = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
     struct sigaction action {};
     action.sa_sigaction = OnBusError;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK;

@@ -1,6 +1,7 @@
 #include "shmem/base/region.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <string>
@@ -166,12 +167,13 @@ uint64_t Region::AllocateSystem(size_t size_bytes) {
   return offset == client::OffsetAllocator::kNone ? 0 : kPlaceBytes + offset;
 }
 
-// Gives whole pages back, so that they are zero the next time; clears the rest.
+// Gives whole pages of the kernel back, so that they are zero the next time; clears the rest.
 void Region::FreeSystem(uint64_t offset, size_t size_bytes) {
   std::lock_guard lock(mutex_);
   std::byte* const begin = base() + offset;
-  const uint64_t first = (offset + kPlaceBytes - 1) / kPlaceBytes * kPlaceBytes;
-  const uint64_t end = (offset + size_bytes) / kPlaceBytes * kPlaceBytes;
+  const auto page_bytes = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  const uint64_t first = (offset + page_bytes - 1) / page_bytes * page_bytes;
+  const uint64_t end = (offset + size_bytes) / page_bytes * page_bytes;
   if (first < end && madvise(base() + first, end - first, MADV_REMOVE) == 0) {
     std::memset(begin, 0, first - offset);
     std::memset(base() + end, 0, offset + size_bytes - end);

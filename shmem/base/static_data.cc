@@ -23,9 +23,10 @@
 namespace ferry::shmem {
 namespace {
 
-constexpr uintptr_t kPageBytes = 4096;
-constexpr uintptr_t PageDown(uintptr_t address) { return address & ~(kPageBytes - 1); }
-constexpr uintptr_t PageUp(uintptr_t address) { return PageDown(address + kPageBytes - 1); }
+// A page of the kernel, at whose multiples mappings begin: on Arm it may have 64 KiB.
+uintptr_t PageBytes() { return static_cast<uintptr_t>(sysconf(_SC_PAGESIZE)); }
+uintptr_t PageDown(uintptr_t address) { return address & ~(PageBytes() - 1); }
+uintptr_t PageUp(uintptr_t address) { return PageDown(address + PageBytes() - 1); }
 
 // A stretch of static data that was moved into a memfd.
 struct Moved {
@@ -119,32 +120,34 @@ int AddData(dl_phdr_info* object, size_t /*size*/, void* argument) {
 // may have been.
 class Pages {
  public:
-  Pages() : pagemap_(open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC)) {}
+  Pages() : page_bytes_(PageBytes()), pagemap_(open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC)) {}
 
   bool MayHaveData(const std::byte* page) const {
     constexpr uint64_t kPresentOrSwapped = uint64_t{3} << 62;
     uint64_t entry = 0;
     const auto at =
-        static_cast<off_t>(reinterpret_cast<uintptr_t>(page) / kPageBytes * sizeof(entry));
+        static_cast<off_t>(reinterpret_cast<uintptr_t>(page) / page_bytes_ * sizeof(entry));
     return pread(pagemap_.get(), &entry, sizeof(entry), at) != sizeof(entry) ||
            (entry & kPresentOrSwapped) != 0;
   }
 
  private:
+  const uintptr_t page_bytes_;
   const UniqueFd pagemap_;
 };
 
-bool IsZero(const std::byte* page) {
-  return page[0] == std::byte{0} && std::memcmp(page, page + 1, kPageBytes - 1) == 0;
+bool IsZero(const std::byte* page, size_t page_bytes) {
+  return page[0] == std::byte{0} && std::memcmp(page, page + 1, page_bytes - 1) == 0;
 }
 
 // Copies the data to zeroed memory, without touching more pages than have data.
 void CopyOld(const Moved& from, std::byte* to) {
   const Pages pages;
-  for (size_t offset = 0; offset < from.size_bytes; offset += kPageBytes) {
+  const size_t page_bytes = PageBytes();
+  for (size_t offset = 0; offset < from.size_bytes; offset += page_bytes) {
     const std::byte* const page = from.base + offset;
-    if ((offset < from.file_bytes || pages.MayHaveData(page)) && !IsZero(page)) {
-      std::memcpy(to + offset, page, kPageBytes);
+    if ((offset < from.file_bytes || pages.MayHaveData(page)) && !IsZero(page, page_bytes)) {
+      std::memcpy(to + offset, page, page_bytes);
     }
   }
 }

@@ -1,5 +1,7 @@
 // OpenSHMEM inside a node, by one PE, by two, and by more than there are cores; and between nodes,
 // with one and with two PEs on each: a slice (tests/support/slice.h).
+#include <filesystem>
+
 #include "tests/shmem/e2e/shmem_job.h"
 #include "tests/support/slice.h"
 
@@ -60,6 +62,19 @@ INSTANTIATE_TEST_SUITE_P(
                         "tests/fixtures/refuse_calls ENOSYS process_vm_readv process_vm_writev -- "
                         "\"$0\" \"$@\""}),
     [](const auto& info) { return std::string(info.index == 0 ? "ByAll" : "ByEveryOther"); });
+
+// All processes of the job believe that the kernel has pages of 64 KiB. The loader knows better,
+// which has placed static data.
+TEST(LargePagesTest, ProgramsRunAsEver) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers have mmap of their own";
+#endif
+  const std::string preload =
+      "LD_PRELOAD=" + std::filesystem::absolute("tests/fixtures/liblarge_pages.so").string();
+  for (const std::string program : {"puts", "teams", "collectives"}) {
+    ExpectAllOk({.pes = 3, .variables = {preload, "FERRY_SHMEM_STATICS=private"}}, {program});
+  }
+}
 
 // Traffic that takes direct links, where there are some: all the time, and now and then.
 class ProgramsByLinksTest : public testing::TestWithParam<std::vector<std::string>> {
