@@ -105,7 +105,11 @@ constexpr char kBroadcast[] = R"(
 #if __OPENCL_C_VERSION__ >= 300 && !defined(__opencl_c_work_group_collective_functions)
 static inline ulong work_group_broadcast(ulong value, size_t from) {
   ulong words;
+#if defined(__aarch64__)
+  __asm__ volatile(".local ferry_words\n.comm ferry_words,65536,64\nadrp %0, ferry_words\nadd %0, %0, :lo12:ferry_words" : "=r"(words));
+#else
   __asm__ volatile(".local ferry_words\n.comm ferry_words,65536,64\nleaq ferry_words(%%rip),%0" : "=r"(words));
+#endif
   volatile __global ulong* const word = (volatile __global ulong*)words + get_group_id(0) % 8192;
   if (get_local_id(0) == from) {
     *word = value;

@@ -9,11 +9,11 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <initializer_list>
@@ -22,9 +22,19 @@
 
 #include "tests/internode/core/progress_fixture.h"
 #include "tests/support/processes.h"
+#include "tests/support/registers.h"
 
 namespace ferry::daemon {
 namespace {
+
+// Calls that Arm has under newer names alone.
+#ifdef SYS_fork
+constexpr long kFork = SYS_fork;
+constexpr long kOpen = SYS_open;
+#else
+constexpr long kFork = SYS_clone;
+constexpr long kOpen = SYS_openat;
+#endif
 
 // The process, stopped in a system call. The test is skipped where it may not be traced.
 class TakenOver {
@@ -33,12 +43,12 @@ class TakenOver {
     error_ = ptrace(PTRACE_ATTACH, process_, nullptr, nullptr) == 0 ? 0 : errno;
     if (error_ == 0) {
       EXPECT_EQ(waitpid(process_, nullptr, __WALL), process_);
-      EXPECT_EQ(ptrace(PTRACE_GETREGS, process_, nullptr, &saved_), 0);
+      EXPECT_TRUE(saved_.Read(process_)) << strerror(errno);
     }
   }
   ~TakenOver() {
     if (error_ == 0) {
-      ptrace(PTRACE_SETREGS, process_, nullptr, &saved_);
+      saved_.Write(process_);
       ptrace(PTRACE_DETACH, process_, nullptr, nullptr);
     }
   }
@@ -49,32 +59,24 @@ class TakenOver {
 
   // Returns the call's result in the process: -EPERM and so on if it fails.
   long Try(long number, std::initializer_list<unsigned long> arguments = {}) {
-    constexpr unsigned long kInstructionBytes = 2;  // `syscall`, behind which it stands
-    unsigned long values[6] = {};
-    std::copy(arguments.begin(), arguments.end(), values);
-    user_regs_struct changed = saved_;
-    changed.rip -= kInstructionBytes;
-    changed.orig_rax = static_cast<unsigned long>(-1);  // the one it was in is not begun anew
-    changed.rax = static_cast<unsigned long>(number);
-    changed.rdi = values[0];
-    changed.rsi = values[1];
-    changed.rdx = values[2];
-    changed.r10 = values[3];
-    changed.r8 = values[4];
-    changed.r9 = values[5];
-    EXPECT_EQ(ptrace(PTRACE_SETREGS, process_, nullptr, &changed), 0);
+    std::array<uint64_t, 6> values{};
+    std::copy(arguments.begin(), arguments.end(), values.begin());
+    tests::Registers changed = saved_;
+    changed.set_counter(changed.counter() - tests::Registers::kBehindCall);
+    changed.SetCall(static_cast<uint64_t>(number), values);
+    EXPECT_TRUE(changed.Write(process_)) << strerror(errno);
     EXPECT_EQ(ptrace(PTRACE_SINGLESTEP, process_, nullptr, nullptr), 0);
     int status = 0;
     EXPECT_EQ(waitpid(process_, &status, __WALL), process_);
     EXPECT_TRUE(WIFSTOPPED(status)) << "it has ended: " << status;
-    EXPECT_EQ(ptrace(PTRACE_GETREGS, process_, nullptr, &changed), 0);
-    return static_cast<long>(changed.rax);
+    EXPECT_TRUE(changed.Read(process_)) << strerror(errno);
+    return static_cast<long>(changed.result());
   }
 
  private:
   const pid_t process_;
   int error_;
-  user_regs_struct saved_{};
+  tests::Registers saved_;
 };
 
 class WorkerConfinedTest : public PlaneTest {
@@ -133,7 +135,7 @@ class WorkerConfinedTest : public PlaneTest {
                                      {"execve", SYS_execve, {}},
                                      {"execveat", SYS_execveat, {}},
                                      {"fork by clone", SYS_clone, {SIGCHLD}},
-                                     {"fork", SYS_fork, {}}}) {
+                                     {"fork", kFork, {}}}) {
       ASSERT_EQ(worker_->Try(call.number, call.arguments), -EPERM) << call.name;
     }
     ASSERT_EQ(worker_->Try(SYS_clone3), -ENOSYS) << "so the C library uses clone";
@@ -152,7 +154,7 @@ TEST_F(WorkerConfinedTest, WithoutGpusItOnlyCopies) {
   constexpr unsigned long kOwn = MAP_PRIVATE | MAP_ANONYMOUS;
   constexpr auto kNone = static_cast<unsigned long>(-1);
   EXPECT_EQ(worker_->Try(SYS_openat), -EPERM);
-  EXPECT_EQ(worker_->Try(SYS_open), -EPERM);
+  EXPECT_EQ(worker_->Try(kOpen), -EPERM);
   EXPECT_EQ(worker_->Try(SYS_ioctl), -EPERM);
   EXPECT_EQ(worker_->Try(SYS_mmap, {0, kBytes, PROT_READ | PROT_EXEC, kOwn, kNone}), -EPERM);
   EXPECT_EQ(worker_->Try(SYS_mprotect, {0, kBytes, PROT_EXEC}), -EPERM);

@@ -56,7 +56,13 @@ extern "C" {
   return below + bytes[depth % 4096];
 }
 
-[[gnu::noinline]] void lose_stack() { asm volatile("movq $8, %%rsp\n\tmovq $0, 0" ::: "memory"); }
+[[gnu::noinline]] void lose_stack() {
+#if defined(__aarch64__)
+  asm volatile("mov x9, #16\n\tmov sp, x9\n\tmov x9, #0\n\tstr xzr, [x9]" ::: "x9", "memory");
+#else
+  asm volatile("movq $8, %%rsp\n\tmovq $0, 0" ::: "memory");
+#endif
+}
 
 [[gnu::noinline]] void end_itself() {
   raise(SIGSEGV);

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/ptrace.h>
-#include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,10 +12,12 @@
 #include <map>
 #include <sstream>
 
+#include "tests/support/registers.h"
+
 namespace ferry::mpi_tests {
 namespace {
 
-constexpr uint8_t kBreakpoint = 0xcc;
+using tests::Registers;
 
 std::string FileText(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -81,15 +82,15 @@ std::map<std::string, uint64_t> FilesOf(pid_t pid) {
 
 std::string MemoryOf(pid_t pid) { return "/proc/" + std::to_string(pid) + "/mem"; }
 
-// False: it stands elsewhere.
-bool StepBack(const Tracee& tracee, uint64_t from, uint64_t to) {
-  user_regs_struct registers{};
-  ptrace(PTRACE_GETREGS, tracee.pid(), nullptr, &registers);
-  if (registers.rip != from) {
+// From behind a breakpoint to its place. False: the process stands elsewhere.
+bool StepBack(const Tracee& tracee, uint64_t breakpoint) {
+  Registers registers;
+  if (!registers.Read(tracee.pid()) ||
+      registers.counter() != breakpoint + Registers::kBehindBreakpoint) {
     return false;
   }
-  registers.rip = to;
-  return ptrace(PTRACE_SETREGS, tracee.pid(), nullptr, &registers) == 0;
+  registers.set_counter(breakpoint);
+  return registers.Write(tracee.pid());
 }
 
 }  // namespace
@@ -141,12 +142,12 @@ bool Tracee::RunTo(const std::string& symbol) const {
   ptrace(PTRACE_SINGLESTEP, pid_, nullptr, nullptr);  // it may stand there already
   waitpid(pid_, &status, __WALL);
   while (const std::optional<uint64_t> address = Find(symbol)) {
-    const auto original = Get<uint8_t>(*address);
-    if (!Write(*address, &kBreakpoint, 1) || !RunToTrap()) {
+    const auto original = Get<Registers::Instruction>(*address);
+    if (!Write(*address, &Registers::kBreakpoint, sizeof(original)) || !RunToTrap()) {
       return false;
     }
-    if (StepBack(*this, *address + 1, *address)) {
-      return Write(*address, &original, 1);
+    if (StepBack(*this, *address)) {
+      return Write(*address, &original, sizeof(original));
     }
   }
   return false;
