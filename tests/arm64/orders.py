@@ -23,6 +23,7 @@ PLACES = [
     ("shm/_objs/shm/call_board.pic.o", r"CallBoard::End\(", [RELEASE]),
     ("shm/_objs/words/pair_move.pic.o", r"shm::BeginToSleep\(", [EXCHANGE, FULL_FENCE]),
     ("client/links/_objs/links/link_thread.pic.o", r"LinkThread::Become\(", [EXCHANGE, FULL_FENCE]),
+    ("client/rma/_objs/rma/remote_operations.pic.o", r"Passage::Enter\(", [EXCHANGE, FULL_FENCE]),
     ("coll/board/_objs/board/board.pic.o", r"Board::SleepUntil\(", [EXCHANGE, FULL_FENCE]),
     ("mpi/partitioned/_objs/partitioned/side.pic.o", r"Side::WaitUntil\(", [RELEASE, FULL_FENCE]),
     ("mpi/rma/_objs/rma/attached.pic.o", None, [LOAD_FENCE]),
