@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/counted.h"
+#include "daemon/admin/why_kernels.h"
 #include "daemon/admin/why_steps.h"
 #include "daemon/admin/why_streams.h"
 #include "shm/call_record.h"
@@ -159,12 +160,13 @@ bool Meets(const shm::CallView& call) {
 
 std::string EndsBy(const shm::CallView& call) {
   if (shm::KindOf(call.name) == shm::CallKind::kWait) {
-    return "any rank may change the memory that it waits for";
+    return kAnyRankMayChange;
   }
   if (!call.file.empty() && !call.has_number) {  // ranks that meet have one
     return "the system has not carried it out";
   }
-  if (call.name == shm::CallName::kFerryQueueWait) {
+  if (call.name == shm::CallName::kFerryQueueWait ||
+      call.name == shm::CallName::kFerryStreamSynchronize) {
     return "its stream has not done all that was enqueued";
   }
   if (call.peer == shm::kCallAnyRank) {
@@ -350,15 +352,34 @@ void AddStreamWait(uint32_t rank, WhySteps* steps, control::RankWait* wait) {
   call->set_ends_by("");
 }
 
-// Adds whom the rank waits for. Only a rank inside a blocking call waits.
+// Says what the rank's kernels wait for, and adds whom: by edges that never say that it is stuck.
+void AddKernels(uint32_t rank, WhySteps* steps, Edges* edges, control::RankWait* wait) {
+  for (const uint32_t peer : TellKernels(steps->Look(rank).kernels, wait)) {
+    edges->To(peer);
+  }
+  const size_t size = steps->job().size();
+  const bool is_for_any = NeedsOf(*wait) == KernelNeeds::kAnyRank && size <= kMostEdges;
+  for (uint32_t peer = 0; is_for_any && peer < size; ++peer) {
+    if (steps->job().ranks[peer].state != RankState::kEnded) {
+      edges->To(peer);
+    }
+  }
+}
+
+// Adds whom the rank waits for: one inside a blocking call, or one outside Ferry whose kernels
+// wait.
 void AddEdges(uint32_t rank, WhySteps* steps, control::RankWait* wait) {
   const RankView& view = steps->Look(rank).view;
   const std::optional<uint32_t> only = OnlyPeer(view);
   Edges edges(*steps, rank, wait);
+  if (!steps->Look(rank).is_in_call()) {
+    return AddKernels(rank, steps, &edges, wait);
+  }
   if (const shm::CallView* const call = OnlyCall(view); call != nullptr) {
     const shm::CallKind kind = shm::KindOf(call->name);
     if (kind == shm::CallKind::kQueue) {
-      return AddStreamWait(rank, steps, wait);
+      AddStreamWait(rank, steps, wait);
+      return wait->edges().empty() ? AddKernels(rank, steps, &edges, wait) : void();
     }
     if (kind == shm::CallKind::kWait) {
       return;  // it ends whatever becomes of the rank's requests
@@ -418,8 +439,12 @@ void FillLook(uint32_t rank, bool details, uint64_t now_ns, QuietLog* quiet, Why
     wait->set_mark(known.view.mark);
     wait->set_asleep(IsAsleep(known.view));
   }
-  if (known.condition.kind == Kind::kWaits) {
+  const bool waits = known.condition.kind == Kind::kWaits;
+  if (waits) {
     AddCalls(known.view, now_ns, wait);
+  }
+  AddKernelCalls(known.kernels, wait);
+  if (waits || !known.kernels.empty()) {
     wait->set_waits_ms(wait->calls().empty() ? WaitMs(known.view, now_ns).value_or(wait->quiet_ms())
                                              : wait->calls(0).for_ms());
     AddEdges(rank, steps, wait);
@@ -453,26 +478,6 @@ void FillPair(uint32_t rank, uint32_t waiter, WhySteps* steps, control::RankWait
   }
 }
 
-}  // namespace
-
-uint64_t QuietLog::Note(uint64_t job_serial, uint32_t rank, uint64_t fingerprint, uint64_t now_ns) {
-  const auto [entry, is_new] = entries_.try_emplace({job_serial, rank}, Entry{fingerprint, now_ns});
-  if (!is_new && entry->second.fingerprint != fingerprint) {
-    entry->second = {fingerprint, now_ns};
-  }
-  return now_ns - entry->second.since_ns;
-}
-
-void QuietLog::Sweep(const JobRegistry& registry) {
-  std::set<uint64_t> serials;
-  for (const auto& [id, job] : registry.jobs()) {
-    serials.insert(job->serial);
-  }
-  std::erase_if(entries_, [&](const auto& entry) { return !serials.contains(entry.first.first); });
-}
-
-namespace {
-
 StatusOr<const JobRecord*> FindJob(const JobRegistry& registry, const std::string& job_id,
                                    std::optional<uid_t> uid = {}) {
   const auto found = registry.jobs().find(job_id);
@@ -502,9 +507,9 @@ void ReportWaiting(const JobRecord& job, const DataPlane& data_plane, uint64_t n
                    QuietLog* quiet, control::WhyReply* reply) {
   WhySteps steps(job, data_plane);
   for (uint32_t rank = 0; rank < job.size(); ++rank) {
-    const bool waits = job.IsLocal(rank) && (steps.Look(rank).condition.kind == Kind::kWaits ||
-                                             steps.Look(rank).condition.kind == Kind::kJoins);
-    if (waits) {
+    const WhySteps::Known& known = steps.Look(rank);
+    if (job.IsLocal(rank) && (known.condition.kind == Kind::kWaits || !known.kernels.empty() ||
+                              known.condition.kind == Kind::kJoins)) {
       FillLook(rank, false, now_ns, quiet, &steps, reply->add_ranks());
     }
   }

@@ -8,36 +8,16 @@
 #include <sys/types.h>
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "common/status.h"
+#include "daemon/admin/quiet_log.h"
 #include "daemon/jobs/job_registry.h"
 #include "daemon/plane/data_plane.h"
 #include "proto/control.pb.h"
 
 namespace ferry::daemon {
-
-// Remembers since when a rank has looked alike to `why`. Requests carry the time of their start,
-// but a rank that computes leaves no trace of when it last called Ferry, and a clock read in every
-// call would cost more than the call; so each question leaves this for the next one.
-class QuietLog {
- public:
-  // Returns for how many nanoseconds `fingerprint` has been seen for that rank of the job with that
-  // serial.
-  uint64_t Note(uint64_t job_serial, uint32_t rank, uint64_t fingerprint, uint64_t now_ns);
-  // Forgets jobs that are gone.
-  void Sweep(const JobRegistry& registry);
-
- private:
-  struct Entry {
-    uint64_t fingerprint;
-    uint64_t since_ns;
-  };
-  std::map<std::pair<uint64_t, uint32_t>, Entry> entries_;
-};
 
 using WaitPairs = google::protobuf::RepeatedPtrField<control::WaitPair>;
 

@@ -4,6 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include "daemon/admin/why_edges.h"
+#include "daemon/admin/why_kernels.h"
 #include "daemon/admin/why_steps.h"
 
 namespace ferry::daemon {
@@ -38,102 +40,27 @@ int Weight(const std::string& state) {
   }
   return 0;
 }
+constexpr int kGoneWeight = 40;  // and more: whatever its program would do
 constexpr int kCircleWeight = 30;
 // The weights of a chain of several ranks whose last one waits, too: for no rank in particular, and
 // for others.
 constexpr int kWaitsForNobodyWeight = 15;
 constexpr int kWaitsWeight = 12;
 
-bool IsStuck(const control::WaitEdge* edge) {
-  return edge != nullptr &&
-         (edge->receives() || edge->sends() || edge->announced() != 0 || edge->meets());
-}
-
-// Returns true if one of its edges is enough. Where what else may be enough is unknown, no edge
-// says that the rank is stuck.
-bool IsAny(const control::RankWait& look) {
-  return std::any_of(look.calls().begin(), look.calls().end(),
-                     [](const auto& call) { return !call.ends_by().empty(); });
-}
-
-// Returns true if none of those whom a rank waits for is to blame.
-bool IsForAnybody(const control::RankWait& look) {
-  return look.calls_size() == 1 && look.calls(0).ends_by() == kAnybodyMaySend;
-}
-
-// Returns true if it is not known whether the rank's stream is at that wait yet, or has kernels to
-// run before it. So the edge is one of a deadlock, or of none.
-bool IsAhead(const control::RankWait& look, const control::WaitEdge& edge) {
-  return !edge.sends() && look.calls_size() == 1 &&
-         look.calls(0).name() == shm::CallText(shm::CallName::kFerryQueueWait);
-}
-
-// Returns true if both are in the same call of a group of ranks, or `other` is in a later one of
-// it.
-bool HasCome(const control::RankWait& rank, const control::RankWait& other) {
-  for (const control::RankCall& call : rank.calls()) {
-    for (const control::RankCall& its : other.calls()) {
-      if (call.meets() && its.meets() && call.group() == its.group() &&
-          (its.number() > call.number() ||
-           (its.number() == call.number() && its.name() == call.name()))) {
-        return true;
-      }
-    }
-  }
-  return false;
-}
-
-// Returns true if the other rank is known to wait elsewhere on its way to a call that `rank` has
-// come to: in an earlier one of the group, or in another one in its place.
-bool IsBehind(const control::RankWait& rank, const control::RankWait& other) {
-  for (const control::RankCall& call : rank.calls()) {
-    for (const control::RankCall& its : other.calls()) {
-      if (call.meets() && its.meets() && call.group() == its.group() &&
-          (its.number() < call.number() ||
-           (its.number() == call.number() && its.name() != call.name()))) {
-        return true;
-      }
-    }
-  }
-  return false;
-}
-
-// Whom a collective waits for is known as of some seconds before: the other rank may have come
-// since then, left it early and be elsewhere. Between nodes what ends the wait may be under way.
-bool IsMeetingCertain(const control::RankWait& waiter, const control::RankWait& peer) {
-  const bool is_collective = std::any_of(waiter.calls().begin(), waiter.calls().end(),
-                                         [](const auto& call) { return call.meets(); });
-  return waiter.node() == peer.node() && (!is_collective || IsBehind(waiter, peer));
-}
-
-// Returns true if only the program of `peer` can end the wait.
-bool IsCertain(const control::WaitEdge& edge, const control::RankWait& waiter,
-               const control::RankWait& peer) {
-  if (edge.sends() || (edge.meets() && IsMeetingCertain(waiter, peer))) {
-    return true;
-  }
-  if (edge.receives() && !peer.queued_to_waiter() &&
-      (!edge.has_drained() || edge.drained() == peer.sent_to_waiter())) {
-    return true;
-  }
-  return edge.announced() != 0 &&
-         std::any_of(peer.unexpected().begin(), peer.unexpected().end(), [&](const auto& group) {
-           return group.source() == waiter.rank() && group.announced() &&
-                  group.tag() == edge.tag() && group.context() == edge.context() &&
-                  group.count() >= edge.announced();
-         });
-}
-
-// "; and all wait that could send to one that takes messages of any rank: 0, 1, 2".
-std::string KnotText(const std::vector<uint32_t>& ranks) {
+// `begin` and "0, 1, 2". Nothing without ranks.
+std::string RanksText(const char* begin, const std::vector<uint32_t>& ranks) {
   std::string text;
   for (size_t i = 0; i < std::min(ranks.size(), kMostRanksTold); ++i) {
-    text += (i == 0 ? "; all that could end the wait for any of several ranks wait, too: " : ", ") +
-            std::to_string(ranks[i]);
+    text += (i == 0 ? begin : ", ") + std::to_string(ranks[i]);
   }
   return ranks.size() > kMostRanksTold
              ? text + " and " + std::to_string(ranks.size() - kMostRanksTold) + " more"
              : text;
+}
+
+// "; and all wait that could send to one that takes messages of any rank: 0, 1, 2".
+std::string KnotText(const std::vector<uint32_t>& ranks) {
+  return RanksText("; all that could end the wait for any of several ranks wait, too: ", ranks);
 }
 
 }  // namespace
@@ -173,14 +100,27 @@ class ChainFinder {
     Keep(WeightOf(look), false);
     // Only a rank inside a blocking call waits; what others have begun goes on without them.
     if (visited_.insert(rank).second && look.state() == kWaits && !IsForAnybody(look)) {
+      const bool is_for_node = NeedsOf(look) == KernelNeeds::kNode;
       for (const control::WaitEdge& edge : look.edges()) {
-        if (visited_.size() < kMostFollowed && edge.peer() != rank &&
-            (with_circles_ || !IsAhead(look, edge))) {
+        if (is_for_node) {
+          MeetNode(edge.peer());
+        } else if (visited_.size() < kMostFollowed && edge.peer() != rank &&
+                   (with_circles_ || !IsAhead(look, edge))) {
           Meet(edge.peer());
         }
       }
     }
     path_.pop_back();
+  }
+
+  // The last rank's kernels need the peer's daemon: what the peer's program does explains nothing.
+  void MeetNode(uint32_t peer) {
+    const std::string& state = graph_.Look(job_id_, peer).look.state();
+    if (Weight(state) >= kGoneWeight || state == kElsewhere) {
+      path_.push_back(peer);
+      Keep(Weight(state), false);
+      path_.pop_back();
+    }
   }
 
   void Meet(uint32_t peer) {
@@ -328,34 +268,50 @@ void WaitGraph::Confirm(std::set<Circle> circles) {
 
 // ---- Knots --------------------------------------------------------------------------------------
 
-bool WaitGraph::IsStuckIn(const std::string& job_id, uint32_t rank,
-                          const std::set<uint32_t>& ranks) {
+bool WaitGraph::HasWaitedThroughout(const control::RankWait& look) const {
+  const auto since = std::chrono::steady_clock::now() - (end_ - kMostTime);
+  const auto asked_ms = std::chrono::ceil<milliseconds>(since).count();
+  const auto is_old = [&](const control::RankCall& call) {
+    return call.for_ms() > static_cast<uint64_t>(asked_ms);
+  };
+  return !look.calls().empty() && std::all_of(look.calls().begin(), look.calls().end(), is_old);
+}
+
+bool WaitGraph::IsKept(const control::RankWait& look, Whose whose) {
+  const KernelNeeds needs = whose == Whose::kKernels ? NeedsOf(look) : KernelNeeds::kNothing;
+  return needs == KernelNeeds::kProgram || needs == KernelNeeds::kAnyRank;
+}
+
+bool WaitGraph::IsStuckIn(const std::string& job_id, uint32_t rank, const std::set<uint32_t>& ranks,
+                          Whose whose) {
   const auto known = nodes_.find({job_id, rank});
   if (known == nodes_.end()) {
     return true;
   }
   const control::RankWait& look = known->second.look;
-  if (look.state() != kWaits || look.edges().empty()) {
+  if (look.state() != kWaits || look.edges().empty() ||
+      (whose == Whose::kKernels && !HasWaitedThroughout(look))) {
     return false;
   }
   const auto is_in = [&](const control::WaitEdge& edge) {
-    return IsStuck(&edge) && ranks.contains(edge.peer());
+    return (IsStuck(&edge) || IsKept(look, whose)) && ranks.contains(edge.peer());
   };
   return IsAny(look) ? std::all_of(look.edges().begin(), look.edges().end(), is_in)
                      : std::any_of(look.edges().begin(), look.edges().end(), is_in);
 }
 
-void WaitGraph::KeepStuck(const std::string& job_id, std::set<uint32_t>* ranks) {
+void WaitGraph::KeepStuck(const std::string& job_id, std::set<uint32_t>* ranks, Whose whose) {
   while (std::erase_if(*ranks, [&, before = *ranks](uint32_t rank) {
-           return !IsStuckIn(job_id, rank, before);
+           return !IsStuckIn(job_id, rank, before, whose);
          }) != 0) {
   }
 }
 
 // Looks at further ranks only for as long as this one cannot go on by what is known.
-std::vector<uint32_t> WaitGraph::FindKnot(const std::string& job_id, uint32_t rank) {
+std::vector<uint32_t> WaitGraph::FindKnot(const std::string& job_id, uint32_t rank, Whose whose) {
   for (const auto& [knot, is_certain] : knots_) {
-    if (knot.first == job_id && std::binary_search(knot.second.begin(), knot.second.end(), rank)) {
+    if (whose == Whose::kThreads && knot.first == job_id &&
+        std::binary_search(knot.second.begin(), knot.second.end(), rank)) {
       return knot.second;
     }
   }
@@ -365,25 +321,32 @@ std::vector<uint32_t> WaitGraph::FindKnot(const std::string& job_id, uint32_t ra
     const uint32_t at = next.back();
     next.pop_back();
     const control::RankWait& look = Look(job_id, at).look;
-    has_any = has_any || (look.state() == kWaits && IsAny(look));
+    const bool is_kept = IsKept(look, whose);
+    has_any = has_any || (whose == Whose::kThreads && look.state() == kWaits && IsAny(look));
     for (const control::WaitEdge& edge : look.edges()) {
-      if (look.state() == kWaits && IsStuck(&edge) && ranks.insert(edge.peer()).second) {
+      if (look.state() == kWaits && (IsStuck(&edge) || is_kept) &&
+          ranks.insert(edge.peer()).second) {
         next.push_back(edge.peer());
       }
     }
     // At once for the rank itself: of those here it is known what they do.
-    if (at == rank || !IsStuckIn(job_id, at, ranks)) {
+    if (at == rank || !IsStuckIn(job_id, at, ranks, whose)) {
       std::set<uint32_t> stuck = ranks;
-      KeepStuck(job_id, &stuck);
+      KeepStuck(job_id, &stuck, whose);
       if (!stuck.contains(rank)) {
         return {};
       }
     }
   }
-  KeepStuck(job_id, &ranks);
+  KeepStuck(job_id, &ranks, whose);
   const bool is_whole = ranks.contains(rank) && ranks.size() <= kMostPairs;
-  return has_any && is_whole ? std::vector<uint32_t>(ranks.begin(), ranks.end())
-                             : std::vector<uint32_t>();
+  // Without one that waits for any of several ranks, or by a kernel, it is a circle like others.
+  const bool has_kernel = std::any_of(ranks.begin(), ranks.end(), [&](uint32_t each) {
+    const auto known = nodes_.find({job_id, each});
+    return known != nodes_.end() && IsKept(known->second.look, whose);
+  });
+  return (has_any || has_kernel) && is_whole ? std::vector<uint32_t>(ranks.begin(), ranks.end())
+                                             : std::vector<uint32_t>();
 }
 
 // `again` has a look at each rank of the knot, and at what each has for those that wait for it.
@@ -462,14 +425,16 @@ WaitGraph::Chain WaitGraph::Find(const std::string& job_id, uint32_t rank, bool 
   return ChainFinder(this, job_id, with_circles).Find(rank);
 }
 
-// "; rank 0 is in MPI_Barrier on MPI_COMM_WORLD, number 7", of the first ranks of a chain: what one
-// is in, where the sentence does not say it.
+// "; rank 0 is in MPI_Barrier on MPI_COMM_WORLD, number 7", of the first ranks of a chain, and of
+// those whose kernels wait: what one is in, where the sentence does not say it.
 std::string WaitGraph::CallsText(const Chain& chain, const std::string& job_id) {
   std::string text;
-  const size_t count = chain.circle ? std::min(chain.ranks.size() - 1, kMostCallsTold) : 1;
-  for (size_t i = 0; i < count; ++i) {
+  size_t count = 0;
+  for (size_t i = 0; i + 1 < chain.ranks.size() && count < kMostCallsTold; ++i) {
     const control::RankWait& look = Look(job_id, chain.ranks[i]).look;
-    if (look.state() == kWaits && !look.calls().empty()) {
+    const bool is_told = chain.circle || i == 0 || NeedsOf(look) != KernelNeeds::kNothing;
+    if (is_told && look.state() == kWaits && !look.calls().empty()) {
+      ++count;
       text += (text.empty() ? "; " : ", ") + RankName(look.rank()) + " " + look.detail();
     }
   }
@@ -493,6 +458,21 @@ std::string WaitGraph::ChainText(const Chain& chain, const std::string& job_id) 
   return text;
 }
 
+// Says which ranks wait for each other by their kernels, if the first of the chain that waits by
+// one does. None of them is called stuck for ever: see why_kernels.h.
+std::string WaitGraph::KernelsText(const Chain& chain, const std::string& job_id) {
+  for (const uint32_t rank : chain.ranks) {
+    if (IsKept(Look(job_id, rank).look, Whose::kKernels)) {
+      const std::vector<uint32_t> ranks = FindKnot(job_id, rank, Whose::kKernels);
+      return ranks.size() < 2 ? ""
+                              : "; in a circle of kernels: " + RanksText("ranks ", ranks) +
+                                    " wait for each other, and only what other kernels or threads "
+                                    "of theirs do, or have done already, ends that";
+    }
+  }
+  return "";
+}
+
 bool WaitGraph::IsOfCalls(const Chain& chain, const std::string& job_id) {
   for (size_t i = 0; i + 1 < chain.ranks.size(); ++i) {
     const control::WaitEdge* const edge =
@@ -514,12 +494,12 @@ std::string WaitGraph::Verdict(const Chain& chain, const control::RankWait& wait
   }
   if (chain.ranks.size() > 1) {
     return ChainText(chain, job_id) + ", which " + Look(job_id, chain.ranks.back()).look.detail() +
-           CallsText(chain, job_id);
+           CallsText(chain, job_id) + KernelsText(chain, job_id);
   }
   std::string text = RankName(wait.rank()) + " " + wait.detail();
   if (!wait.calls().empty()) {
     const std::string& ends_by = wait.calls(0).ends_by();
-    return ends_by.empty() ? text : text + ": " + ends_by;
+    return text + (ends_by.empty() ? "" : ": ") + ends_by + KernelsText(chain, job_id);
   }
   if (wait.state() == kWaits) {
     text += wait.unfinished() == 0
@@ -572,7 +552,7 @@ void WaitGraph::Explain(google::protobuf::RepeatedPtrField<control::RankWait>* w
       chain = Find(wait->job_id(), wait->rank(), /*with_circles=*/false);
     }
     if (chain.weight < kCircleWeight) {
-      const Knot knot{wait->job_id(), FindKnot(wait->job_id(), wait->rank())};
+      const Knot knot{wait->job_id(), FindKnot(wait->job_id(), wait->rank(), Whose::kThreads)};
       if (!knot.second.empty() && IsCertainly(knot)) {
         chain = ChainIn(knot, wait->rank());
       }

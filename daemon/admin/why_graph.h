@@ -92,11 +92,20 @@ class WaitGraph {
   void Confirm(std::set<Circle> circles);
   enum class Second { kCertain, kMoves, kAwake };
   Second Compare(const Circle& circle, std::span<const control::RankWait> again);
-  // The knot that the rank is in, as far as one look at each can tell; empty: none.
-  std::vector<uint32_t> FindKnot(const std::string& job_id, uint32_t rank);
+  // Which waits count: those of the ranks' threads, or those of their kernels as well.
+  enum class Whose { kThreads, kKernels };
+  // The knot that the rank is in, as far as one look at each can tell; empty: none. With kKernels:
+  // ranks, some with kernels that wait, that all waited for each other when the answer was begun.
+  std::vector<uint32_t> FindKnot(const std::string& job_id, uint32_t rank, Whose whose);
   // Removes the ranks that can go on from `ranks`. Those that were not looked at stay.
-  void KeepStuck(const std::string& job_id, std::set<uint32_t>* ranks);
-  bool IsStuckIn(const std::string& job_id, uint32_t rank, const std::set<uint32_t>& ranks);
+  void KeepStuck(const std::string& job_id, std::set<uint32_t>* ranks, Whose whose);
+  bool IsStuckIn(const std::string& job_id, uint32_t rank, const std::set<uint32_t>& ranks,
+                 Whose whose);
+  // Returns true if its waits were there when the answer was begun.
+  bool HasWaitedThroughout(const control::RankWait& look) const;
+  // Returns true if the rank's edges are those of kernels that programs of other ranks keep
+  // waiting.
+  static bool IsKept(const control::RankWait& look, Whose whose);
   // Looks at all of them again, once for each knot: returns true if it is certain.
   bool IsCertainly(const Knot& knot);
   bool Confirm(const Knot& knot);
@@ -106,6 +115,7 @@ class WaitGraph {
   Chain Find(const std::string& job_id, uint32_t rank, bool with_circles);
   void Tell(const Chain& chain, control::RankWait* wait);
   std::string CallsText(const Chain& chain, const std::string& job_id);
+  std::string KernelsText(const Chain& chain, const std::string& job_id);
   std::string ChainText(const Chain& chain, const std::string& job_id);
   // Returns true if a rank of the chain waits for another one to come to a call.
   bool IsOfCalls(const Chain& chain, const std::string& job_id);

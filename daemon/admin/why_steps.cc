@@ -3,10 +3,16 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
 
+#include "common/clock.h"
 #include "common/counted.h"
 #include "daemon/admin/why_streams.h"
+#include "daemon/device_rings/ring_report.h"
+#include "daemon/jobs/pair_book.h"
 #include "engine/engine_options.h"
+#include "shm/atomic.h"
 
 namespace ferry::daemon {
 namespace {
@@ -19,11 +25,6 @@ constexpr uint64_t kSilenceNs = 1'000'000'000;  // worth a word
 
 std::string OfBytes(uint64_t done, uint64_t size) {
   return std::to_string(done) + " of " + std::to_string(size) + " bytes";
-}
-
-std::string Seconds(uint64_t ns) {
-  const uint64_t tenths = ns / 100'000'000;
-  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " s";
 }
 
 // Messages that came but were not asked for: ": rank 0 sent others: tag 5 (2 messages)".
@@ -80,6 +81,25 @@ const char* SwitchText(shm::PeerPath path) {
   return nullptr;
 }
 
+// Asking the progress thread about rings costs a turn of it: most ranks have none.
+bool HasRings(const Session& session) {
+  const auto& rings = session.layout()->rings;
+  return std::any_of(std::begin(rings), std::end(rings), [](const shm::RingWords& words) {
+    return shm::LoadRelaxed(words.life_seen) % 2 != 0;  // ferryd serves one there
+  });
+}
+
+std::optional<StartedPair> PairAt(const std::vector<PairBook::EndView>& ends,
+                                  const shm::Location& done) {
+  for (const PairBook::EndView& end : ends) {
+    if (end.end.region->id == done.region &&
+        end.end.offset + offsetof(shm::PairLayout, done) == done.address) {
+      return StartedPair{end.peer, end.tag, end.is_send};
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 void FillCall(const shm::CallView& call, uint64_t now_ns, control::RankCall* told) {
@@ -88,6 +108,11 @@ void FillCall(const shm::CallView& call, uint64_t now_ns, control::RankCall* tol
   // A call that is shown from its beginning on has no time before it waits.
   const bool has_waited = call.begin_ns != 0 && call.begin_ns < now_ns;
   told->set_for_ms(has_waited ? (now_ns - call.begin_ns) / 1'000'000 : 0);
+}
+
+std::string Seconds(uint64_t ns) {
+  const uint64_t tenths = ns / 100'000'000;
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " s";
 }
 
 std::string RankName(uint32_t rank) { return "rank " + std::to_string(rank); }
@@ -133,8 +158,33 @@ const WhySteps::Known& WhySteps::Look(uint32_t rank) {
       known.report = data_plane_.Inspect(job_.spec.id, rank);
     }
     known.condition = ConditionOf(rank, known.view);
+    LookAtKernels(rank, &known);
   }
   return known;
+}
+
+// A rank that sleeps outside Ferry while its kernels wait sleeps for them, as far as Ferry can
+// tell.
+void WhySteps::LookAtKernels(uint32_t rank, Known* known) const {
+  Kind& kind = known->condition.kind;
+  const Session* const session = SessionOf(rank);
+  // A data plane of tests serves no rings.
+  const auto* const rings = dynamic_cast<const RingInspector*>(&data_plane_);
+  const bool may_tell = kind == Kind::kComputes || !known->view.calls.calls.empty();
+  if (session == nullptr || rings == nullptr || !may_tell ||
+      (kind != Kind::kComputes && kind != Kind::kWaits) || !HasRings(*session)) {
+    return;
+  }
+  const std::vector<PairBook::EndView> ends =
+      job_.matches == nullptr ? std::vector<PairBook::EndView>() : job_.matches->EndsOf(rank);
+  const KernelContext context{
+      [&](const shm::Location& done) { return PairAt(ends, done); },
+      [&](uint32_t other) { return job_.IsLocal(other); },
+  };
+  known->kernels = FindKernelWaits(rings->InspectRings(job_.spec.id, rank), context, MonotonicNs());
+  if (!known->kernels.empty() && known->view.process == ProcessState::kSleeps) {
+    kind = Kind::kWaits;
+  }
 }
 
 bool WhySteps::HasRunningThread(uint32_t rank) {

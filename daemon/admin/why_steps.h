@@ -8,7 +8,9 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "daemon/admin/why_kernels.h"
 #include "daemon/jobs/job_registry.h"
 #include "daemon/plane/data_plane.h"
 #include "daemon/session/rank_view.h"
@@ -57,8 +59,11 @@ class WhySteps {
 
   struct Known {
     Condition condition;
-    RankView view;      // only of ranks of this node that have segments
-    RankReport report;  // likewise
+    RankView view;                    // only of ranks of this node that have segments
+    RankReport report;                // likewise
+    std::vector<KernelWait> kernels;  // likewise, while the rank waits, or is outside Ferry
+
+    bool is_in_call() const { return view.inside || !view.calls.calls.empty(); }
   };
   const Known& Look(uint32_t rank);  // valid for as long as this
 
@@ -72,6 +77,7 @@ class WhySteps {
 
  private:
   Condition ConditionOf(uint32_t rank, const RankView& view) const;
+  void LookAtKernels(uint32_t rank, Known* known) const;
   Condition RemoteCondition(uint32_t rank) const;
   Step Queued(uint32_t rank, const RequestView& request);
   Step Posted(uint32_t rank, const RequestView& request);
@@ -89,6 +95,8 @@ class WhySteps {
 // Fills in name, phrase and age.
 void FillCall(const shm::CallView& call, uint64_t now_ns, control::RankCall* told);
 
+// "3.1 s".
+std::string Seconds(uint64_t ns);
 // "rank 3".
 std::string RankName(uint32_t rank);
 

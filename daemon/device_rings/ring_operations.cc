@@ -161,8 +161,12 @@ progress::RingCall RingOperations::CallOf(const Held& operation) const {
 
 void RingOperations::Begin(const RingOperation& request, uint64_t ticket, uint64_t now_ns) {
   const uint64_t sequence = first_ + flights_.size();
-  flights_.push_back(
-      {ticket, request.kind, request.rank, {request.completion_region, 0, request.completion}});
+  flights_.push_back({ticket,
+                      request.kind,
+                      request.rank,
+                      {request.completion_region, 0, request.completion},
+                      BytesOf(request),
+                      now_ns});
   progress::RingSignal signal;
   ErrorCode error = Check(request);
   if (error == ErrorCode::kOk && !TakeSignal(request, ticket, &signal)) {
@@ -345,6 +349,50 @@ void RingOperations::EndAll(ErrorCode error) {
       tell_({flight.ticket, flight.kind, flight.completion, error, 0});
     }
   }
+}
+
+// ---- Reports ------------------------------------------------------------------------------------
+
+// Why it is held, if the rank that it is about says so.
+const char* RingOperations::WantsOf(const Flight& flight, uint64_t sequence) const {
+  const auto found = peers_.find(flight.peer);
+  if (found == peers_.end() || found->second.held.empty()) {
+    return nullptr;
+  }
+  const Held& first = found->second.held.front();
+  if (first.sequence != sequence) {
+    return "earlier operations there have not begun";
+  }
+  if (first.in_order && found->second.longs != 0) {
+    return "it comes after long operations there, which are not over";
+  }
+  if (first.claim.waiting()) {
+    return "its memory is not registered with the network yet";
+  }
+  return longs_ >= kMostLong && MayBeLong(first.request)
+             ? "as many long operations are under way as a ring may have"
+             : "the network takes nothing for that rank's node";
+}
+
+bool RingOperations::Report(size_t most, RingWaits* waits) const {
+  for (size_t i = 0; i < std::min(most, flights_.size()); ++i) {
+    const Flight& flight = flights_[i];
+    if (flight.state == State::kOver) {
+      continue;
+    }
+    const bool is_held = flight.state == State::kHeld;
+    RingWait wait;
+    wait.step = is_held ? RingWait::Step::kHeld : RingWait::Step::kUnderWay;
+    wait.kind = static_cast<RingKind>(flight.kind);
+    wait.is_signalled = flight.is_signalled;
+    wait.number = flight.ticket + 1;
+    wait.since_ns = flight.since_ns;
+    wait.peer = flight.peer;
+    wait.size_bytes = flight.size_bytes;
+    wait.wants = is_held ? WantsOf(flight, first_ + i) : nullptr;
+    waits->Add(wait);
+  }
+  return flights_.size() > most;
 }
 
 // ---- Going on -----------------------------------------------------------------------------------

@@ -24,6 +24,7 @@
 #include <optional>
 
 #include "common/error_code.h"
+#include "daemon/device_rings/ring_report.h"
 #include "internode/delivery/directory.h"
 #include "internode/rma/ring_calls.h"
 #include "shm/layout/device_ring_layout.h"
@@ -71,6 +72,9 @@ class RingOperations {
   uint32_t Advance(uint64_t now_ns);
   // Ends the ring's operations with `error`, and reports all that are under way.
   void EndAll(ErrorCode error);
+  // Adds what its operations wait for that are not over, of the first `most`. Returns true if there
+  // are more.
+  bool Report(size_t most, RingWaits* waits) const;
   // How often a peer was looked at, as a measure of what a turn costs.
   uint64_t looks() const { return looks_; }
 
@@ -83,6 +87,8 @@ class RingOperations {
     uint32_t kind;
     uint32_t peer;
     shm::Location completion;
+    uint64_t size_bytes;
+    uint64_t since_ns;
     State state = State::kHeld;
     bool is_long = false;
     bool is_signalled = false;
@@ -116,6 +122,7 @@ class RingOperations {
   Peer* Find(uint32_t rank);
   Peer& PeerOf(uint32_t rank, uint64_t sequence);
   bool MayBeLong(const shm::RingOperation& request) const;
+  const char* WantsOf(const Flight& flight, uint64_t sequence) const;
   ErrorCode Issue(Held& operation, uint64_t now_ns);
   ErrorCode IssueHere(const progress::RingCall& call, uint64_t now_ns);
   void OnIssued(uint64_t sequence, bool is_long);

@@ -24,6 +24,7 @@ constexpr uint64_t kTakeBytes = 512 << 10;  // what these may be about, if they 
 constexpr uint32_t kAtOnce = 32;            // of those, copied together
 constexpr size_t kWaitBudget = 64;          // those looked at, of one ring in one turn
 constexpr size_t kMostWaiting = 1024;       // of one ring
+constexpr uint32_t kMostLooked = 1024;      // slots and operations, of one ring in one report
 constexpr uint64_t kHotNs = 200'000;
 constexpr uint64_t kShortestSleepNs = 50'000;
 constexpr uint64_t kLongestSleepNs = 1'000'000;
@@ -60,6 +61,8 @@ Rings::Ring::Ring(const Rings& rings, uint64_t its_number, progress::ServedRank&
       rank(&its_rank),
       words(&its_words),
       memory(place.memory),
+      slots(reinterpret_cast<const shm::MpscSlot*>(memory.base + place.offset +
+                                                   sizeof(shm::MpscRingLayout))),
       capacity(place.capacity),
       consumer(reinterpret_cast<shm::MpscRingLayout*>(memory.base + place.offset), place.capacity),
       operations(rings.one_sided_, its_rank, its_number, rings.timeout_ns_,
@@ -386,10 +389,11 @@ Rings::Outcome Rings::Start(Ring& ring, const RingRequest& request, uint64_t tic
                      request.kind});
 }
 
-Rings::Outcome Rings::Wait(Ring& ring, const Waiting& waiting) {
+Rings::Outcome Rings::Wait(Ring& ring, Waiting waiting) const {
   if (ring.waiting.size() >= kMostWaiting) {
     return {ErrorCode::kLimitExceeded};
   }
+  waiting.since_ns = now_ns_;
   ring.waiting.push_back(waiting);
   return {ErrorCode::kOk, 0, true};
 }
@@ -446,6 +450,78 @@ void Rings::Finish(Ring& ring, shm::RingCompletion* answer, uint64_t ticket, uin
   if (answer != nullptr) {
     shm::RingConsumer::Answer(answer, ticket, outcome.value, outcome.error);
   }
+}
+
+// ---- Reports ------------------------------------------------------------------------------------
+
+bool Rings::Ring::IsWritten(uint64_t ticket) const {
+  // Pairs with the producers' publication; nothing behind it is read.
+  return shm::LoadAcquire(slots[ticket & (capacity - 1)].number) == ticket + 1;
+}
+
+void Rings::ReportWaiting(const Ring& ring, RingWaits* waits) {
+  for (const Waiting& waiting : ring.waiting) {
+    auto* const layout = MemoryAt<shm::CounterLayout>(*ring.rank, waiting.counter);
+    const uint64_t value = layout == nullptr ? UINT64_MAX : shm::Counter(layout).Value();
+    if (value >= waiting.threshold) {
+      continue;  // its answer comes in this turn or the next
+    }
+    RingWait wait;
+    wait.kind = static_cast<RingKind>(waiting.kind);
+    wait.step = wait.kind == RingKind::kStart ? RingWait::Step::kStart : RingWait::Step::kCounter;
+    wait.number = waiting.ticket + 1;
+    wait.since_ns = waiting.since_ns;
+    wait.counter = waiting.counter;
+    wait.value = value;
+    wait.threshold = waiting.threshold;
+    waits->Add(wait);
+  }
+}
+
+// A thread writes its slot at once, unless it does not run. So it counts only if two looks have
+// found the same.
+void Rings::ReportUnwritten(Ring& ring, uint64_t now_ns, RingWaits* waits) {
+  const uint64_t head = ring.consumer.head();
+  bool is_behind = false;
+  for (uint64_t i = 1; i < std::min(ring.capacity, kMostLooked) && !is_behind; ++i) {
+    is_behind = ring.IsWritten(head + i);
+  }
+  if (!is_behind || ring.IsWritten(head)) {
+    ring.unwritten = UINT64_MAX;
+    return;
+  }
+  if (std::exchange(ring.unwritten, head) != head) {
+    ring.unwritten_since_ns = now_ns;
+    return;
+  }
+  RingWait wait;
+  wait.step = RingWait::Step::kUnwritten;
+  wait.number = head + 1;
+  wait.since_ns = ring.unwritten_since_ns;
+  waits->Add(wait);
+}
+
+std::vector<RingReport> Rings::Inspect(const progress::ServedRank& rank, uint64_t now_ns) {
+  std::vector<RingReport> reports;
+  for (const auto& ring : rings_) {
+    if (ring->rank != &rank) {
+      continue;
+    }
+    RingWaits waits;
+    RingReport report;
+    report.is_partial = ring->operations.Report(kMostLooked, &waits);
+    ReportWaiting(*ring, &waits);
+    ReportUnwritten(*ring, now_ns, &waits);
+    report.place = static_cast<uint32_t>(ring->words - rank.session->layout()->rings);
+    report.slots = ring->capacity;
+    const uint64_t head = ring->consumer.head();
+    report.is_full = !ring->operations.has_room() && ring->IsWritten(head) &&
+                     ring->IsWritten(head + ring->capacity - 1);
+    report.is_closing = ring->closes_to != 0;
+    report.waits = waits.Sorted();
+    reports.push_back(std::move(report));
+  }
+  return reports;
 }
 
 // ---- Sleeping -----------------------------------------------------------------------------------

@@ -22,6 +22,7 @@
 
 #include "common/error_code.h"
 #include "daemon/device_rings/ring_operations.h"
+#include "daemon/device_rings/ring_report.h"
 #include "daemon/triggered/pairs.h"
 #include "internode/delivery/directory.h"
 #include "internode/rma/ring_calls.h"
@@ -49,6 +50,10 @@ class Rings {
   // Closes the rings of a rank that goes, or whose requests are ignored from now on.
   void CloseOf(const progress::ServedRank& rank, ErrorCode error);
 
+  // Returns a report on each ring of the rank. A look that finds a slot unwritten reports it from
+  // the next look on, if it still is.
+  std::vector<RingReport> Inspect(const progress::ServedRank& rank, uint64_t now_ns);
+
   bool empty() const { return rings_.empty(); }
   // Returns true if a request may come at any moment, so that a sleep would not pay.
   bool is_hot(uint64_t now_ns) const;
@@ -64,6 +69,7 @@ class Rings {
     shm::Location completion;  // region 0: no answer is wanted
     uint64_t ticket;
     uint32_t kind;
+    uint64_t since_ns = 0;
   };
   struct Ring {
     struct Place {
@@ -78,6 +84,7 @@ class Rings {
     progress::ServedRank* const rank;
     shm::RingWords* const words;
     const progress::ClaimableRegion memory;  // keeps it mapped
+    const shm::MpscSlot* const slots;
     const uint32_t capacity;
     shm::RingConsumer consumer;
     uint32_t life = 0;
@@ -93,6 +100,11 @@ class Rings {
     uint64_t operations_bytes = 0;  // of those taken in this turn
     uint32_t operations_taken = 0;
     uint64_t shown_over = 0;
+    // The first request that a look has found unwritten, though there were others behind it.
+    uint64_t unwritten = UINT64_MAX;
+    uint64_t unwritten_since_ns = 0;
+
+    bool IsWritten(uint64_t ticket) const;
   };
   struct Outcome {
     ErrorCode error = ErrorCode::kOk;
@@ -112,10 +124,12 @@ class Rings {
   Outcome AddToCounter(Ring& ring, const shm::RingRequest& request);
   Outcome AwaitCounter(Ring& ring, const shm::RingRequest& request, uint64_t ticket);
   Outcome Start(Ring& ring, const shm::RingRequest& request, uint64_t ticket);
-  static Outcome Wait(Ring& ring, const Waiting& waiting);
+  Outcome Wait(Ring& ring, Waiting waiting) const;
   static uint32_t Answer(Ring& ring, size_t most);
   void OnOperationEnd(const progress::RingToken& token, ErrorCode error, uint64_t value);
   static void Show(Ring& ring);
+  static void ReportWaiting(const Ring& ring, RingWaits* waits);
+  static void ReportUnwritten(Ring& ring, uint64_t now_ns, RingWaits* waits);
   // Writes the answer of a request to `answer`; null: none is wanted.
   static void Finish(Ring& ring, shm::RingCompletion* answer, uint64_t ticket, uint32_t kind,
                      const Outcome& outcome);

@@ -5,8 +5,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "common/status.h"
+#include "daemon/device_rings/ring_report.h"
 #include "daemon/device_rings/rings.h"
 #include "daemon/plane/data_plane.h"
 #include "daemon/triggered/pairs.h"
@@ -31,6 +33,9 @@ class PairsAndRings final : public progress::Extension {
   }
   void RemovePair(const PairName& name) { pairs_.Remove(name); }
   int PageDescriptor(uint32_t nic) const { return pairs_.PageDescriptor(nic); }
+  std::vector<RingReport> InspectRings(const progress::ServedRank& rank, uint64_t now_ns) {
+    return rings_.Inspect(rank, now_ns);
+  }
 
   // progress::Extension.
   uint32_t AdvanceBeforePoll(uint64_t now_ns) override;

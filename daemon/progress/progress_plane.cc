@@ -336,6 +336,18 @@ RankReport ProgressPlane::Inspect(const std::string& job_id, uint32_t rank) cons
   return report;
 }
 
+std::vector<RingReport> ProgressPlane::InspectRings(const std::string& job_id,
+                                                    uint32_t rank) const {
+  std::vector<RingReport> reports;
+  thread_->Call([&] {
+    const progress::ServedRank* const served = core_->control().FindServed(job_id, rank);
+    if (served != nullptr && !served->ended) {
+      reports = pairs_and_rings_.InspectRings(*served, MonotonicNs());
+    }
+  });
+  return reports;
+}
+
 Status ProgressPlane::AddJob(const JobPlan& plan) {
   Status status;
   thread_->Call([&] { status = core_->control().AddJob(plan); });

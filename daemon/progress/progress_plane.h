@@ -24,6 +24,7 @@
 #include "common/topology/cpu_set.h"
 #include "common/unique_fd.h"
 #include "config/options.h"
+#include "daemon/device_rings/ring_report.h"
 #include "daemon/placement/placement.h"
 #include "daemon/placement/spare_cores.h"
 #include "daemon/plane/data_plane.h"
@@ -102,7 +103,7 @@ class ProgressThread {
   std::thread thread_;
 };
 
-class ProgressPlane final : public DataPlane {
+class ProgressPlane final : public DataPlane, public RingInspector {
  public:
   static StatusOr<std::unique_ptr<ProgressPlane>> Create(
       const config::Options& options, std::unique_ptr<transport::Transport> transport,
@@ -119,6 +120,7 @@ class ProgressPlane final : public DataPlane {
   std::vector<FaultReport> Faults(bool release) override;
   std::vector<NodeTraffic> Traffic(const std::string& job_id) const override;
   RankReport Inspect(const std::string& job_id, uint32_t rank) const override;
+  std::vector<RingReport> InspectRings(const std::string& job_id, uint32_t rank) const override;
   PlaceReport PlaceOf(const Session& session) const override;
   Status AddJob(const JobPlan& plan) override;
   void RemoveJob(const std::string& job_id) override;

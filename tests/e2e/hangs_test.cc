@@ -3,6 +3,8 @@
 // row. And programs that are well, of which it never says the like, however often it is asked.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/types.h>
 
 #include <algorithm>
 #include <memory>
@@ -20,16 +22,21 @@ namespace ferry::e2e {
 namespace {
 
 using nlohmann::json;
+using testing::AllOf;
+using testing::ContainsRegex;
+using testing::HasSubstr;
 using testing::SizeIs;
+using testing::StartsWith;
 
 constexpr char kMpi[] = "tests/mpi/ranks/stands";
 constexpr char kMpiCircles[] = "tests/mpi/ranks/circles";
 constexpr char kShmem[] = "tests/shmem/ranks/stands";
 constexpr char kFerry[] = "tests/e2e/ranks/waits";
 constexpr char kQueues[] = "tests/e2e/ranks/stuck_queues";
+constexpr char kRings[] = "tests/e2e/ranks/stuck_rings";
 
 // For so long a rank has hung before anyone asks.
-constexpr int kAWhileMs = 500;
+constexpr int kAWhileMs = 700;
 
 struct Hang {
   const char* program;
@@ -39,6 +46,7 @@ struct Hang {
   int rank;                             // that is asked about; of node 0
   std::vector<std::string> words = {};  // each is in the verdict
   int deadlock_on = 0;  // so many nodes at most it is certain that none of them can go on
+  int least_nodes = 1;  // inside a node kernels start no matched requests
 };
 
 void PrintTo(const Hang& hang, std::ostream* out) { *out << hang.program << " " << hang.mode; }
@@ -143,6 +151,28 @@ const Hang kHangs[] = {
     {kQueues, "queue", 2, {0}, 0,
      {"rank 0 is in ferry_queue_wait: its stream has not done all that was enqueued",
       "the next message that it waits for is one to receive from rank 1, tag 3"}},
+    // Kernels, by their device rings. Ferry does not know what their ranks' hosts would do.
+    {kRings, "signal", 2, {0}, 0,
+     {"rank 0 is outside Ferry, asleep", "; a kernel of it has had no answer for ",
+      " s to ferry_device_ring_await, request 1 of ring 0, until the counter at byte ",
+      " is 1 (it is 0): any rank may change the memory that it waits for"}},
+    {kRings, "queue", 2, {0}, 0,
+     {"rank 0 is in ferry_queue_wait: its stream has not done all that was enqueued; a kernel of it",
+      "ferry_device_ring_await, request 1 of ring 0", "is 1 (it is 0): any rank may change"}},
+    {kRings, "behind", 2, {0, 1}, 0,
+     {"rank 0 waits for rank 1, which is in ferry_stream_synchronize: its stream has not done",
+      "to ferry_device_ring_await, request 1 of ring 0", "rank 0 is in ferry_recv from rank 1"}},
+    {kRings, "signals", 2, {0, 1}, 0,
+     {"rank 0 is outside Ferry, asleep", "to ferry_device_ring_await, request 1 of ring 0",
+      "in a circle of kernels: ranks 0, 1 wait for each other"}},
+    {kRings, "start", 2, {0}, 0,
+     {"rank 0 waits for rank 1, which is outside Ferry",
+      "to ferry_device_ring_start, request 1 of ring 0, to receive from rank 1, tag 3"}, 0, 2},
+    {kRings, "starts", 2, {0, 1}, 0,
+     {"rank 0 waits for rank 1, which is outside Ferry",
+      "ferry_device_ring_start, request 1 of ring 0, to receive from rank 0, tag 3",
+      "ferry_device_ring_start, request 1 of ring 0, to receive from rank 1, tag 3",
+      "in a circle of kernels: ranks 0, 1 wait for each other"}, 0, 2},
     // None of them can ever go on.
     {kMpiCircles, "mismatch", 2, {0, 1}, 0,
      {"deadlock: rank 0 waits for rank 1, which waits for rank 0", "rank 0 is in MPI_Bcast",
@@ -254,9 +284,50 @@ std::string NameOf(const testing::TestParamInfo<std::tuple<Hang, int>>& info) {
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, HangTest,
-                         testing::Combine(testing::ValuesIn(kHangs), testing::Values(1, 2)),
-                         NameOf);
+// Each on as many nodes as it may be.
+std::vector<std::tuple<Hang, int>> HangsOnNodes() {
+  std::vector<std::tuple<Hang, int>> hangs;
+  for (const Hang& hang : kHangs) {
+    for (int nodes = hang.least_nodes; nodes <= 2; ++nodes) {
+      hangs.emplace_back(hang, nodes);
+    }
+  }
+  return hangs;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, HangTest, testing::ValuesIn(HangsOnNodes()), NameOf);
+
+// Puts go on until the other node's ferryd stands still; then the ring fills up.
+class StoppedNodeTest : public testing::Test {
+ protected:
+  void TearDown() override {
+    if (stopped_ > 1) {
+      kill(stopped_, SIGCONT);
+    }
+  }
+  Looks looks_;
+  pid_t stopped_ = -1;
+};
+
+TEST_F(StoppedNodeTest, ARingThatIsFullNamesItsTarget) {
+  ASSERT_NO_FATAL_FAILURE(looks_.Start({kRings, "puts"}, 2, 2));
+  stopped_ = looks_.Ask(1, {"status"})["pid"];
+  ASSERT_GT(stopped_, 1);
+  ASSERT_EQ(kill(stopped_, SIGSTOP), 0);
+  json why;
+  EXPECT_TRUE(Eventually([&] {
+    why = looks_.Ask(0, {"why", "0"})["ranks"][0];
+    return why["verdict"].get<std::string>().find("slots of the ring are taken") !=
+           std::string::npos;
+  })) << why.dump(2);
+  EXPECT_THAT(why["verdict"].get<std::string>(),
+              AllOf(StartsWith("rank 0 waits for rank 1, which is on node 1"),
+                    HasSubstr("rank 0 is in ferry_stream_synchronize: its stream has not done"),
+                    HasSubstr(" s to ferry_device_ring_put_value, request "),
+                    ContainsRegex(", 8 B at rank 1, and at least [0-9]+ like it; all 64 slots")));
+  EXPECT_EQ(why["deadlock"], false);
+  EXPECT_THAT(why["troubles"].dump(), HasSubstr("the ferryd of rank 1's node was asked"));
+}
 
 // ---- Programs that are well ---------------------------------------------------------------------
 
@@ -273,6 +344,7 @@ const Words kHealthy[] = {
     {"tests/shmem/ranks/healthy", "pes"},
     {kQueues, "halo"},
     {kQueues, "relay"},
+    {kRings, "halo"},
 };
 
 class HealthyTest : public testing::TestWithParam<std::tuple<Words, int>> {};
@@ -287,7 +359,8 @@ TEST_P(HealthyTest, IsNeverCalledADeadlock) {
     for (const json& rank : answer["ranks"]) {
       waits += rank["state"] == "waits" ? 1 : 0;
       const std::string verdict = rank["verdict"];
-      if (rank["deadlock"] == true || verdict.find("deadlock") != verdict.npos) {
+      if (rank["deadlock"] == true || verdict.find("deadlock") != verdict.npos ||
+          verdict.find("circle of kernels") != verdict.npos) {
         told.insert(verdict);
       }
     }
@@ -306,7 +379,9 @@ TEST_P(HealthyTest, IsNeverCalledADeadlock) {
 INSTANTIATE_TEST_SUITE_P(All, HealthyTest,
                          testing::Combine(testing::ValuesIn(kHealthy), testing::Values(1, 2)),
                          [](const auto& info) {
-                           return std::get<0>(info.param)[1] + "_on_" +
+                           const Words& program = std::get<0>(info.param);
+                           const bool is_ring = program[0] == kRings;
+                           return (is_ring ? "rings_" : "") + program[1] + "_on_" +
                                   std::to_string(std::get<1>(info.param));
                          });
 
