@@ -28,7 +28,7 @@ _GROUPS = {
     "numpy": ["/usr/lib/python3/dist-packages/numpy/__init__.py"],
     "opencl": ["/usr/lib/x86_64-linux-gnu/libOpenCL.so.1", "/usr/lib/x86_64-linux-gnu/libpocl.so.2"],
     "openmpi_library": ["/usr/lib/x86_64-linux-gnu/libmpi.so.40"],
-    "orterun": ["/usr/bin/orterun", "/usr/lib/x86_64-linux-gnu/libpmix.so.2"],
+    "orterun": ["/usr/bin/orterun", "/usr/bin/prterun", "/usr/lib/x86_64-linux-gnu/libpmix.so.2"],
     "patchelf": ["/usr/bin/patchelf"],
     "prometheus": ["/usr/bin/prometheus", "/usr/bin/promtool"],
     "protoc": ["/usr/bin/protoc", "/usr/bin/grpc_cpp_plugin"],

@@ -64,7 +64,8 @@ place() {
   ln -sf libmpi.so.12 "$root${at[lib]}/ferry/mpich/libmpi.so"
   # The same for those of Open MPI's, with Fortran's and C++'s; the others are empty.
   install -D -m 644 -t "$root${at[lib]}/ferry/openmpi" \
-    "$built"/mpi/foreign/openmpi/lib{mpi,mpi_cxx,mpi_mpifh,mpi_usempif08,mpi_usempi_ignore_tkr,open-pal,open-rte}.so.40
+    "$built"/mpi/foreign/openmpi/lib{mpi,mpi_cxx,mpi_mpifh,mpi_usempif08,mpi_usempi_ignore_tkr,open-pal,open-rte}.so.40 \
+    "$built/mpi/foreign/openmpi/libopen-pal.so.80"
   # Fortran's over it, with the modules of gfortran and the sources of them for other compilers.
   install -D -m 644 "$built/mpi/libmpifort_abi.so.1" "$root${at[lib]}/libmpifort_abi.so.1"
   ln -sf libmpifort_abi.so.1 "$root${at[lib]}/libmpifort_abi.so"

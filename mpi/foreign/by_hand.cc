@@ -227,6 +227,9 @@ int AttachLarger(Owner owner, void* buffer, int64_t size, Attach attach) {
   if (buffer == nullptr || size < 0) {
     return TheirCode(attach(buffer, MPI_Count{size}));
   }
+  if (reinterpret_cast<intptr_t>(buffer) == kTheirBufferAutomatic) {
+    return TheirCode(attach(MPI_BUFFER_AUTOMATIC, MPI_Count{size}));
+  }
   const auto our_size =
       static_cast<size_t>(size + (size / kTheirBsendOverhead + 1) * MPI_BSEND_OVERHEAD);
   void* const ours = mmap(nullptr, our_size, PROT_READ | PROT_WRITE,
@@ -256,7 +259,10 @@ int DetachLarger(Owner owner, void* address, Size* size, Detach detach) {
   }
   const std::lock_guard lock(mutex);
   const auto found = attached.find(owner);
-  if (found == attached.end()) {  // there was none: null, and 0 bytes
+  if (found == attached.end()) {  // there was none: null, and 0 bytes; or MPI's own
+    if (ours == MPI_BUFFER_AUTOMATIC) {
+      ours = reinterpret_cast<void*>(intptr_t{kTheirBufferAutomatic});
+    }
     std::memcpy(address, &ours, sizeof(ours));
     *size = static_cast<Size>(our_size);
     return MPI_SUCCESS;

@@ -50,8 +50,6 @@ FERRY_FOREIGN(int, File_c2f, (File file)) { return NumberOf(file); }
 FERRY_FOREIGN(File, File_fromint, (int number)) { return FileOf(number); }
 FERRY_FOREIGN(File, File_f2c, (int number)) { return FileOf(number); }
 
-namespace {
-
 int CopyStatus(const char* call, const void* from, void* to) {
   if (from == nullptr || to == nullptr || !IsStatus(static_cast<const Status*>(from)) ||
       from == MPI_F_STATUS_IGNORE || from == MPI_F_STATUSES_IGNORE) {
@@ -60,8 +58,6 @@ int CopyStatus(const char* call, const void* from, void* to) {
   std::memcpy(to, from, sizeof(Status));
   return MPI_SUCCESS;
 }
-
-}  // namespace
 
 FERRY_FOREIGN(int, Status_c2f, (const Status* c_status, int* f_status)) {
   return CopyStatus("MPI_Status_c2f", c_status, f_status);

@@ -18,6 +18,10 @@ void CheckLayout();
 // what `our_class` is for them.
 int Refuse(const char* call, int our_class, const char* text);
 
+// Copies a status between two languages, which have one layout for it; refuses `call` where one of
+// the two is no status.
+int CopyStatus(const char* call, const void* from, void* to);
+
 // Returns true if MPI serves memory of this kind ("cuda"), as it says of MPI_COMM_SELF; false
 // before MPI_Init and after MPI_Finalize.
 bool HasMemoryKind(const char* kind);

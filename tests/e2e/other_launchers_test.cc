@@ -1,5 +1,5 @@
-// Jobs whose ranks another launcher has started: Open MPI's orterun, which has a PMIx server, and
-// MPICH's Hydra, which speaks PMI-1.
+// Jobs whose ranks another launcher has started: Open MPI's orterun, or prterun of Open MPI 5,
+// which have a PMIx server, and MPICH's Hydra, which speaks PMI-1.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -32,22 +32,39 @@ struct Launcher {
 };
 void PrintTo(const Launcher& launcher, std::ostream* out) { *out << launcher.name; }
 
+constexpr char kPrterun[] = "/usr/bin/prterun";
+
+Launcher LauncherOfOpenMpi() {
+  if (std::filesystem::exists(kPrterun)) {
+    return {"Prterun",
+            kPrterun,
+            "openmpi-bin",
+            128,
+            [](const std::string& folder) {
+              return Words{"--allow-run-as-root", "--map-by",         ":OVERSUBSCRIBE",
+                           "--prtemca",           "prte_tmpdir_base", folder};
+            },
+            {"--host", "localhost:7"}};
+  }
+  return {"Orterun",
+          "/usr/bin/orterun",
+          "openmpi-bin",
+          128,
+          [](const std::string& folder) {
+            return Words{"--allow-run-as-root",
+                         "--oversubscribe",
+                         "--mca",
+                         "orte_tmpdir_base",
+                         folder,
+                         "--mca",
+                         "btl",
+                         "self"};
+          },
+          {"--host", "localhost:7"}};
+}
+
 const Launcher kLaunchers[] = {
-    {"Orterun",
-     "/usr/bin/orterun",
-     "openmpi-bin",
-     128,
-     [](const std::string& folder) {
-       return Words{"--allow-run-as-root",
-                    "--oversubscribe",
-                    "--mca",
-                    "orte_tmpdir_base",
-                    folder,
-                    "--mca",
-                    "btl",
-                    "self"};
-     },
-     {"--host", "localhost:7"}},
+    LauncherOfOpenMpi(),
     {"Hydra", "/usr/bin/mpiexec.hydra", "mpich", 0, [](const std::string&) { return Words{}; }, {}},
     {"HydraByPort",
      "/usr/bin/mpiexec.hydra",

@@ -84,6 +84,7 @@ TEST_F(DebTest, HoldsEveryPart) {
                            "usr/lib/*/ferry/openmpi/libmpi_usempi_ignore_tkr.so.40",
                            "usr/lib/*/ferry/openmpi/libmpi_usempif08.so.40",
                            "usr/lib/*/ferry/openmpi/libopen-pal.so.40",
+                           "usr/lib/*/ferry/openmpi/libopen-pal.so.80",
                            "usr/lib/*/ferry/openmpi/libopen-rte.so.40",
                            "usr/lib/*/libmpi_abi.so",
                            "usr/lib/*/libmpi_abi.so.0",

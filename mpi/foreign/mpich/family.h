@@ -18,10 +18,10 @@ namespace ferry::foreign {
 
 inline constexpr char kFamilyLibrary[] = "libmpi.so.12";
 // The text of MPI_Get_library_version before the version of Ferry, and after it.
-inline constexpr char kBeforeVersion[] = "MPICH Version:      4.0.2\nMPICH Device:       ";
+inline constexpr char kBeforeVersion[] = "MPICH Version:      4.2.1\nMPICH Device:       ";
 inline constexpr char kAfterVersion[] = "\n";
-inline constexpr int kTheirVersion = 4;  // of MPICH 4.0, whose functions these are
-inline constexpr int kTheirSubversion = 0;
+inline constexpr int kTheirVersion = 4;  // of MPICH 4.2, whose functions these are
+inline constexpr int kTheirSubversion = 1;
 
 // Addresses that are the numbers of the standard's interface, since libmpi.so.12 defines them
 // (other_names.cc).

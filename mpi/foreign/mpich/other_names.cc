@@ -94,7 +94,9 @@ FERRY_EXTENSION(int, GPU_query_support, (int gpu_type, int* is_supported)) {
 FERRY_EXTENSION(int, Query_ze_support, (void)) { return HasMemoryKind("level_zero") ? 1 : 0; }
 FERRY_EXTENSION(int, Query_hip_support, (void)) { return HasMemoryKind("rocm") ? 1 : 0; }
 
-// Ferry has neither a job that outlives its ranks, nor generalised requests that MPI polls.
+// Ferry has neither a job that outlives its ranks, nor generalised requests that MPI polls, nor
+// MPICH's streams and communicators of threads. MPICH's library for Fortran is bound to all of
+// these names when it is loaded, whether a program calls them or not.
 #define FERRY_MISSING(name)                                                                       \
   FERRY_EXTENSION(int, name, (void)) {                                                            \
     return Refuse("MPIX_" #name, MPI_ERR_UNSUPPORTED_OPERATION, "Ferry does not have this call"); \
@@ -103,10 +105,47 @@ FERRY_EXTENSION(int, Query_hip_support, (void)) { return HasMemoryKind("rocm") ?
 FERRY_MISSING(Comm_agree)
 FERRY_MISSING(Comm_failure_ack)
 FERRY_MISSING(Comm_failure_get_acked)
+FERRY_MISSING(Comm_get_failed)
 FERRY_MISSING(Comm_revoke)
 FERRY_MISSING(Comm_shrink)
 FERRY_MISSING(Grequest_class_allocate)
 FERRY_MISSING(Grequest_class_create)
 FERRY_MISSING(Grequest_start)
+FERRY_MISSING(Info_set_hex)
+FERRY_MISSING(Type_iov)
+FERRY_MISSING(Type_iov_len)
+FERRY_MISSING(Start_progress_thread)
+FERRY_MISSING(Stop_progress_thread)
+FERRY_MISSING(Comm_get_stream)
+FERRY_MISSING(Stream_comm_create)
+FERRY_MISSING(Stream_comm_create_multiplex)
+FERRY_MISSING(Stream_create)
+FERRY_MISSING(Stream_free)
+FERRY_MISSING(Stream_progress)
+FERRY_MISSING(Stream_irecv)
+FERRY_MISSING(Stream_irecv_c)
+FERRY_MISSING(Stream_isend)
+FERRY_MISSING(Stream_isend_c)
+FERRY_MISSING(Stream_recv)
+FERRY_MISSING(Stream_recv_c)
+FERRY_MISSING(Stream_send)
+FERRY_MISSING(Stream_send_c)
+FERRY_MISSING(Allreduce_enqueue)
+FERRY_MISSING(Allreduce_enqueue_c)
+FERRY_MISSING(Irecv_enqueue)
+FERRY_MISSING(Irecv_enqueue_c)
+FERRY_MISSING(Isend_enqueue)
+FERRY_MISSING(Isend_enqueue_c)
+FERRY_MISSING(Recv_enqueue)
+FERRY_MISSING(Recv_enqueue_c)
+FERRY_MISSING(Send_enqueue)
+FERRY_MISSING(Send_enqueue_c)
+FERRY_MISSING(Wait_enqueue)
+FERRY_MISSING(Waitall_enqueue)
+FERRY_MISSING(Comm_test_threadcomm)
+FERRY_MISSING(Threadcomm_finish)
+FERRY_MISSING(Threadcomm_free)
+FERRY_MISSING(Threadcomm_init)
+FERRY_MISSING(Threadcomm_start)
 
 }  // namespace ferry::foreign

@@ -24,6 +24,9 @@ inline constexpr char kAfterVersion[] = ")";
 inline constexpr int kTheirVersion = 3;  // of Open MPI 4, whose functions these are
 inline constexpr int kTheirSubversion = 1;
 
+// Open MPI has no MPI_BUFFER_AUTOMATIC: a null pointer, which is no buffer.
+inline constexpr int kTheirBufferAutomatic = 0;
+
 // ---- Handles ------------------------------------------------------------------------------------
 //
 // Theirs are addresses. Those of predefined handles are addresses of objects that libmpi.so.40

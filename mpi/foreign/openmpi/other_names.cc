@@ -48,11 +48,58 @@ FERRY_SHOWN int mpi_fortran_statuses_ignore_[6] = {};
 
 FERRY_SHOWN int* MPI_F_STATUS_IGNORE = mpi_fortran_status_ignore_;
 FERRY_SHOWN int* MPI_F_STATUSES_IGNORE = mpi_fortran_statuses_ignore_;
+// Open MPI 5. The constants of mpi_f08 are the same blocks.
+FERRY_SHOWN int* MPI_F08_STATUS_IGNORE = mpi_fortran_status_ignore_;
+FERRY_SHOWN int* MPI_F08_STATUSES_IGNORE = mpi_fortran_statuses_ignore_;
 
 }  // extern "C"
 
+// ---- Open MPI 5 ---------------------------------------------------------------------------------
+
 namespace ferry::foreign {
 
+// A status of mpi_f08 has the layout of one in C, too.
+#define FERRY_COPY_STATUS(name)                                     \
+  FERRY_FOREIGN(int, Status_##name, (const void* from, void* to)) { \
+    return CopyStatus("MPI_Status_" #name, from, to);               \
+  }
+
+FERRY_COPY_STATUS(c2f08)
+FERRY_COPY_STATUS(f082c)
+FERRY_COPY_STATUS(f2f08)
+FERRY_COPY_STATUS(f082f)
+
+// The standard has no such function. Ferry knows no hint that a session could be given later, and
+// unknown ones are ignored: what is left are the handles, which are looked at.
+FERRY_FOREIGN(int, Session_set_info, (TheirHandle session, TheirHandle info)) {
+  int hints = 0;
+  int code = abi.Info_get_nkeys(Ours<MPI_Info>(info), &hints);
+  MPI_Info used = MPI_INFO_NULL;
+  if (code == MPI_SUCCESS) {
+    code = abi.Session_get_info(Ours<MPI_Session>(session), &used);
+  }
+  if (code == MPI_SUCCESS) {
+    code = abi.Info_free(&used);
+  }
+  return TheirCode(code);
+}
+
 FERRY_EXTENSION(int, Query_rocm_support, (void)) { return HasMemoryKind("rocm") ? 1 : 0; }
+
+// Ferry has no job that outlives its ranks.
+#define FERRY_MISSING(name)                                                                       \
+  FERRY_EXTENSION(int, name, (void)) {                                                            \
+    return Refuse("MPIX_" #name, MPI_ERR_UNSUPPORTED_OPERATION, "Ferry does not have this call"); \
+  }
+
+FERRY_MISSING(Comm_ack_failed)
+FERRY_MISSING(Comm_agree)
+FERRY_MISSING(Comm_failure_ack)
+FERRY_MISSING(Comm_failure_get_acked)
+FERRY_MISSING(Comm_get_failed)
+FERRY_MISSING(Comm_iagree)
+FERRY_MISSING(Comm_is_revoked)
+FERRY_MISSING(Comm_revoke)
+FERRY_MISSING(Comm_shrink)
 
 }  // namespace ferry::foreign

@@ -3,7 +3,7 @@
 // module's types. The procedures of mpi_f08 are other names of mpif.h's
 // (mpi/fortran/definitions.py): Open MPI hands them addresses, too.
 //
-// Names and layouts are those of Open MPI 4 with gfortran 8 to 14.
+// Names and layouts are those of Open MPI 4 and 5 with gfortran 8 to 14.
 #include <cstdint>
 
 #include "mpi/fortran/binding.h"
@@ -72,53 +72,91 @@ static_assert(sizeof(TypeTable) == 56);
 
 }  // namespace
 
-#define FERRY_IN_TYPES(name) asm("__mpi_f08_types_MOD_" name)
+#define FERRY_IN(module, name) asm("__" module "_MOD_" name)
 
-#define FERRY_TYPE(low, number, Content)                                                         \
-  extern "C" {                                                                                   \
-  FERRY_SHOWN extern Content low##_initial FERRY_IN_TYPES("__def_init_mpi_f08_types_Mpi_" #low); \
-  Content low##_initial = {};                                                                    \
-  FERRY_SHOWN void low##_copy(const void* from, void* to)                                        \
-      FERRY_IN_TYPES("__copy_mpi_f08_types_Mpi_" #low);                                          \
-  void low##_copy(const void* from, void* to) {                                                  \
-    *static_cast<Content*>(to) = *static_cast<const Content*>(from);                             \
-  }                                                                                              \
-  FERRY_SHOWN extern TypeTable low##_table FERRY_IN_TYPES("__vtab_mpi_f08_types_Mpi_" #low);     \
-  TypeTable low##_table = {number,     sizeof(Content), nullptr, &low##_initial,                 \
-                           low##_copy, nullptr,         nullptr};                                \
+// `type` is what gfortran calls it: the module that defines it, and its name.
+#define FERRY_TYPE(name, module, type, number, Content)                                      \
+  extern "C" {                                                                               \
+  FERRY_SHOWN extern Content name##_initial FERRY_IN(module, "__def_init_" type);            \
+  Content name##_initial = {};                                                               \
+  FERRY_SHOWN void name##_copy(const void* from, void* to) FERRY_IN(module, "__copy_" type); \
+  void name##_copy(const void* from, void* to) {                                             \
+    *static_cast<Content*>(to) = *static_cast<const Content*>(from);                         \
+  }                                                                                          \
+  FERRY_SHOWN extern TypeTable name##_table FERRY_IN(module, "__vtab_" type);                \
+  TypeTable name##_table = {number,      sizeof(Content), nullptr, &name##_initial,          \
+                            name##_copy, nullptr,         nullptr};                          \
   }
 
-// With comparisons of handles, which are integers.
-#define FERRY_HANDLE(low, number)                                                                 \
-  FERRY_TYPE(low, number, int)                                                                    \
-  extern "C" {                                                                                    \
-  FERRY_SHOWN int low##_equal(const int* a, const int* b) FERRY_IN_TYPES("ompi_" #low "_op_eq");  \
-  int low##_equal(const int* a, const int* b) { return ferry::fortran::Logical(*a == *b); }       \
-  FERRY_SHOWN int low##_differ(const int* a, const int* b) FERRY_IN_TYPES("ompi_" #low "_op_ne"); \
-  int low##_differ(const int* a, const int* b) { return ferry::fortran::Logical(*a != *b); }      \
-  }
+// Open MPI 4 defines the types of mpi_f08 in mpi_f08_types, Open MPI 5 in mpi_types.
+#define FERRY_TYPE_OF_4(low, number, Content) \
+  FERRY_TYPE(low##_of_4, "mpi_f08_types", "mpi_f08_types_Mpi_" #low, number, Content)
+#define FERRY_TYPE_OF_5(low, number, Content) \
+  FERRY_TYPE(low##_of_5, "mpi_types", "mpi_types_Mpi_" #low, number, Content)
 
-FERRY_HANDLE(comm, 73600949)
-FERRY_HANDLE(datatype, 86896269)
-FERRY_HANDLE(errhandler, 15118478)
-FERRY_HANDLE(file, 70760613)
-FERRY_HANDLE(group, 20619574)
-FERRY_HANDLE(info, 53436151)
-FERRY_HANDLE(message, 90857150)
-FERRY_HANDLE(op, 68037098)
-FERRY_HANDLE(request, 92555974)
-FERRY_HANDLE(win, 58701395)
-FERRY_TYPE(status, 3872507, MPI_Status)
+// Comparisons of handles, which are integers: by what Open MPI 5 calls them, and 4 too.
+#define FERRY_COMPARISON(low, what, operation)              \
+  extern "C" {                                              \
+  FERRY_SHOWN int low##_##what(const int* a, const int* b)  \
+      FERRY_IN("mpi_types", "ompi_" #low "_op_" #what);     \
+  int low##_##what(const int* a, const int* b) {            \
+    return ferry::fortran::Logical((*a)operation(*b));      \
+  }                                                         \
+  }                                                         \
+  FERRY_NAME("__mpi_f08_types_MOD_ompi_" #low "_op_" #what, \
+             "__mpi_types_MOD_ompi_" #low "_op_" #what);
+
+#define FERRY_HANDLE(low, number_of_4, number_of_5) \
+  FERRY_TYPE_OF_4(low, number_of_4, int)            \
+  FERRY_TYPE_OF_5(low, number_of_5, int)            \
+  FERRY_COMPARISON(low, eq, ==)                     \
+  FERRY_COMPARISON(low, ne, !=)
+
+FERRY_HANDLE(comm, 73600949, 65123268)
+FERRY_HANDLE(datatype, 86896269, 29694876)
+FERRY_HANDLE(errhandler, 15118478, 15295773)
+FERRY_HANDLE(file, 70760613, 62282932)
+FERRY_HANDLE(group, 20619574, 84906471)
+FERRY_HANDLE(info, 53436151, 44958470)
+FERRY_HANDLE(message, 90857150, 93716975)
+FERRY_HANDLE(op, 68037098, 62794105)
+FERRY_HANDLE(request, 92555974, 95415799)
+FERRY_HANDLE(win, 58701395, 12067460)
+FERRY_TYPE_OF_5(session, 44324094, int)  // without comparisons in Open MPI 5.0
+FERRY_TYPE_OF_4(status, 3872507, MPI_Status)
+FERRY_TYPE_OF_5(status, 13675146, MPI_Status)
+
+// Fortran's own types, of which gfortran 14 has tables in each module that uses them.
+FERRY_TYPE(c_ptr, "mpi_f08_types", "__iso_c_binding_C_ptr", 0, uintptr_t)
+FERRY_TYPE(c_funptr, "mpi_f08_types", "__iso_c_binding_C_funptr", 0, uintptr_t)
+
+// ---- Statuses -----------------------------------------------------------------------------------
+//
+// Those of mpi_f08 have the layout of those of mpif.h. Open MPI 4 has no such procedures.
+
+#define FERRY_STATUS(low, capital)                                                           \
+  extern "C" int PMPI_Status_##low(const void* from, void* to);                              \
+  extern "C" FERRY_SHOWN void mpi_status_##low##_(const void* from, void* to, int* ierror) { \
+    ferry::fortran::Give(ierror, PMPI_Status_##low(from, to));                               \
+  }                                                                                          \
+  FERRY_NAMES("mpi_status_" #low, "MPI_STATUS_" capital, "mpi_status_" #low "_");            \
+  FERRY_NAME("mpi_status_" #low "_f08_", "mpi_status_" #low "_");                            \
+  FERRY_NAMES("pmpi_status_" #low, "PMPI_STATUS_" capital, "mpi_status_" #low "_");          \
+  FERRY_NAME("pmpi_status_" #low "_", "mpi_status_" #low "_");                               \
+  FERRY_NAME("pmpi_status_" #low "_f08_", "mpi_status_" #low "_")
+
+FERRY_STATUS(f2f08, "F2F08");
+FERRY_STATUS(f082f, "F082F");
 
 // ---- Constants ----------------------------------------------------------------------------------
 //
 // gfortran writes their values into programs; these are for programs that pass their addresses.
 
-#define FERRY_CONSTANT(low, inner, value)                \
-  extern "C" {                                           \
-  FERRY_SHOWN extern const int low FERRY_IN_TYPES(#low); \
-  const int low = (value);                               \
-  FERRY_SHOWN extern int ompi_f08_##inner;               \
-  int ompi_f08_##inner = (value);                        \
+#define FERRY_CONSTANT(low, inner, value)                           \
+  extern "C" {                                                      \
+  FERRY_SHOWN extern const int low FERRY_IN("mpi_f08_types", #low); \
+  const int low = (value);                                          \
+  FERRY_SHOWN extern int ompi_f08_##inner;                          \
+  int ompi_f08_##inner = (value);                                   \
   }
 #include "mpi/foreign/openmpi/typed_constants.inc"

@@ -2,8 +2,8 @@
 """compare_numbers.py NUMBERS HEADERS LIBRARY: compares the numbers of a binary interface with what
 the mpi.h in HEADERS says, and mpif-handles.h if there is one. NUMBERS has lines of a name and a
 number; or of a handle, its object, the bytes of this object, and the handle's number in Fortran;
-those with the word `newer` are left out. Prints each difference, and how many names it has looked
-at."""
+those with the word `newer` are left out if this mpi.h does not have them. Prints each difference,
+and how many names it has looked at."""
 
 import pathlib
 import re
@@ -30,8 +30,10 @@ def main(arguments):
     if len(arguments) != 3:
         sys.exit("usage: compare_numbers.py NUMBERS HEADERS LIBRARY")
     lines = pathlib.Path(arguments[0]).read_text(encoding="ascii").splitlines()
-    rows = [line.split() for line in lines
-            if not line.startswith("#") and not line.endswith(" newer")]
+    known = set(re.findall(r"\bMPI_\w+", (pathlib.Path(arguments[1]) / "mpi.h").read_text(encoding="utf-8")))
+    rows = [line.removesuffix(" newer").split() for line in lines
+            if not line.startswith("#")
+            and (not line.endswith(" newer") or line.split()[0] in known)]
     ours = {row[0]: int(row[1], 0) for row in rows if len(row) == 2}
     objects = {row[0]: row[1] for row in rows if len(row) == 4}
     fortran = {row[0]: row[3] for row in rows if len(row) == 4}

@@ -4,6 +4,10 @@
  */
 #include "tests/mpi/foreign/interface.h"
 
+#if defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5
+#include <mpi-ext.h>
+#endif
+
 /* ---- Versions -------------------------------------------------------------------------------- */
 
 static void versions(void) {
@@ -15,7 +19,9 @@ static void versions(void) {
         strstr(text, "Ferry ") != NULL);
   CHECK(length == (int)strlen(text));
   OK(MPI_Get_version(&major, &minor));
-  CHECK(major == MPI_VERSION && minor == MPI_SUBVERSION);
+  /* Not older than the header, which may be that of an older library. */
+  CHECK(100 * major + minor == LIBRARY_STANDARD);
+  CHECK(LIBRARY_STANDARD >= 100 * MPI_VERSION + MPI_SUBVERSION);
   OK(MPI_Get_processor_name(name, &length));
   CHECK(length == (int)strlen(name) && length > 0 && length < MPI_MAX_PROCESSOR_NAME);
   int level = -1;
@@ -98,7 +104,7 @@ static void errors(void) {
 
   no_handles();
   CHECK(MPI_Comm_rank(MPI_COMM_NULL, &value) == MPI_ERR_COMM);
-  CHECK(MPI_Type_size(MPI_COMM_WORLD, &value) == MPI_ERR_TYPE);
+  CHECK(MPI_Type_size((MPI_Datatype)MPI_COMM_WORLD, &value) == MPI_ERR_TYPE);
 
   step = "an error handler of the program's own";
   MPI_Errhandler handler, now;
@@ -230,11 +236,36 @@ static void tools(void) {
   OK(MPI_T_finalize());
 }
 
+/* ---- What only newer releases of the other library have ------------------------------------- */
+
+static void newer(void) {
+#if defined(MPIX_STREAM_NULL) /* MPICH 4.2 */
+  step = "a call of MPICH that Ferry does not have";
+  MPIX_Stream stream;
+  CHECK(MPIX_Stream_create(MPI_INFO_NULL, &stream) == MPI_ERR_UNSUPPORTED_OPERATION);
+#elif defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5
+  step = "hints of a session";
+  MPI_Session session;
+  MPI_Info info;
+  OK(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session));
+  OK(MPI_Info_create(&info));
+  OK(MPI_Session_set_info(session, info));
+  CHECK(MPI_Session_set_info(MPI_SESSION_NULL, info) == MPI_ERR_SESSION);
+  CHECK(MPI_Session_set_info(session, MPI_INFO_NULL) == MPI_ERR_INFO);
+  OK(MPI_Info_free(&info));
+  OK(MPI_Session_finalize(&session));
+  step = "a call of Open MPI that Ferry does not have";
+  int flag = 0;
+  CHECK(MPIX_Comm_is_revoked(MPI_COMM_SELF, &flag) == MPI_ERR_UNSUPPORTED_OPERATION);
+#endif
+}
+
 int main(int argc, char** argv) {
   begin_with_threads(&argc, &argv, MPI_THREAD_MULTIPLE);
   versions();
   errors();
   generalised();
   tools();
+  newer();
   return end_of_rank();
 }

@@ -20,6 +20,7 @@
 #error "this is not Open MPI's mpi.h"
 #endif
 #define LIBRARY_VERSION "Open MPI v4.1.4"
+#define LIBRARY_STANDARD 301
 extern struct ompi_predefined_datatype_t ompi_mpi_lb, ompi_mpi_ub, ompi_mpi_real2;
 #define MPI_LB ((MPI_Datatype)(void*)&ompi_mpi_lb)
 #define MPI_UB ((MPI_Datatype)(void*)&ompi_mpi_ub)
@@ -34,6 +35,7 @@ extern struct ompi_predefined_datatype_t ompi_mpi_lb, ompi_mpi_ub, ompi_mpi_real
 #error "this is not MPICH's mpi.h"
 #endif
 #define LIBRARY_VERSION "MPICH Version:"
+#define LIBRARY_STANDARD 401
 #define FLOAT16 MPIX_C_FLOAT16
 
 #endif

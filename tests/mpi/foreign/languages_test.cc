@@ -164,21 +164,31 @@ const std::string kTheirsForCxx = kLibraries + "libmpi_cxx.so.40";
 class OpenMpiLanguagesTest : public testing::Test {
  protected:
   void SetUp() override {
-    if (!fs::exists(kHeadersOfOpenMpi + "/mpi.h") || !fs::exists(kTheirsForCxx)) {
+    if (!fs::exists(kHeadersOfOpenMpi + "/mpi.h")) {
       GTEST_SKIP() << kHeadersOfOpenMpi << "/mpi.h is not there: apt-get install libopenmpi-dev";
     }
   }
   const e2e::TempDirectory folder_;
 };
 
+class OpenMpiCxxTest : public OpenMpiLanguagesTest {
+ protected:
+  void SetUp() override {
+    OpenMpiLanguagesTest::SetUp();
+    if (!fs::exists(kTheirsForCxx)) {
+      GTEST_SKIP() << kTheirsForCxx << " is not there: Open MPI 5 has no bindings for C++";
+    }
+  }
+};
+
 // Inline functions call through the tables, and copies of the objects stand in programs.
-TEST_F(OpenMpiLanguagesTest, TheClassesAreThoseOfTheOriginal) {
+TEST_F(OpenMpiCxxTest, TheClassesAreThoseOfTheOriginal) {
   const CommandResult compared =
       RunCommand({"/usr/bin/python3", kFolder + "compare_tables.py", kOursForCxx, kTheirsForCxx});
   EXPECT_EQ(compared.out, "17 tables, 77 objects, 0 differences\n") << compared.err;
 }
 
-TEST_F(OpenMpiLanguagesTest, ProgramsOverTheBindingsForCxxRun) {
+TEST_F(OpenMpiCxxTest, ProgramsOverTheBindingsForCxxRun) {
   // Without optimisation all virtual functions are called by the tables; -no-pie has more copies.
   const std::vector<std::string> options = {"-O2", "-O0", "-no-pie"};
   for (const std::string& option : options) {
@@ -213,14 +223,16 @@ TEST_F(OpenMpiLanguagesTest, TheModulesNamesAreThere) {
   int names = 0;
   for (const char* library : {"libmpi_usempif08.so.40", "libmpi_usempi_ignore_tkr.so.40"}) {
     for (const auto& [name, symbol] : e2e::ExportsOf(kLibraries + library)) {
-      // Two functions that the original calls itself.
-      if (name != "ompi_buffer_detach_f08" && name != "pompi_buffer_detach_f08") {
+      // Two functions that the original calls itself, and one that has another procedure's name by
+      // mistake.
+      if (name != "ompi_buffer_detach_f08" && name != "pompi_buffer_detach_f08" &&
+          name != "pmpi_ineighbor_alltoallv_init_f08_") {
         ++names;
         EXPECT_TRUE(ours.contains(name) || ours_of_c.contains(name)) << name;
       }
     }
   }
-  EXPECT_EQ(names, 1801);
+  EXPECT_GE(names, 1801);  // of Open MPI 4
 }
 
 }  // namespace

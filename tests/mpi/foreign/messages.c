@@ -5,6 +5,26 @@
 
 /* ---- Messages -------------------------------------------------------------------------------- */
 
+/* Open MPI has these functions in C from version 5 on. */
+static void statuses_of_f08(const MPI_Status* status) {
+#if defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5
+  step = "statuses of mpi_f08";
+  MPI_F08_status typed, other;
+  MPI_Fint numbers[MPI_F_STATUS_SIZE];
+  MPI_Status copy;
+  OK(MPI_Status_c2f08(status, &typed));
+  CHECK(typed.MPI_TAG == status->MPI_TAG);
+  OK(MPI_Status_f082f(&typed, numbers));
+  OK(MPI_Status_f2f08(numbers, &other));
+  OK(MPI_Status_f082c(&other, &copy));
+  CHECK(memcmp(&copy, status, sizeof(copy)) == 0);
+  CHECK(MPI_Status_f082c((MPI_F08_status*)MPI_F08_STATUS_IGNORE, &copy) == MPI_ERR_ARG);
+  CHECK(MPI_Status_f082c((MPI_F08_status*)MPI_F08_STATUSES_IGNORE, &copy) == MPI_ERR_ARG);
+#else
+  (void)status;
+#endif
+}
+
 static void statuses(void) {
   step = "statuses";
   int sent[3] = {rank, 7, 9}, got[8] = {0};
@@ -50,6 +70,7 @@ static void statuses(void) {
   CHECK(numbers[MPI_F_SOURCE] == status.MPI_SOURCE);
   OK(MPI_Status_f2c(numbers, &copy));
   CHECK(memcmp(&copy, &status, sizeof(copy)) == 0);
+  statuses_of_f08(&status);
 }
 
 /* More requests than are kept without allocating, in every form of completion. */
@@ -162,6 +183,26 @@ static void buffered(void) {
   OK(MPI_Buffer_detach(&back, &size_back));
   CHECK(back == buffer && size_back == room);
   free(buffer);
+
+#if defined(MPI_BUFFER_AUTOMATIC) /* MPICH 4.2 */
+  step = "a buffer of MPI's own";
+  OK(MPI_Buffer_attach(MPI_BUFFER_AUTOMATIC, 0));
+  OK(MPI_Comm_attach_buffer(MPI_COMM_SELF, MPI_BUFFER_AUTOMATIC, 0));
+  for (int i = 0; i < kMessages; ++i) {
+    OK(MPI_Bsend(&i, 1, MPI_INT, rank, 8, MPI_COMM_WORLD));
+    OK(MPI_Bsend(&i, 1, MPI_INT, 0, 8, MPI_COMM_SELF));
+  }
+  for (int i = 0; i < kMessages; ++i) {
+    OK(MPI_Recv(&got, 1, MPI_INT, rank, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    CHECK(got == i);
+    OK(MPI_Recv(&got, 1, MPI_INT, 0, 8, MPI_COMM_SELF, MPI_STATUS_IGNORE));
+    CHECK(got == i);
+  }
+  OK(MPI_Buffer_detach(&back, &size_back));
+  CHECK(back == MPI_BUFFER_AUTOMATIC && size_back == 0);
+  OK(MPI_Comm_detach_buffer(MPI_COMM_SELF, &back, &size_back));
+  CHECK(back == MPI_BUFFER_AUTOMATIC && size_back == 0);
+#endif
 }
 
 int main(int argc, char** argv) {
