@@ -4,8 +4,11 @@
 # address, which the caller's GNUPGHOME has. Any web server hands the folder out.
 #
 #   pool/main/f/ferry/...               the packages
-#   dists/bookworm/InRelease            what there is, with hashes, signed; apt believes nothing else
+#   dists/CODENAME/InRelease            what there is, with hashes, signed; apt believes nothing else
 #   ferry-archive-keyring.gpg           the public key, for Signed-By
+#
+# CODENAME is that of this machine's Debian, for which the packages were built: a folder is for one
+# release, since packages of several have one name and version.
 set -euo pipefail
 (($# >= 3)) || {
   echo "usage: repository.sh FOLDER KEY PACKAGE..." >&2
@@ -13,12 +16,18 @@ set -euo pipefail
 }
 folder=$1 key=$2
 shift 2
-suite=bookworm component=main architecture=$(dpkg --print-architecture)
+suite=$(source /etc/os-release && echo "$VERSION_CODENAME") component=main architecture=$(dpkg --print-architecture)
 
 gpg --batch --list-secret-keys "$key" >/dev/null 2>&1 || {
   echo "repository.sh: gpg has no secret key \"$key\"; \`gpg --list-secret-keys\` names those that it has" >&2
   exit 1
 }
+for other in "$folder"/dists/*; do
+  [[ ! -d $other || ${other##*/} == "$suite" ]] || {
+    echo "repository.sh: $folder is a repository for ${other##*/}, and this is $suite: take another folder" >&2
+    exit 1
+  }
+done
 for package; do
   name=$(dpkg-deb --field "$package" Package) version=$(dpkg-deb --field "$package" Version)
   place=$folder/pool/$component/${name:0:1}/$name/${name}_${version}_$(dpkg-deb --field "$package" Architecture).deb

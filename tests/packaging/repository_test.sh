@@ -17,6 +17,7 @@ fail() {
 }
 
 readonly deb=packaging/deb/ferry.deb repository=$work/repository
+readonly release=$(source /etc/os-release && echo "$VERSION_CODENAME")
 make_key() { gpg --batch --quiet --passphrase "" --quick-generate-key "$1" ed25519 sign never 2>/dev/null; }
 make_key us@ferry.invalid
 make_key others@ferry.invalid
@@ -35,7 +36,7 @@ know() {
   rm -rf "$work/apt"
   mkdir -p "$work"/apt/{etc/apt/{apt.conf.d,preferences.d,sources.list.d,trusted.gpg.d},var/{lib,cache}/apt}
   mkdir -p "$work"/apt/var/lib/apt/lists/partial "$work"/apt/var/cache/apt/archives/partial
-  echo "deb [signed-by=$1] file:$repository bookworm main" >"$work/apt/etc/apt/sources.list"
+  echo "deb [signed-by=$1] file:$repository $release main" >"$work/apt/etc/apt/sources.list"
 }
 expect_refusal() {
   local what=$1 words=$2
@@ -49,6 +50,12 @@ if publish nobody@ferry.invalid "$deb"; then fail "a key that is not there has s
 grep -q 'no secret key "nobody@ferry.invalid"' "$work/log" || fail "$(cat "$work/log")"
 publish us@ferry.invalid "$deb" || fail "$(cat "$work/log")"
 publish us@ferry.invalid "$deb" || fail "the same again: $(cat "$work/log")"
+
+mkdir "$repository/dists/woody"
+if publish us@ferry.invalid "$deb"; then fail "packages of two releases are in one repository"; fi
+grep -q "is a repository for woody, and this is $release: take another folder" "$work/log" ||
+  fail "$(cat "$work/log")"
+rmdir "$repository/dists/woody"
 
 know "$repository/ferry-archive-keyring.gpg"
 apt update || fail "update: $(cat "$work/log")"
@@ -75,16 +82,16 @@ restore() {
 }
 
 restore
-sed -i 's/^Suite: .*/Suite: bookworm2/' "$repository/dists/bookworm/InRelease"
+sed -i 's/^Suite: .*/Suite: woody/' "$repository/dists/$release/InRelease"
 expect_refusal "a changed InRelease" "BADSIG|not signed|invalid" apt update
 
 restore
-rm "$repository/dists/bookworm/InRelease"  # Release stays, without a signature
+rm "$repository/dists/$release/InRelease"  # Release stays, without a signature
 expect_refusal "an unsigned repository" "not signed|does not have a Release file" apt update
 
 restore
-sed -i 's/^Version: .*/Version: 9.9/' "$repository/dists/bookworm/main/binary-amd64/Packages"
-gzip -9nkf "$repository/dists/bookworm/main/binary-amd64/Packages"
+sed -i 's/^Version: .*/Version: 9.9/' "$repository/dists/$release/main/binary-amd64/Packages"
+gzip -9nkf "$repository/dists/$release/main/binary-amd64/Packages"
 expect_refusal "a changed list of packages" "unexpected size|Hash Sum mismatch" apt update
 
 restore
