@@ -1,5 +1,5 @@
-// Procedures of Fortran that Open MPI 5 has, and whose functions in C Ferry refuses in words
-// (other_names.cc): those of jobs that outlive their ranks.
+// Procedures of Open MPI 5 in Fortran for jobs that outlive their ranks. Ferry refuses the functions
+// in C that they call, in words (other_names.cc).
 #include "mpi/fortran/binding.h"
 
 // All names of a procedure, which calls C's function without the arguments before `ierror`: it does
