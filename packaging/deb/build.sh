@@ -20,7 +20,7 @@ mkdir -p "$root/DEBIAN"
 place_files() {
   local -A at=([bin]=/usr/bin [sbin]=/usr/sbin [include]=/usr/include [etc]=/etc/ferry
     [lib]=/usr/lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH) [libexec]=/usr/libexec/ferry
-    [doc]=/usr/share/doc/ferry [man]=/usr/share/man [unit]=/lib/systemd/system
+    [doc]=/usr/share/doc/ferry [man]=/usr/share/man [unit]=/usr/lib/systemd/system
     [user_unit]=/usr/lib/systemd/user
     [share]=/usr/share [zsh]=/usr/share/zsh/vendor-completions
     [rpath]="")  # the loader looks there by itself
@@ -69,7 +69,7 @@ printf '%s ferry (>= %s)\n' "libferry ${version%%.*}" "$version" "libmpi_abi 1" 
   "libferry_shmem 0" "$version" \
   >"$root/DEBIAN/shlibs"
 echo "activate-noawait ldconfig" >"$root/DEBIAN/triggers"
-(cd "$root" && find usr lib -type f -exec md5sum {} + | sort -k2) >"$root/DEBIAN/md5sums"
+(cd "$root" && find usr -type f -exec md5sum {} + | sort -k2) >"$root/DEBIAN/md5sums"
 chmod 644 "$root"/DEBIAN/*
 for script in postinst prerm postrm; do
   fill_in "$here/$script" "$root/DEBIAN" \

@@ -147,7 +147,7 @@ TEST_F(DebTest, HoldsEveryPart) {
                            "usr/libexec/ferry/slurm/epilog",
                            "usr/libexec/ferry/slurm/task-prolog",
                            "usr/libexec/ferry/slurm/functions",
-                           "lib/systemd/system/ferryd.service",
+                           "usr/lib/systemd/system/ferryd.service",
                            "usr/lib/systemd/user/ferry-web.service",
                            "usr/share/man/man8/ferryd.8.gz",
                            "usr/share/man/man1/ferryctl.1.gz",
@@ -263,10 +263,11 @@ TEST_F(DebTest, OffersTheNamesThatPeopleType) {
 }
 
 TEST_F(DebTest, KnowsItsPlaces) {
-  const CommandResult left = Shell("grep -rE '@[A-Z]+@' " + root_ + "/etc " + root_ + "/lib " +
-                                   root_ + "/usr/libexec " + root_ + "/usr/lib/*/pkgconfig");
+  const CommandResult left =
+      Shell("grep -rE '@[A-Z]+@' " + root_ + "/etc " + root_ + "/usr/lib/systemd " + root_ +
+            "/usr/libexec " + root_ + "/usr/lib/*/pkgconfig");
   EXPECT_EQ(left.out, "");
-  EXPECT_THAT(ReadFile("lib/systemd/system/ferryd.service"),
+  EXPECT_THAT(ReadFile("usr/lib/systemd/system/ferryd.service"),
               HasSubstr("ExecStart=/usr/sbin/ferryd --config /etc/ferry/ferryd.toml\n"));
   EXPECT_THAT(ReadFile("usr/lib/systemd/user/ferry-web.service"),
               HasSubstr("ExecStart=/usr/bin/ferryctl web --address-file="));
