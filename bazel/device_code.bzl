@@ -2,45 +2,50 @@
 
 The source is written in what all devices have in common (include/ferry/device/platform.h).
 
-The compilers are Debian's clang-14 (OpenCL C), lld-14 (AMD's code objects) and llvm-spirv-14 (SPIR-V). Where one is not
-installed there are no images of its kind, and the library says why. The compilers are inputs (installed.bzl): images are made
-as soon as their compiler is there. With --repo_env=FERRY_DEVICE_IMAGES=FOLDER nothing is compiled: images come from that
-folder, as far as it has them; --repo_env=FERRY_DEVICE_COMPILERS=FOLDER has the compilers (docs/building.md).
+The compilers are clang (OpenCL C), lld (AMD's code objects) and llvm-spirv (SPIR-V), of one version: 14, as Debian 12 has them,
+or 19, as Debian 13. Where one is not installed there are no images of its kind, and the library says why. The compilers are
+inputs (installed.bzl): images are made as soon as their compiler is there. With --repo_env=FERRY_DEVICE_IMAGES=FOLDER nothing
+is compiled: images come from that folder, as far as it has them; --repo_env=FERRY_DEVICE_COMPILERS=FOLDER has the compilers
+(docs/building.md).
 """
 
 load("@installed//:defs.bzl", "DEVICE_COMPILERS")
+
+# By which versions of the compilers images are made: the first that is there.
+_VERSIONS = ["14", "19"]
 
 # What clang 14 has code for, and AMD's run times take. Each runs on the devices of its own name only.
 _AMD_ARCHITECTURES = ["gfx906", "gfx908", "gfx90a", "gfx1030"]
 
 _CLANG_FLAGS = "-x cl -cl-std=CL2.0 -Wall -Wextra -Werror -Wno-unused-function -I."
 
-def _spirv(clang, tools, source, out):
+def _spirv(clang, tools, version, source, out):
     """Not optimised: the device's driver does that, and llvm-spirv 14 writes blocks of optimised code in an order that is not valid."""
     command = "%s -target spir64 -O2 -Xclang -disable-llvm-passes -Xclang -finclude-default-header" % clang
-    command += " -emit-llvm -c %s -o %s.bc && %s --spirv-max-version=1.2 %s.bc -o %s && rm %s.bc" % (source, out, tools["llvm-spirv-14"], out, out, out)
+    command += " -emit-llvm -c %s -o %s.bc && %s --spirv-max-version=1.2 %s.bc -o %s && rm %s.bc" % (source, out, tools["llvm-spirv-" + version], out, out, out)
     if "spirv-val" in tools:  # only checks
         command += " && %s --target-env spv1.2 %s" % (tools["spirv-val"], out)
     return command
 
-def _ptx(clang, _tools, source, out):
+def _ptx(clang, source, out):
     """For sm_70 and all later ones, by the driver's own compiler."""
     target = "-target nvptx64-nvidia-cuda -Xclang -target-cpu -Xclang sm_70 -Xclang -target-feature -Xclang +ptx63"
     return "%s %s -O2 -S %s -o %s" % (clang, target, source, out)
 
-def _amd(clang, tools, source, out, architecture):
-    target = "-target amdgcn-amd-amdhsa -mcpu=%s -nogpulib" % architecture
+def _amd(clang, tools, version, source, out, architecture):
+    """Of the version of code objects that ROCm takes from 4.3 on; newer compilers would write a newer one."""
+    target = "-target amdgcn-amd-amdhsa -mcpu=%s -mcode-object-version=4 -nogpulib" % architecture
     command = "%s %s -O2 -c %s -o %s.o" % (clang, target, source, out)
-    return command + " && %s -shared %s.o -o %s && rm %s.o" % (tools["ld.lld-14"], out, out, out)
+    return command + " && %s -shared %s.o -o %s && rm %s.o" % (tools["ld.lld-" + version], out, out, out)
 
-# By format, the programs that make its images.
+# By format, the programs that make its images, without their version: "clang" is clang-14, or clang-19.
 _COMPILERS = {
-    "kAmdgcn": ["clang-14", "ld.lld-14"],
-    "kPtx": ["clang-14"],
-    "kSpirv": ["clang-14", "llvm-spirv-14"],
+    "kAmdgcn": ["clang", "ld.lld"],
+    "kPtx": ["clang"],
+    "kSpirv": ["clang", "llvm-spirv"],
 }
 
-_PACKAGES = {"ld.lld-14": "lld-14"}  # of Debian, where they are not called as the program
+_PACKAGES = {"ld.lld": "lld"}  # of Debian, where they are not called as the program
 
 def _kinds(base):
     """(format, architecture, file) of every image."""
@@ -49,12 +54,29 @@ def _kinds(base):
         for architecture in _AMD_ARCHITECTURES
     ]
 
+def _missing(tools, format, version):
+    """The programs of that version that are not there, with the packages that have them."""
+    return [
+        "%s/%s-%s (Debian's %s-%s)" % (DEVICE_COMPILERS, program, version, _PACKAGES.get(program, program), version)
+        for program in _COMPILERS[format]
+        if "%s-%s" % (program, version) not in tools
+    ]
+
+def _version(tools, format):
+    """Of the compilers that make images of that format; None: they are not all there."""
+    complete = [version for version in _VERSIONS if not _missing(tools, format, version)]
+    return complete[0] if complete else None
+
 def _why_not(tools, prebuilt, format, file):
     """What there is no such image for the lack of; empty if there is one."""
     if prebuilt:
         return "" if file in prebuilt else file + " in FERRY_DEVICE_IMAGES"
-    missing = [program for program in _COMPILERS[format] if program not in tools]
-    return " and ".join(["%s/%s (Debian's %s)" % (DEVICE_COMPILERS, program, _PACKAGES.get(program, program)) for program in missing])
+    if _version(tools, format):
+        return ""
+
+    # Of the version of which there is a part, if there is one.
+    begun = [version for version in _VERSIONS if len(_missing(tools, format, version)) < len(_COMPILERS[format])]
+    return " or ".join([" and ".join(_missing(tools, format, version)) for version in begun or _VERSIONS])
 
 def _make_image(ctx, tools, prebuilt, format, architecture, file):
     image = ctx.actions.declare_file(file)
@@ -62,13 +84,14 @@ def _make_image(ctx, tools, prebuilt, format, architecture, file):
         ctx.actions.symlink(output = image, target_file = prebuilt[file])
         return image
     paths = {program: tool.path for program, tool in tools.items()}
-    clang = " ".join([paths["clang-14"], _CLANG_FLAGS] + ["-I" + folder for folder in ctx.attr.folders])
+    version = _version(tools, format)
+    clang = " ".join([paths["clang-" + version], _CLANG_FLAGS] + ["-I" + folder for folder in ctx.attr.folders])
     if format == "kSpirv":
-        command = _spirv(clang, paths, ctx.file.src.path, image.path)
+        command = _spirv(clang, paths, version, ctx.file.src.path, image.path)
     elif format == "kPtx":
-        command = _ptx(clang, paths, ctx.file.src.path, image.path)
+        command = _ptx(clang, ctx.file.src.path, image.path)
     else:
-        command = _amd(clang, paths, ctx.file.src.path, image.path, architecture)
+        command = _amd(clang, paths, version, ctx.file.src.path, image.path, architecture)
     ctx.actions.run_shell(
         inputs = [ctx.file.src] + ctx.files.device_hdrs + tools.values(),
         outputs = [image],

@@ -7,15 +7,20 @@ upgraded or removed later is noticed at once, whoever calls Bazel, and what depe
 
 load("@bazel_tools//tools/cpp:cc_configure.bzl", "cc_autoconf_impl")
 
-# The compilers for device code (device_code.bzl), by what they are called in FERRY_DEVICE_COMPILERS.
-_DEVICE_COMPILERS = ["clang-14", "ld.lld-14", "llvm-spirv-14", "spirv-val"]
+# The compilers for device code (device_code.bzl), by what they are called in FERRY_DEVICE_COMPILERS: those of Debian 12, and of
+# Debian 13.
+_DEVICE_COMPILERS = ["spirv-val"] + [
+    "%s-%s" % (program, version)
+    for version in ["14", "19"]
+    for program in ["clang", "ld.lld", "llvm-spirv"]
+]
 
 # By group: what generates code, and what tests look for when they run. Without such inputs Bazel would show what a test said
 # before the package was there.
 _GROUPS = {
     "apt_repository": ["/usr/bin/apt-ftparchive", "/usr/bin/gpg"],
     "chromium": ["/usr/bin/chromium"],
-    "clang": ["/usr/bin/clang-14", "/usr/bin/clang++-14"],
+    "clang": ["/usr/bin/clang-14", "/usr/bin/clang++-14", "/usr/bin/clang-19", "/usr/bin/clang++-19"],
     "cmake": ["/usr/bin/cmake"],
     "cuda_compilers": ["/usr/local/cuda/bin/nvcc", "/usr/local/cuda/bin/ptxas", "/usr/local/cuda/lib64/libcudart.so"],
     "cuda_toolkit": ["/usr/local/cuda/lib64/stubs/libcuda.so"],

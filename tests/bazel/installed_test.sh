@@ -76,6 +76,12 @@ install clang-14 2
 expect kPtx "clang-14 2"
 rm "$work/compilers/llvm-spirv-14"
 expect kSpirv "$without/llvm-spirv-14 (Debian's llvm-spirv-14)"
+# Programs of two versions make no image together.
+install llvm-spirv-19 1
+expect kSpirv "$without/llvm-spirv-14 (Debian's llvm-spirv-14) or $without/clang-19 (Debian's clang-19)"
+install clang-19 1
+expect kSpirv "llvm-spirv-19 1"
+expect kPtx "clang-14 2"
 "${bazel[@]}" shutdown
 install llvm-spirv-14 2
 expect kSpirv "llvm-spirv-14 2"

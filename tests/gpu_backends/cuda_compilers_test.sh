@@ -50,7 +50,7 @@ for device in "${chosen[@]}"; do
     check "ptxas, $device: ${ptx##*/}" "$cuda/bin/ptxas" -arch="$device" -v --warn-on-spills "$ptx" -o "$work/cubin"
   done
 done
-((${#ptx_files[@]} > 0)) || echo "this build has no PTX of Ferry's own kernels: there was no clang-14"
+((${#ptx_files[@]} > 0)) || echo "this build has no PTX of Ferry's own kernels: there was no clang-14 and no clang-19"
 
 cat >"$work/main.cu" <<'CODE'
 #include <cuda.h>
