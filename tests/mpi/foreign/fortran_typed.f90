@@ -99,7 +99,8 @@ program fortran_typed
 contains
 
   subroutine sentinels
-    integer :: mine, got, places(1), indegree, outdegree
+    integer :: mine, got, indegree, outdegree
+    integer, volatile :: places(1)  ! a call writes it that does not name it
     integer(MPI_ADDRESS_KIND) :: place(1)
     type(MPI_Datatype) :: type
     type(MPI_Comm) :: graph
@@ -117,7 +118,6 @@ contains
     call MPI_Type_commit(type)
     places = -1
     call MPI_Sendrecv(mine, 1, MPI_INTEGER, right, 6, MPI_BOTTOM, 1, type, left, 6, comm, status)
-    call MPI_Get_address(places, place(1))
     call check(places(1) == left .and. status%MPI_SOURCE == left .and. status%MPI_TAG == 6, &
                'MPI_BOTTOM')
     call MPI_Type_free(type)
