@@ -360,6 +360,32 @@ TEST_F(WhyTest, ATransferBetweenNodesSaysHowFarItIs) {
   EXPECT_EQ(why["reasons"][0]["peer_state"], "elsewhere");
 }
 
+// A table with a line for each would be long: `--all` prints it.
+TEST_F(WhyTest, ManyRanksAreToldInGroups) {
+  Start(72, 1, "chain");
+  ASSERT_TRUE(Eventually([&] {
+    const json why = Ask(0, {"why", id_});
+    return std::count_if(why["ranks"].begin(), why["ranks"].end(),
+                         [](const json& rank) { return rank["state"] == "waits"; }) == 71;
+  }));
+  std::string text;
+  const auto lines = [&](const Words& words) {
+    text = Ferryctl(0, words).out;
+    return std::count(text.begin(), text.end(), '\n');
+  };
+  EXPECT_LT(lines({"why", id_}), 12) << text;
+  EXPECT_THAT(text, HasSubstr("71 ranks wait (0-70) for rank 71, directly or through others:\n"
+                              "  rank 70 waits for rank 71, which is outside Ferry"));
+  EXPECT_LT(lines({"why"}), 12) << text;
+  EXPECT_GT(lines({"why", id_, "--all"}), 72);
+  EXPECT_LT(lines({"sessions"}), 24) << text;
+  EXPECT_THAT(text, HasSubstr("0-71\n"));
+  EXPECT_GT(lines({"sessions", "--all"}), 72);
+  EXPECT_LT(lines({"top", "--once", "--interval-ms=100"}), 60) << text;
+  EXPECT_THAT(text, HasSubstr("72 ranks: 72 joined; out 0 B/s, in 0 B/s; 71 wait in ferry_recv\n"));
+  EXPECT_GT(lines({"top", "--once", "--interval-ms=100", "--all"}), 72);
+}
+
 TEST_F(WhyTest, AJobGoesByTheNameOfItsProgram) {
   Start(2, 1, "unmatched");
   Why(0, 1, "posted, unmatched");

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -354,6 +355,24 @@ TEST(QueuesViewTest, SortsByCommunicatorAndQueue) {
   EXPECT_THAT(view.text, HasSubstr("any  any"));
   EXPECT_THAT(view.text, HasSubstr("unexpected messages:\n"));
   EXPECT_THAT(view.text, HasSubstr("\nand 1 more operations\n"));
+}
+
+TEST(QueuesViewTest, OfALongQueueTheFirstAreListed) {
+  control::WhyReply reply;
+  control::RankWait* const rank = reply.add_ranks();
+  rank->set_pid(1);
+  rank->set_unfinished(1000);
+  for (int peer = 0; peer < 1000; ++peer) {
+    AddOperation("receive", peer, 0, 8, rank);
+    rank->add_unexpected()->set_context(8);
+  }
+  const View view = QueuesView("abc", "heat", reply);
+  EXPECT_LT(std::count(view.text.begin(), view.text.end(), '\n'), 80) << view.text;
+  EXPECT_THAT(view.text, HasSubstr("\nand 968 more (--all lists them)\n"));
+  EXPECT_EQ(view.json["queues"][0]["receives"].size(), 1000U) << "programs get all";
+  const std::string all = QueuesView("abc", "heat", reply, /*all=*/true).text;
+  EXPECT_GT(std::count(all.begin(), all.end(), '\n'), 2000);
+  EXPECT_THAT(all, testing::Not(HasSubstr("more")));
 }
 
 TEST(QueuesViewTest, SaysThatAllAreEmpty) {

@@ -163,6 +163,30 @@ TEST(TopViewTest, FitsIntoTheTerminalAndLeavesOutColumnsOfZeros) {
   }
 }
 
+TEST(TopViewTest, OfManyRanksTheBusiestAreListed) {
+  TopRates rates;
+  for (uint32_t rank = 0; rank < 1024; ++rank) {
+    SessionRates& session = rates.sessions.emplace_back();
+    session.name = "job." + std::to_string(rank);
+    session.state = "joined";
+    session.sent_bytes = rank == 700 ? 1 << 20 : 1024;
+    if (rank != 700) {
+      session.calls.Add()->set_name("MPI_Recv");
+    }
+  }
+  rates.sessions[900].errors = 2;
+  const std::string text = TopView(control::StatusReply(), rates).text;
+  EXPECT_LT(std::count(text.begin(), text.end(), '\n'), 50) << text;
+  EXPECT_NE(text.find("1024 ranks: 1024 joined; out 2.0 MiB/s, in 0 B/s; 1023 wait in MPI_Recv\n"),
+            std::string::npos)
+      << text;
+  EXPECT_LT(text.find("job.900 "), text.find("job.700 ")) << "errors come first\n" << text;
+  EXPECT_LT(text.find("job.700 "), text.find("job.0 ")) << text;
+  EXPECT_NE(text.find("and 1000 more (--all lists each rank)\n"), std::string::npos);
+  const std::string all = TopView(control::StatusReply(), rates, /*all=*/true).text;
+  EXPECT_GT(std::count(all.begin(), all.end(), '\n'), 1024);
+}
+
 TEST(TopViewTest, SaysThatNobodyIsThere) {
   const TopSample sample = SampleAt(0);
   EXPECT_NE(TopView(sample.status, RatesBetween(sample, sample)).text.find("no rank is attached"),

@@ -5,8 +5,11 @@
 #include <cstdio>
 #include <map>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
+#include "common/counted.h"
+#include "tools/display/rank_groups.h"
 #include "tools/display/table.h"
 
 namespace ferry::tools {
@@ -176,7 +179,54 @@ const RankColumn kRankColumns[] = {
      [](const SessionRates& s) { return !s.calls.empty(); }},
 };
 
-std::string Sessions(const TopRates& rates, const Terminal& terminal) {
+constexpr size_t kMostBusy = 24;  // so many of many ranks have a line
+
+// "1024 ranks: 1024 joined; out 3.2 MiB/s, in 3.1 MiB/s; 1023 wait in MPI_Recv".
+std::string SumText(const std::vector<SessionRates>& sessions) {
+  std::map<std::string, int64_t> states;
+  std::map<std::string, int64_t> calls;
+  double out = 0;
+  double in = 0;
+  for (const SessionRates& session : sessions) {
+    ++states[session.poison.empty() ? session.state : session.poison];
+    out += session.sent_bytes;
+    in += session.received_bytes;
+    if (!session.calls.empty()) {
+      ++calls[session.calls[0].name()];
+    }
+  }
+  std::string text = Counted(static_cast<int64_t>(sessions.size()), "rank");
+  const char* before = ": ";
+  for (const auto& [state, count] : states) {
+    text += before + std::to_string(count) + " " + state;
+    before = ", ";
+  }
+  text += "; out " + BytesRate(out) + "/s, in " + BytesRate(in) + "/s";
+  before = "; ";
+  for (const auto& [call, count] : calls) {
+    text += before + Counted(count, "waits in ", "wait in ") + call;
+    before = ", ";
+  }
+  return text + "\n";
+}
+
+// Those with errors first, then those that move most.
+std::vector<const SessionRates*> ByImportance(const std::vector<SessionRates>& sessions) {
+  std::vector<const SessionRates*> order;
+  for (const SessionRates& session : sessions) {
+    order.push_back(&session);
+  }
+  const auto weight = [](const SessionRates* session) {
+    return std::make_tuple(session->errors + (session->poison.empty() ? 0 : 1),
+                           session->sent_bytes + session->received_bytes,
+                           session->sent_messages + session->received_messages);
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](const auto* a, const auto* b) { return weight(a) > weight(b); });
+  return order;
+}
+
+std::string Sessions(const TopRates& rates, bool all, const Terminal& terminal) {
   std::vector<const RankColumn*> shown;
   std::vector<Column> columns;
   for (const RankColumn& column : kRankColumns) {
@@ -187,14 +237,24 @@ std::string Sessions(const TopRates& rates, const Terminal& terminal) {
     }
   }
   Table table(std::move(columns));
-  for (const SessionRates& session : rates.sessions) {
+  const auto add = [&](const SessionRates& session) {
     std::vector<std::string> cells;
     for (const RankColumn* column : shown) {
       cells.push_back(column->text(session));
     }
     table.AddRow(std::move(cells));
+  };
+  if (all || rates.sessions.size() <= kMostRanksListed) {
+    std::for_each(rates.sessions.begin(), rates.sessions.end(), add);
+    return table.empty() ? "no rank is attached\n" : table.FittedText(terminal);
   }
-  return table.empty() ? "no rank is attached\n" : table.FittedText(terminal);
+  std::vector<const SessionRates*> busiest = ByImportance(rates.sessions);
+  busiest.resize(kMostBusy);
+  for (const SessionRates* const session : busiest) {
+    add(*session);
+  }
+  return SumText(rates.sessions) + "the busiest:\n" + table.FittedText(terminal) + "and " +
+         std::to_string(rates.sessions.size() - kMostBusy) + " more " + kHowToListAll;
 }
 
 std::string Paths(const TopRates& rates, const Terminal& terminal) {
@@ -275,9 +335,10 @@ TopRates RatesBetween(const TopSample& before, const TopSample& after) {
   return rates;
 }
 
-View TopView(const control::StatusReply& status, const TopRates& rates, const Terminal& terminal) {
-  return {Json(status, rates),
-          Daemon(status, rates, terminal) + Sessions(rates, terminal) + Paths(rates, terminal)};
+View TopView(const control::StatusReply& status, const TopRates& rates, bool all,
+             const Terminal& terminal) {
+  return {Json(status, rates), Daemon(status, rates, terminal) + Sessions(rates, all, terminal) +
+                                   Paths(rates, terminal)};
 }
 
 }  // namespace ferry::tools

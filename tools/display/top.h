@@ -63,8 +63,9 @@ struct TopRates {
 TopRates RatesBetween(const TopSample& before, const TopSample& after);
 
 // One picture of `ferryctl top`, as text and as JSON. As wide as the terminal; numbers that mean
-// trouble have no column if they are zero for all ranks.
-View TopView(const control::StatusReply& status, const TopRates& rates,
+// trouble have no column if they are zero for all ranks. Of many ranks, unless `all` are wanted,
+// the text has those with errors and the busiest ones, after a line about all.
+View TopView(const control::StatusReply& status, const TopRates& rates, bool all = false,
              const Terminal& terminal = {});
 
 }  // namespace ferry::tools

@@ -19,7 +19,8 @@ struct CtlArguments {
   std::string job;                   // the job that the command is about
   std::string rank;                  // JOB.RANK, or JOB
 
-  bool all = false;  // counters: those that are 0, too
+  // Counters: those that are 0, too. Sessions, why, top, queues: a line for each, however many.
+  bool all = false;
 
   bool no_job = false;  // doctor: runs none
 

@@ -368,6 +368,12 @@ const Command* Parse(CLI::App* app, int argc, const char* const* argv, CtlArgume
     if (command.run == Counters) {
       subcommand->add_flag("--all", arguments->all, "counters that are 0, too");
     }
+    if (command.run == Sessions || command.run == Why || command.run == Top ||
+        command.run == ShowQueues) {
+      subcommand->add_flag("--all", arguments->all,
+                           "a line for each, where there are many; without, for groups, or for\n"
+                           "those that matter most");
+    }
     if (command.run == Top) {
       subcommand
           ->add_option("--interval-ms", arguments->interval_ms,

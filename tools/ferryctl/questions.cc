@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/clock.h"
+#include "tools/display/rank_groups.h"
 #include "tools/display/top.h"
 #include "tools/display/view.h"
 #include "tools/ferryctl/choice.h"
@@ -98,13 +99,24 @@ void Complete(control::StatusReply* reply) { FillUsers(reply); }
 template <typename Reply>
 void Complete(Reply*) {}
 
+// The text for people. Many ranks are told of in groups, unless all are wanted.
+template <typename Reply>
+std::string TextOf(const Reply& reply, bool) {
+  return MakeView(reply, StandardOutput()).text;
+}
+std::string TextOf(const control::SessionsReply& reply, bool all) {
+  return all || static_cast<size_t>(reply.sessions_size()) <= kMostRanksListed
+             ? MakeView(reply, StandardOutput()).text
+             : SessionGroups(reply, StandardOutput());
+}
+
 // JSON with ids, text with names.
 template <typename Reply>
-View LabelledView(const JobList& jobs, Reply reply) {
+View LabelledView(const JobList& jobs, Reply reply, bool all) {
   Complete(&reply);
   View view = MakeView(reply, StandardOutput());
   Relabel(jobs, &reply);
-  view.text = MakeView(reply, StandardOutput()).text;
+  view.text = TextOf(reply, all);
   return view;
 }
 
@@ -139,7 +151,7 @@ Status Ask(const CtlArguments& arguments, const std::vector<Observer>& daemons,
     FERRY_RETURN_IF_ERROR(daemon.Ask(request, &reply));
     Keep(*job, &reply);
     Shorten(arguments, &reply);
-    views.push_back(LabelledView(jobs, std::move(reply)));
+    views.push_back(LabelledView(jobs, std::move(reply), arguments.all));
   }
   PrintViews(arguments, daemons, std::move(views));
   return {};
@@ -153,6 +165,10 @@ Status Ask(const CtlArguments& arguments, const Request& request = {}) {
 }
 
 // ---- Why ----
+
+Ranks RanksShown(const CtlArguments& arguments) {
+  return arguments.all ? Ranks::kEach : Ranks::kMany;
+}
 
 // The answer of the first daemon that knows the rank: several nodes of a job may be daemons of one
 // machine.
@@ -177,7 +193,8 @@ StatusOr<control::WhyReply> AskOfRank(const MeantThere& there) {
 Status WhyRank(const CtlArguments& arguments, const MeantThere& there) {
   const StatusOr<control::WhyReply> reply = AskOfRank(there);
   FERRY_RETURN_IF_ERROR(reply.status());
-  PrintView(arguments, WhyView(there.meant.job_id, there.label, false, *reply, StandardOutput()));
+  PrintView(arguments,
+            WhyView(there.meant.job_id, there.label, Ranks::kOne, *reply, StandardOutput()));
   return {};
 }
 
@@ -212,10 +229,10 @@ Status WhyAll(const CtlArguments& arguments) {
   }
   const StatusOr<control::WhyReply> reply = WhyRanks(daemons, "");
   FERRY_RETURN_IF_ERROR(reply.status());
-  View view = WaitingView(*reply, StandardOutput());
+  View view = WaitingView(*reply, RanksShown(arguments), StandardOutput());
   control::WhyReply labelled = *reply;
   Relabel(JobsOf(daemons), &labelled);
-  view.text = WaitingView(labelled, StandardOutput()).text;
+  view.text = WaitingView(labelled, RanksShown(arguments), StandardOutput()).text;
   PrintView(arguments, view);
   return {};
 }
@@ -314,7 +331,8 @@ Status Why(const CtlArguments& arguments) {
   }
   const StatusOr<control::WhyReply> reply = WhyRanks(there->daemons, there->meant.job_id);
   FERRY_RETURN_IF_ERROR(reply.status());
-  PrintView(arguments, WhyView(there->meant.job_id, there->label, true, *reply, StandardOutput()));
+  PrintView(arguments, WhyView(there->meant.job_id, there->label, RanksShown(arguments), *reply,
+                               StandardOutput()));
   return {};
 }
 
@@ -330,7 +348,8 @@ Status ShowQueues(const CtlArguments& arguments) {
   }
   const StatusOr<control::WhyReply> reply = AskOfRank(*there);
   FERRY_RETURN_IF_ERROR(reply.status());
-  PrintView(arguments, QueuesView(there->meant.job_id, there->label, *reply, StandardOutput()));
+  PrintView(arguments,
+            QueuesView(there->meant.job_id, there->label, *reply, arguments.all, StandardOutput()));
   return {};
 }
 
@@ -352,13 +371,13 @@ Status Top(const CtlArguments& arguments) {
     TopSample after;
     FERRY_RETURN_IF_ERROR(TakeSample(*daemon, *job, &after));
     TopRates rates = RatesBetween(before, after);
-    View view = TopView(after.status, rates, StandardOutput());
+    View view = TopView(after.status, rates, arguments.all, StandardOutput());
     const JobList now(after.status.jobs().begin(), after.status.jobs().end());
     for (SessionRates& session : rates.sessions) {
       const size_t dot = session.name.rfind('.');
       session.name = LabelOf(now, session.name.substr(0, dot)) + session.name.substr(dot);
     }
-    view.text = TopView(after.status, rates, StandardOutput()).text;
+    view.text = TopView(after.status, rates, arguments.all, StandardOutput()).text;
     if (arguments.json) {
       PrintJson(view.json, -1);
     } else {
@@ -378,7 +397,7 @@ Status Watch(const CtlArguments& arguments) {
   const auto stream = client->stub().Watch(&context, request);
   control::StatusReply reply;
   while (stream->Read(&reply)) {
-    const View view = LabelledView({reply.jobs().begin(), reply.jobs().end()}, reply);
+    const View view = LabelledView({reply.jobs().begin(), reply.jobs().end()}, reply, true);
     arguments.json ? PrintJson(view.json, -1) : Print(view.text + "\n");
   }
   return client->FromGrpc(stream->Finish());

@@ -1,7 +1,9 @@
 #include "tools/ferryctl/queues.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -10,14 +12,15 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Which interface sends by which contexts: libferry has the first ones (client/api/message.h), communicators of
-// MPI eight each from eight times their number on (mpi/comm/context_ids.h), OpenSHMEM the upper
-// half (shmem/base/message_contexts.h).
+// Which interface sends by which contexts: libferry has the first ones (client/api/message.h),
+// communicators of MPI eight each from eight times their number on (mpi/comm/context_ids.h),
+// OpenSHMEM the upper half (shmem/base/message_contexts.h).
 constexpr uint32_t kContextsPerCommunicator = 8;
 constexpr uint32_t kFirstOfOpenShmem = uint32_t{1} << 31;
 constexpr uint32_t kOfFerryH = 0;
 constexpr uint32_t kOfWorld = 1;  // communicators
 constexpr uint32_t kOfSelf = 2;
+constexpr size_t kMostListed = 32;  // of a queue
 
 struct Queues {
   std::vector<const control::WaitReason*> sends;
@@ -55,33 +58,46 @@ std::string OwnerText(uint32_t context) {
 
 std::string OrAny(int32_t number) { return number < 0 ? "any" : std::to_string(number); }
 
+// The line about those of a queue that are not listed.
+std::string FurtherText(size_t size, size_t listed) {
+  return size <= listed ? ""
+                        : "and " + std::to_string(size - listed) + " more (--all lists them)\n";
+}
+
 std::string OperationsText(const std::vector<const control::WaitReason*>& operations,
-                           const char* title, const char* peer, const Terminal& terminal) {
+                           const char* title, const char* peer, size_t most,
+                           const Terminal& terminal) {
   Table table({{peer, Align::kRight},
                {"TAG", Align::kRight},
                {"SIZE", Align::kRight},
                {"FOR", Align::kRight},
                {"STEP"}});
-  for (const control::WaitReason* const each : operations) {
+  const size_t listed = std::min(operations.size(), most);
+  for (const control::WaitReason* const each : std::span(operations).first(listed)) {
     table.AddRow({OrAny(each->peer()), OrAny(each->tag()), BytesText(each->size_bytes()),
                   DurationText(each->age_ms()), each->step()});
   }
-  return table.empty() ? "" : std::string(title) + ":\n" + table.Text(terminal);
+  return table.empty() ? ""
+                       : std::string(title) + ":\n" + table.Text(terminal) +
+                             FurtherText(operations.size(), listed);
 }
 
 std::string UnexpectedText(const std::vector<const control::UnexpectedMessages*>& messages,
-                           const Terminal& terminal) {
+                           size_t most, const Terminal& terminal) {
   Table table({{"FROM", Align::kRight},
                {"TAG", Align::kRight},
                {"SIZE", Align::kRight},
                {"COUNT", Align::kRight},
                {"DATA"}});
-  for (const control::UnexpectedMessages* const each : messages) {
+  const size_t listed = std::min(messages.size(), most);
+  for (const control::UnexpectedMessages* const each : std::span(messages).first(listed)) {
     table.AddRow({std::to_string(each->source()), std::to_string(each->tag()),
                   BytesText(each->size_bytes()), std::to_string(each->count()),
                   each->announced() ? "with the sender" : "here"});
   }
-  return table.empty() ? "" : "unexpected messages:\n" + table.Text(terminal);
+  return table.empty() ? ""
+                       : "unexpected messages:\n" + table.Text(terminal) +
+                             FurtherText(messages.size(), listed);
 }
 
 ordered_json Json(const control::WaitReason& operation) {
@@ -125,12 +141,13 @@ std::map<uint32_t, Queues> ByContext(const control::RankWait& rank) {
 }  // namespace
 
 View QueuesView(const std::string& job_id, const std::string& label, const control::WhyReply& reply,
-                const Terminal& terminal) {
+                bool all, const Terminal& terminal) {
   View view = {{{"job_id", job_id}}, ""};
   if (reply.ranks().empty()) {
     return view;
   }
   const control::RankWait& rank = reply.ranks(0);
+  const size_t most = all ? SIZE_MAX : kMostListed;
   view.json["rank"] = rank.rank();
   view.json["state"] = rank.state();
   view.json["queues"] = ordered_json::array();
@@ -143,9 +160,9 @@ View QueuesView(const std::string& job_id, const std::string& label, const contr
                                    {"receives", Json(queues.receives)},
                                    {"unexpected", Json(queues.unexpected)}});
     view.text += "\n" + OwnerText(context) + "\n" +
-                 OperationsText(queues.sends, "pending sends", "TO", terminal) +
-                 OperationsText(queues.receives, "pending receives", "FROM", terminal) +
-                 UnexpectedText(queues.unexpected, terminal);
+                 OperationsText(queues.sends, "pending sends", "TO", most, terminal) +
+                 OperationsText(queues.receives, "pending receives", "FROM", most, terminal) +
+                 UnexpectedText(queues.unexpected, most, terminal);
   }
   const auto shown = static_cast<uint32_t>(rank.reasons_size());
   view.json["further"] = rank.unfinished() > shown ? rank.unfinished() - shown : 0;

@@ -10,8 +10,9 @@
 
 namespace ferry::tools {
 
-// `reply`: all that the daemon knows of one rank. `label`: what people call the job.
+// `reply`: all that the daemon knows of one rank. `label`: what people call the job. Of a queue the
+// text has the first 32, unless `all` are wanted.
 View QueuesView(const std::string& job_id, const std::string& label, const control::WhyReply& reply,
-                const Terminal& terminal = {});
+                bool all = false, const Terminal& terminal = {});
 
 }  // namespace ferry::tools

@@ -6,6 +6,8 @@
 #include <cstdio>
 
 #include "config/environment.h"
+#include "tools/display/rank_groups.h"
+#include "tools/display/wait_causes.h"
 #include "tools/ferryctl/job_names.h"
 
 namespace ferry::tools {
@@ -14,6 +16,8 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr int kJobsShown = 3;
+constexpr int kMostListed = 32;  // of a rank's operations, or messages
+constexpr char kMoreInQueues[] = " more (`ferryctl queues --all` lists them)\n";
 
 std::string JobsText(const control::StatusReply& daemon) {
   const JobList jobs(daemon.jobs().begin(), daemon.jobs().end());
@@ -113,7 +117,8 @@ std::string Reasons(const control::RankWait& rank, const Terminal& terminal) {
                {"SIZE", Align::kRight},
                {"FOR", Align::kRight},
                {"STEP"}});
-  for (const control::WaitReason& reason : rank.reasons()) {
+  for (int i = 0; i < std::min(rank.reasons_size(), kMostListed); ++i) {
+    const control::WaitReason& reason = rank.reasons(i);
     const bool barrier = reason.operation() == "barrier";
     table.AddRow({reason.operation(), OrAny(reason.peer()), reason.peer_state(),
                   barrier ? "" : OrAny(reason.tag()), barrier ? "" : BytesText(reason.size_bytes()),
@@ -129,12 +134,19 @@ std::string Unexpected(const control::RankWait& rank, const Terminal& terminal) 
                {"COUNT", Align::kRight},
                {"SIZE", Align::kRight},
                {"DATA"}});
-  for (const control::UnexpectedMessages& group : rank.unexpected()) {
+  const int listed = std::min(rank.unexpected_size(), kMostListed);
+  for (int i = 0; i < listed; ++i) {
+    const control::UnexpectedMessages& group = rank.unexpected(i);
     table.AddRow({std::to_string(group.source()), std::to_string(group.tag()),
                   std::to_string(group.context()), std::to_string(group.count()),
                   BytesText(group.size_bytes()), group.announced() ? "with the sender" : "here"});
   }
-  return table.empty() ? "" : "\nmessages that no receive has wanted yet:\n" + table.Text(terminal);
+  if (table.empty()) {
+    return "";
+  }
+  const int more = rank.unexpected_size() - listed;
+  return "\nmessages that no receive has wanted yet:\n" + table.Text(terminal) +
+         (more == 0 ? "" : "and " + std::to_string(more) + kMoreInQueues);
 }
 
 std::string OneRank(const std::string& label, const control::RankWait& rank,
@@ -147,10 +159,10 @@ std::string OneRank(const std::string& label, const control::RankWait& rank,
   for (const std::string& trouble : rank.troubles()) {
     text += Coloured("trouble: " + trouble, terminal) + "\n";
   }
-  const auto shown = static_cast<uint32_t>(rank.reasons_size());
+  const auto shown = static_cast<uint32_t>(std::min(rank.reasons_size(), kMostListed));
   text += Reasons(rank, terminal);
   if (rank.unfinished() > shown) {
-    text += "and " + std::to_string(rank.unfinished() - shown) + " more\n";
+    text += "and " + std::to_string(rank.unfinished() - shown) + kMoreInQueues;
   }
   return text + Unexpected(rank, terminal);
 }
@@ -178,6 +190,18 @@ std::string AllRanks(const control::WhyReply& reply, const Terminal& terminal) {
   }
   return table.empty() ? "no rank of the job lives on this node\n"
                        : table.Text(terminal) + troubles;
+}
+
+bool AreGrouped(Ranks ranks, const control::WhyReply& reply) {
+  return ranks == Ranks::kMany && static_cast<size_t>(reply.ranks_size()) > kMostRanksListed;
+}
+
+std::string Groups(const control::WhyReply& reply, const Terminal& terminal) {
+  std::string troubles;
+  for (const control::RankWait& rank : reply.ranks()) {
+    AddTroubles(" of job " + rank.job_id(), rank, &troubles);
+  }
+  return WaitGroups(reply, terminal) + troubles;
 }
 
 const char* VerdictText(Verdict verdict) {
@@ -223,18 +247,27 @@ View ListView(const std::vector<MetDaemon>& daemons, const Terminal& terminal) {
   return view;
 }
 
-View WhyView(const std::string& job_id, const std::string& label, bool all,
+View WhyView(const std::string& job_id, const std::string& label, Ranks ranks,
              const control::WhyReply& reply, const Terminal& terminal) {
   View view = {{{"job_id", job_id}, {"ranks", ordered_json::array()}}, ""};
   for (const control::RankWait& rank : reply.ranks()) {
     view.json["ranks"].push_back(RankJson(rank));
   }
-  view.text = all || reply.ranks_size() != 1 ? AllRanks(reply, terminal)
-                                             : OneRank(label, reply.ranks(0), terminal);
+  if (ranks == Ranks::kOne && reply.ranks_size() == 1) {
+    view.text = OneRank(label, reply.ranks(0), terminal);
+  } else if (AreGrouped(ranks, reply)) {
+    control::WhyReply labelled = reply;
+    for (control::RankWait& rank : *labelled.mutable_ranks()) {
+      rank.set_job_id(label);
+    }
+    view.text = Groups(labelled, terminal);
+  } else {
+    view.text = AllRanks(reply, terminal);
+  }
   return view;
 }
 
-View WaitingView(const control::WhyReply& reply, const Terminal& terminal) {
+View WaitingView(const control::WhyReply& reply, Ranks ranks_shown, const Terminal& terminal) {
   std::vector<const control::RankWait*> ranks;
   for (const control::RankWait& rank : reply.ranks()) {
     ranks.push_back(&rank);
@@ -257,7 +290,9 @@ View WaitingView(const control::WhyReply& reply, const Terminal& terminal) {
                   rank->verdict()});
     AddTroubles(" of job " + rank->job_id(), *rank, &troubles);
   }
-  view.text = table.empty() ? "no rank waits\n" : table.Text(terminal) + troubles;
+  view.text = table.empty()                    ? "no rank waits\n"
+              : AreGrouped(ranks_shown, reply) ? Groups(reply, terminal)
+                                               : table.Text(terminal) + troubles;
   return view;
 }
 

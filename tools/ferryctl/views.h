@@ -17,12 +17,18 @@ namespace ferry::tools {
 // One line for each daemon: what it serves, or why it does not answer.
 View ListView(const std::vector<MetDaemon>& daemons, const Terminal& terminal = {});
 
-// For one rank, all that the daemon knows of it; for several (`all`), a line each.
+// How the ranks of a job are shown.
+enum class Ranks {
+  kOne,   // all that the daemon knows of it
+  kEach,  // a line each
+  kMany,  // a line each, or for groups of them if they are many
+};
+
 // `label`: what people call the job.
-View WhyView(const std::string& job_id, const std::string& label, bool all,
+View WhyView(const std::string& job_id, const std::string& label, Ranks ranks,
              const control::WhyReply& reply, const Terminal& terminal = {});
 // The ranks of all jobs that wait, the longest wait first.
-View WaitingView(const control::WhyReply& reply, const Terminal& terminal = {});
+View WaitingView(const control::WhyReply& reply, Ranks ranks, const Terminal& terminal = {});
 
 // One line for each finding, and below it the advice.
 View DoctorView(const std::vector<Finding>& findings, const Terminal& terminal = {});

@@ -81,7 +81,7 @@ class Looker {
       if (status.ok()) {
         const auto label = labels_.find(question.job_id);
         return WhyView(question.job_id, label == labels_.end() ? question.job_id : label->second,
-                       false, reply)
+                       Ranks::kOne, reply)
             .text;
       }
       if (status.code() != ErrorCode::kNotFound) {
