@@ -136,11 +136,12 @@ TEST(PictureTest, ALongChainIsCutShort) {
     verdict += ", which waits for rank " + std::to_string(rank);
   }
   wait->set_verdict(verdict + ", which computes");
-  const json rank = Picture().Draw(look)["jobs"]["job"]["ranks"]["0"];
-  EXPECT_THAT(rank["why"].get<std::string>(),
+  const json job = Picture().Draw(look)["jobs"]["job"];
+  EXPECT_THAT(job["causes"]["1023"]["why"].get<std::string>(),
               testing::AllOf(testing::StartsWith("rank 0 waits for rank 1, which waits"),
                              testing::EndsWith("rank 1023, which computes"), HasSubstr(" ... ")));
-  EXPECT_LT(rank.dump().size(), 1000U);
+  EXPECT_LT(job["causes"].dump().size(), 700U);
+  EXPECT_LT(job["ranks"]["0"].dump().size(), 400U);
 }
 
 TEST(PictureTest, RanksThatHaveEndedAreThere) {
@@ -249,6 +250,108 @@ TEST(PictureTest, RoundsToThreeDigits) {
   EXPECT_EQ(Rounded(123'456), 123'000);
   EXPECT_EQ(Rounded(123.4), 123);
   EXPECT_NEAR(Rounded(0.0123456), 0.0123, 1e-9);
+  EXPECT_EQ(Rounded(123'456, 1), 100'000);
+  EXPECT_EQ(Rounded(0, 1), 0);
+}
+
+// ---- Large jobs ----
+
+// All ranks wait for the next one but 512, which computes, and each says a sentence of 480 bytes.
+Look LongChain(uint64_t second) {
+  Look look = LookAt(1024, second);
+  for (uint32_t rank = 0; rank < 1024; ++rank) {
+    if (rank != 512) {
+      Wait(rank, (rank + 1) % 1024, 5000 + second * 1000, &look);
+      control::RankWait* const wait = look.daemons[0].why.mutable_ranks(static_cast<int>(rank));
+      for (uint32_t next = (rank + 2) % 1024; wait->chain().rbegin()[0] != 512; ++next) {
+        wait->add_chain(next % 1024);
+      }
+      wait->set_verdict(wait->verdict() + std::string(480, '.'));
+    }
+  }
+  return look;
+}
+
+TEST(PictureTest, AThousandRanksThatWaitHaveOneCauseWithASentence) {
+  Picture picture;
+  const json state = picture.Draw(LongChain(0));
+  const json& job = state["jobs"]["job"];
+  ASSERT_EQ(job["causes"].size(), 1U);
+  const json& cause = job["causes"]["512"];
+  EXPECT_EQ(cause["waits"], 1023);
+  EXPECT_THAT(cause["why"].get<std::string>(), testing::StartsWith("rank 511 waits for rank 512"));
+  EXPECT_EQ(job["ranks"]["513"]["cause"], 512);
+  EXPECT_EQ(job["ranks"]["513"]["chain"], json({513, 514})) << "the next one leads on";
+  EXPECT_FALSE(job["ranks"]["513"].contains("why"));
+  EXPECT_FALSE(job["ranks"]["512"].contains("cause"));
+  EXPECT_LT(state.dump().size(), 400U << 10) << "with all sentences it has 900 KiB";
+  EXPECT_THAT(ChangeBetween(state, picture.Draw(LongChain(1))), IsEmpty()) << "nothing moves";
+}
+
+TEST(PictureTest, RanksOfASmallJobKeepTheirSentences) {
+  Look look = LookAt(128, 0);
+  Wait(1, 0, 5000, &look);
+  const json job = Picture().Draw(look)["jobs"]["job"];
+  EXPECT_EQ(job["ranks"]["1"]["why"], "rank 1 waits for rank 0");
+  EXPECT_EQ(job["causes"]["0"]["why"], "rank 1 waits for rank 0");
+  EXPECT_EQ(job["causes"]["0"]["waits"], 1);
+  EXPECT_FALSE(job.contains("rough"));
+}
+
+// Each rank sends about as much in each second, no two seconds the same.
+Look Busy(uint32_t ranks, uint64_t second) {
+  Look look = LookAt(ranks, second);
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    control::SessionStatus* const session =
+        look.daemons[0].sessions.mutable_sessions(static_cast<int>(rank));
+    const uint64_t wobble = (rank * 7919 + second * 104'729) % 40'000;
+    session->set_bytes_sent(second * 1'200'000 + wobble);
+    session->set_bytes_received(second * 1'200'000 + wobble);
+    session->set_messages_sent(second * 120 + wobble / 10'000);
+  }
+  return look;
+}
+
+TEST(PictureTest, SteadyTrafficOfALargeJobCostsSmallEvents) {
+  const auto bytes_of = [](uint32_t ranks) {
+    Picture picture;
+    json before = picture.Draw(Busy(ranks, 0));
+    size_t bytes = 0;
+    for (uint64_t second = 1; second <= 30; ++second) {
+      json now = picture.Draw(Busy(ranks, second));
+      bytes += second > 10 ? ChangeBetween(before, now).dump().size() : 0;
+      before = std::move(now);
+    }
+    return bytes / 20;
+  };
+  EXPECT_GT(bytes_of(128), 6U << 10) << "a small job's ranks are told to three digits";
+  EXPECT_LT(bytes_of(1024), 16U << 10) << "an event of 100 KiB each second would be much";
+}
+
+TEST(PictureTest, SumsOfALargeJobAreExact) {
+  Picture picture;
+  json job;
+  for (const uint64_t second : {0, 1}) {
+    Look look = LookAt(1024, second);
+    for (int rank = 0; rank < 1024; ++rank) {
+      look.daemons[0].why.mutable_ranks(rank)->set_node(rank < 512 ? 0 : 1);
+      look.daemons[0].sessions.mutable_sessions(rank)->set_bytes_sent(second * 1490);
+    }
+    job = picture.Draw(look)["jobs"]["job"];
+  }
+  EXPECT_EQ(job["ranks"]["7"]["out"], 1000) << "one digit of each rank";
+  EXPECT_EQ(job["rates"]["0"], 763'000) << "three of the sum";
+  EXPECT_EQ(job["rates"]["1"], 763'000);
+}
+
+TEST(PictureTest, OfManyCausesEightAreTold) {
+  Look look = LookAt(1024, 0);
+  for (uint32_t rank = 0; rank < 1000; rank += 2) {
+    Wait(rank, rank + 1, 5000, &look);
+  }
+  const json job = Picture().Draw(look)["jobs"]["job"];
+  EXPECT_EQ(job["causes"].size(), kMostCauses);
+  EXPECT_EQ(job["ranks"]["998"]["cause"], 999);
 }
 
 // A large job in which one rank changes costs an event of one rank.

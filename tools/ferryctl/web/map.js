@@ -1,13 +1,17 @@
 // ---- The map of a job: its nodes, their ranks, and who moves bytes to whom or waits for whom ----
 
 const kBoxes = 16;  // a job of so many ranks shows boxes with words,
-const kTiles = 128;  // of so many tiles with numbers; of more, nodes that open on a click
+const kTiles = 128;  // of so many tiles with numbers,
+const kCells = 4096;  // of so many cells (cells.js); of more, nodes that open on a click
 const kMostArrows = 48;
+const kMostOfChain = 16;
 const opened = new Set();  // nodes, "job/node"
 const chosen = bare();  // by job: the rank whose details are shown
+const focused = bare();  // by job: the rank that the Tab key leads to; arrow keys go on from it
 
 function choose(id, number) {
   chosen[id] = chosen[id] === number ? undefined : number;
+  focused[id] = number;
   askWhy(id);
   render();
 }
@@ -25,6 +29,26 @@ function nodesOf(job) {
   return sorted;
 }
 
+// The rank, the one that it waits for, the one that that one waits for ...: of a large job the
+// server tells the next one of each.
+function chainOf(job, number) {
+  const chain = [...((job.ranks[number] || {}).chain || [])];
+  while (chain.length > 1 && chain.length < kMostOfChain) {
+    const next = ((job.ranks[chain[chain.length - 1]] || {}).chain || [])[1];
+    if (next === undefined || chain.includes(next)) break;
+    chain.push(next);
+  }
+  return chain;
+}
+
+function doesText(rank) {
+  if (rank.why || rank.does) return rank.why || rank.does;
+  const next = (rank.chain || [])[1];
+  const kind = kindOf(rank);
+  return kind === "stuck" && next !== undefined
+    ? `waits for rank ${next}` + (rank.call ? " in " + rank.call : "") : kKindText[kind];
+}
+
 const widthOf = (rate) => (rate > 0 ? 1 + 1.5 * Math.log10(1 + rate / 1e5) : 0);
 
 function head(x, y, down, kind, size) {
@@ -33,14 +57,21 @@ function head(x, y, down, kind, size) {
   return drawing("path", {class: kind, d: `M${x} ${y} l${-s} ${d * s * 1.3} h${2 * s} z`});
 }
 
+function mapOf(id, job, width) {
+  const size = Object.keys(job.ranks).length;
+  if (size > kTiles && size <= kCells) return new CellMap(id, job, width);
+  return new JobMap(id, job, width, size <= kBoxes ? "box" : size <= kTiles ? "tile" : "group");
+}
+
 class JobMap {
-  constructor(id, job, width) {
+  constructor(id, job, width, form) {
     this.id = id;
     this.job = job;
     this.width = width;
     this.nodes = nodesOf(job);
-    this.size = Object.keys(job.ranks).length;
-    this.form = this.size <= kBoxes ? "box" : this.size <= kTiles ? "tile" : "group";
+    this.form = form;
+    const first = this.nodes.length ? this.nodes[0].ranks[0].number : 0;
+    this.stop = job.ranks[focused[id]] ? focused[id] : job.ranks[chosen[id]] ? chosen[id] : first;
     this.places = new Map();  // of ranks: {x, y, w, h}
     this.frames = new Map();  // of nodes: {y, h}
     this.under = drawing("g");
@@ -49,21 +80,67 @@ class JobMap {
   }
 
   draw() {
-    const margin = Object.keys(this.job.flows).length ? 120 : 0;
+    const margin = Object.keys(this.job.flows).length ? (this.isNarrow() ? 40 : 120) : 0;
     this.right = this.width - margin;
     let y = 0;
     for (const node of this.nodes) y = this.node(node, y) + 12;
     this.flows();
     this.pairs();
     this.waits();
+    return this.picture(y);
+  }
+
+  isNarrow() {
+    return this.width < 600;
+  }
+
+  picture(y) {
     const height = Math.max(20, y);
-    return drawing("svg", {height, viewBox: `0 0 ${this.width} ${height}`, role: "img",
+    const svg = drawing("svg", {height, viewBox: `0 0 ${this.width} ${height}`, role: "group",
       "aria-label": "map of " + this.job.label}, this.under, this.over, this.top);
+    svg.addEventListener("keydown", (event) => this.key(event));
+    return svg;
+  }
+
+  // Enter shows the details of a rank. The Tab key finds one rank of the job, arrows find the next.
+  key(event) {
+    const at = event.target.closest("[data-rank]");
+    if (!at) return;
+    const number = Number(at.dataset.rank);
+    if (event.key === "Enter" || event.key === " ") {
+      event.preventDefault();
+      return choose(this.id, number);
+    }
+    const next = this.beside(number, event.key);
+    const there = next === undefined ? null : event.currentTarget.querySelector(`[data-rank="${next}"]`);
+    if (!there) return;
+    event.preventDefault();
+    at.setAttribute("tabindex", -1);
+    there.setAttribute("tabindex", 0);
+    focused[this.id] = next;
+    there.focus();
+  }
+
+  // The rank whose place is next to that of another one.
+  beside(number, key) {
+    const [dx, dy] = {ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1]}[key] || [0, 0];
+    const from = this.places.get(number);
+    if (!from || (!dx && !dy)) return undefined;
+    let best;
+    let least = Infinity;
+    for (const [other, place] of this.places) {
+      const x = place.x - from.x;
+      const y = place.y - from.y;
+      const along = dx * x + dy * y;
+      const cost = along + 4 * Math.abs(dx ? y : x);
+      if (along > 0 && cost < least) [best, least] = [other, cost];
+    }
+    return best;
   }
 
   node(node, y) {
     const daemon = (model.state.daemons || {})[node.at] || {};
-    const out = node.ranks.reduce((sum, each) => sum + (each.rank.out || 0), 0);
+    const out = (this.job.rates || {})[node.key];
     const isOpen = this.form !== "group" || opened.has(this.id + "/" + node.key);
     const title = [/^\d+$/.test(node.key) ? "node " + node.key : "a node", daemon.node,
       counted(node.ranks.length, "rank"), "sends " + rateText(out)].filter(Boolean).join("  ·  ");
@@ -110,17 +187,11 @@ class JobMap {
     const kind = kindOf(rank);
     this.places.set(number, {x, y, w, h});
     const box = drawing("rect", {class: "box k-" + kind, x, y, width: w, height: h, rx: round});
-    const title = drawing("title", {text: `rank ${number}: ${rank.why || rank.does || rank.state}`});
+    const title = drawing("title", {text: `rank ${number}: ${doesText(rank)}`});
     const group = drawing("g", {
-      class: "rank" + (chosen[this.id] === number ? " chosen" : ""), tabindex: 0, role: "button",
-      "data-rank": number, "aria-label": `rank ${number}, ${kKindText[kind]}`,
+      class: "rank" + (chosen[this.id] === number ? " chosen" : ""), tabindex: this.stop === number ? 0 : -1,
+      role: "button", "data-rank": number, "aria-label": `rank ${number}, ${kKindText[kind]}`,
       click: () => choose(this.id, number)}, title, box, ...inside);
-    group.addEventListener("keydown", (event) => {
-      if (event.key === "Enter" || event.key === " ") {
-        event.preventDefault();
-        choose(this.id, number);
-      }
-    });
     if (kind === "died") {
       group.append(drawing("path", {class: "cross", d: `M${x + w - 14} ${y + 5} l8 8 m0 -8 l-8 8`}));
     }
@@ -216,6 +287,7 @@ class JobMap {
       this.under.append(drawing("path", {class: "bytes", "stroke-width": width.toFixed(1),
         d: `M${x} ${y1} C${x + bend} ${y1} ${x + bend} ${y2} ${x + 8} ${y2}`}));
       this.under.append(drawing("path", {class: "bytes-head", d: `M${x} ${y2} l9 ${-3 - width / 2} v${6 + width} z`}));
+      if (this.isNarrow()) continue;  // no room for words
       this.under.append(drawing("text", {class: "small", x: x + 46, y: (y1 + y2) / 2 + (down ? 14 : -8),
         text: rateText(rate) + (b ? "" : " to node " + to)}));
     }

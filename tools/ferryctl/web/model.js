@@ -16,6 +16,7 @@ function patched(target, change) {
 }
 
 const kMinute = 60000;
+const kMostRows = 32;  // of ranks in a timeline
 const model = {
   state: bare(),
   now: 0,  // the server's time of the last event
@@ -31,7 +32,7 @@ const kKindText = {
   left: "left", died: "died", unknown: "unknown",
 };
 function kindOf(rank) {
-  if (rank.deadlock || (rank.state === "waits" && rank.why)) return "stuck";
+  if (rank.deadlock || (rank.state === "waits" && rank.since)) return "stuck";
   if (rank.state === "unreachable") return "died";
   if (rank.state === "absent") return "joins";
   return kKinds.includes(rank.state) ? rank.state : "unknown";
@@ -52,10 +53,13 @@ function note(t) {
   for (const [path, sum] of Object.entries(model.state.paths || {})) point.paths[path] = sum.rate;
   for (const [id, job] of Object.entries(model.state.jobs || {})) {
     point.counts[id] = countKinds(Object.values(job.ranks));
-    point.rates[id] = 0;
+    point.rates[id] = Object.values(job.rates || {}).reduce((sum, rate) => sum + rate, 0);
+    if (Object.keys(job.ranks).length > kMostRows) {  // its counts are shown
+      delete model.spans[id];
+      continue;
+    }
     const spans = model.spans[id] || (model.spans[id] = bare());
     for (const [number, rank] of Object.entries(job.ranks)) {
-      point.rates[id] += rank.out || 0;
       const kind = kindOf(rank);
       const span = spans[number] || (spans[number] = []);
       if (!span.length || span[span.length - 1][1] !== kind) span.push([t, kind]);

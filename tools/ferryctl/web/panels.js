@@ -1,24 +1,37 @@
 // ---- Jobs: a card each ----
 
 const kMostSentences = 5;
-const kMostRows = 32;  // of ranks in a timeline
+const kMostTableRows = 24;
 
 function pills(counts) {
   return kKinds.filter((kind) => counts[kind]).map((kind) =>
     element("span", {class: "pill k-" + kind, text: counts[kind] + " " + kKindText[kind]}));
 }
 
-// Long waits in the words of `ferryctl why`, the longest first; equal sentences once.
+// Long waits in the words of `ferryctl why`: for each rank or circle that others wait for, however
+// far away, the sentence of the one that is nearest to it.
 function sentences(job) {
-  const waits = Object.values(job.ranks).filter((rank) => kindOf(rank) === "stuck" && rank.why)
-    .sort((a, b) => (b.deadlock ? 1 : 0) - (a.deadlock ? 1 : 0) || a.since - b.since);
-  const seen = new Map();
-  for (const rank of waits) if (!seen.has(rank.why)) seen.set(rank.why, rank.since);
-  const lines = [...seen].slice(0, kMostSentences).map(([why, since]) =>
-    element("p", {class: "alarm"}, why + ", for ", element("b", {text: durationText(ageOf(since))})));
-  if (seen.size > kMostSentences) {
-    lines.push(element("p", {class: "faint", text: `and ${seen.size - kMostSentences} more such waits`}));
+  const causes = Object.entries(job.causes || {}).sort(([a, one], [b, other]) =>
+    (other.deadlock ? 1 : 0) - (one.deadlock ? 1 : 0) || other.waits - one.waits ||
+    one.since - other.since || a - b);
+  const lines = [];
+  let told = 0;
+  for (const [number, cause] of causes.slice(0, kMostSentences)) {
+    told += cause.waits;
+    const line = element("p", {class: "alarm"}, cause.why + ", for ",
+      element("b", {text: durationText(ageOf(cause.since))}));
+    const others = cause.waits - (kindOf(job.ranks[number] || {}) === "stuck" ? 1 : 0);
+    if (!cause.deadlock && cause.waits > 1) {
+      line.append(element("span", {class: "further",
+        text: `${counted(others, "rank waits", "ranks wait")} for rank ${number}, directly or through others`}));
+    } else if (cause.deadlock) {
+      line.append(element("span", {class: "further",
+        text: `${counted(cause.waits, "rank is", "ranks are")} in this circle or wait for it`}));
+    }
+    lines.push(line);
   }
+  const all = Object.values(job.ranks).filter((rank) => kindOf(rank) === "stuck").length;
+  if (all > told) lines.push(element("p", {class: "faint", text: `and ${all - told} more such waits`}));
   for (const trouble of job.troubles || []) lines.push(element("p", {class: "alarm", text: trouble}));
   return lines;
 }
@@ -54,15 +67,16 @@ function details(id, job) {
   const number = chosen[id];
   const rank = number === undefined ? null : job.ranks[number];
   if (!rank) return [];
+  const about = job.rough ? "about " : "";
   const rows = [
-    ["does", rank.why || rank.does || kKindText[kindOf(rank)]],
+    ["does", doesText(rank)],
     ["call", rank.call],
-    ["waits for", (rank.chain || []).slice(1).map((each) => "rank " + each).join(", ")],
+    ["waits for", chainOf(job, number).slice(1).map((each) => "rank " + each).join(", ")],
     ["process", rank.pid ? `${rank.pid}, on CPUs ${rank.cpus || "unknown"}` : ""],
     ["daemon", rank.at],
     ["interface", rank.nic],
-    ["sends", `${rateText(rank.out)}, ${rank.messages || 0} messages/s; ${bytesText(rank.sent || 0)} in all`],
-    ["receives", `${rateText(rank.in)}; ${bytesText(rank.received || 0)} in all`],
+    ["sends", `${about}${rateText(rank.out)}, ${rank.messages || 0} messages/s; ${bytesText(rank.sent || 0)} in all`],
+    ["receives", `${about}${rateText(rank.in)}; ${bytesText(rank.received || 0)} in all`],
     ["direct links", rank.links ? `${rank.links}, out ${rateText(rank.link_out)}` : ""],
     ["requests", `${rank.open || 0} open; ${counted(rank.queued || 0, "send")} queued, ` +
       `${counted(rank.unexpected || 0, "message")} unexpected`],
@@ -89,12 +103,16 @@ function jobCard(id, job, width) {
       "user " + userText(job.uid)].filter(Boolean).join(" · ")}),
     element("span", {class: "counts"}, ...pills(countKinds(ranks)))));
   card.append(...sentences(job));
-  if (ranks.length) card.append(new JobMap(id, job, width).draw());
+  if (ranks.length) card.append(mapOf(id, job, width).draw());
   if (hidden > 0) {
     card.append(element("p", {class: "faint",
       text: `${counted(hidden, "rank")} on nodes whose daemons this page does not ask: run ferryctl web there, too`}));
   }
-  if (job.pairs_left_out) {
+  const undrawn = Object.keys(job.flows).length - kMostArrows;
+  if (undrawn > 0) {
+    card.append(element("p", {class: "faint", text: `${undrawn} pairs of nodes that move less have no arrow`}));
+  }
+  if (job.pairs_left_out && ranks.length <= kBoxes) {
     card.append(element("p", {class: "faint", text: `${job.pairs_left_out} pairs that move less are left out`}));
   }
   card.append(...details(id, job));
@@ -119,7 +137,7 @@ function prepared(canvas, width, height) {
 function drawTimeline(canvas, id, job, width) {
   const spans = model.spans[id] || bare();
   const numbers = Object.keys(spans).map(Number).sort((a, b) => a - b);
-  const isRows = numbers.length <= kMostRows;
+  const isRows = numbers.length > 0;
   const row = isRows ? Math.max(5, Math.min(14, Math.floor(180 / Math.max(1, numbers.length)))) : 0;
   const left = 58;
   const bytes = 34;
@@ -161,7 +179,8 @@ function drawTimeline(canvas, id, job, width) {
       for (const kind of kKinds) {
         const h = body * (counts[kind] || 0) / all;
         context.fillStyle = colourOf(kind);
-        context.fillRect(xOf(point.t), y, Math.max(1, xOf(next) - xOf(point.t)), h);
+        const from = Math.floor(xOf(point.t));  // whole pixels have no seams
+        context.fillRect(from, y, Math.max(1, Math.ceil(xOf(next)) - from), h);
         y += h;
       }
     });
@@ -255,18 +274,25 @@ function quotasPanel() {
   return made;
 }
 
-function table(titles, rows) {
-  if (!rows.length) return [];
+// Rows beyond a screenful are counted.
+function table(titles, allRows) {
+  if (!allRows.length) return [];
+  const rows = allRows.slice(0, kMostTableRows);
+  const further = allRows.length > rows.length
+    ? [element("p", {class: "faint", text: `and ${allRows.length - rows.length} more`})] : [];
   const cell = (kind, value, right) =>
     element(kind, right ? {class: "number", text: value} : {text: value === undefined ? "" : value});
   const body = rows.map((row) => element("tr", {}, ...row.map((value, i) => cell("td", value, titles[i][0] === ">"))));
   return [element("table", {}, element("thead", {}, element("tr", {},
-    ...titles.map((title) => cell("th", title.replace(">", ""), title[0] === ">")))), element("tbody", {}, ...body))];
+    ...titles.map((title) => cell("th", title.replace(">", ""), title[0] === ">")))), element("tbody", {}, ...body)),
+    ...further];
 }
 
 function daemonsPanel() {
+  const inOrder = sorted(model.state.daemons);
+  inOrder.sort(([, a], [, b]) => (b.trouble ? 1 : 0) - (a.trouble ? 1 : 0));
   const made = table(["node", "state", ">up", ">CPU", ">memory", ">ranks"],
-    sorted(model.state.daemons).map(([at, daemon]) => [
+    inOrder.map(([at, daemon]) => [
       (daemon.node || "?") + "  " + at, daemon.trouble ? "no answer" : daemon.state,
       daemon.since ? durationText(ageOf(daemon.since)) : "",
       daemon.cpu === undefined ? "" : (100 * daemon.cpu).toFixed(1) + " %",
@@ -324,7 +350,8 @@ function draw() {
   const focused = document.activeElement && document.activeElement.closest ? document.activeElement.closest("[data-rank]") : null;
   const focus = focused && {rank: focused.dataset.rank, job: focused.closest("article").dataset.job};
   const jobs = document.getElementById("jobs");
-  const width = Math.max(320, jobs.clientWidth - 38);
+  const width = Math.max(240, jobs.clientWidth - 38);
+  for (const id of Object.keys(drawnNodes)) if (!(id in state.jobs)) delete drawnNodes[id];
   const cards = Object.entries(state.jobs).map(([id, job]) => {
     const card = jobCard(id, job, width);
     card.dataset.job = id;

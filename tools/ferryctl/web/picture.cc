@@ -4,6 +4,8 @@
 #include <cmath>
 #include <vector>
 
+#include "tools/display/wait_causes.h"
+
 namespace ferry::tools {
 namespace {
 
@@ -61,7 +63,9 @@ json& JobOf(const std::string& id, json* jobs) {
            {"joined", 0},
            {"ranks", json::object()},
            {"pairs", json::object()},
-           {"flows", json::object()}};
+           {"rates", json::object()},
+           {"flows", json::object()},
+           {"causes", json::object()}};
   }
   return job;
 }
@@ -107,13 +111,54 @@ void KeepMostPairs(json* job) {
   (*job)["pairs_left_out"] = order.size() - kMostPairs;
 }
 
+bool IsRough(const json& job) {
+  return std::max(job["size"].get<size_t>(), job["ranks"].size()) > kMostTold;
+}
+
+// Leaves of each rank of a large job what a small box can show, so that few of them change from
+// look to look. The rest is told of the rank that is clicked, and of the job.
+void Roughen(json* job) {
+  constexpr size_t kNext = 2;  // a rank, and the one that it waits for
+  (*job)["rough"] = true;
+  (*job)["pairs"] = json::object();
+  for (auto& [number, rank] : (*job)["ranks"].items()) {
+    for (const char* name : {"out", "in", "messages", "sent", "received", "link_out"}) {
+      if (const auto value = rank.find(name); value != rank.end()) {
+        *value = Rounded(value->get<double>(), 1);
+      }
+    }
+    rank.erase("why");
+    if (const auto chain = rank.find("chain"); chain != rank.end() && chain->size() > kNext) {
+      chain->erase(chain->begin() + kNext, chain->end());
+    }
+  }
+}
+
+void DrawCauses(const std::vector<const control::RankWait*>& waits, json* job) {
+  const std::vector<WaitCause> causes = CausesOf(waits);
+  json& ranks = (*job)["ranks"];
+  for (size_t i = 0; i < causes.size(); ++i) {
+    const WaitCause& cause = causes[i];
+    for (const uint32_t rank : cause.waiting) {
+      ranks[std::to_string(rank)]["cause"] = cause.rank;
+    }
+    if (i < kMostCauses) {
+      const json& nearest = ranks[std::to_string(cause.nearest->rank())];
+      (*job)["causes"][std::to_string(cause.rank)] = {{"why", nearest["why"]},
+                                                      {"since", nearest["since"]},
+                                                      {"waits", cause.waiting.size()},
+                                                      {"deadlock", cause.is_deadlock}};
+    }
+  }
+}
+
 }  // namespace
 
-double Rounded(double value) {
+double Rounded(double value, int digits) {
   if (!(value > 0)) {
     return 0;
   }
-  const double unit = std::pow(10.0, std::floor(std::log10(value)) - 2);
+  const double unit = std::pow(10.0, std::floor(std::log10(value)) + 1 - digits);
   return unit >= 1 ? std::round(std::round(value / unit) * unit) : std::round(value / unit) * unit;
 }
 
@@ -224,28 +269,29 @@ void Picture::DrawJobs(const DaemonLook& daemon, json* jobs) {
   }
 }
 
-void Picture::DrawWaits(const DaemonLook& daemon, json* jobs) {
+void Picture::DrawWaits(const DaemonLook& daemon, json* jobs, LongWaits* waits) {
   for (const control::RankWait& wait : daemon.why.ranks()) {
     json& job = JobOf(wait.job_id(), jobs);
     json& rank = job["ranks"][std::to_string(wait.rank())];
     rank["at"] = daemon.run_directory;
     rank["node"] = wait.node();
     rank["state"] = wait.state();
-    const bool waits = wait.state() == "waits";
+    const bool is_waiting = wait.state() == "waits";
     if (wait.pid() != 0) {
       rank["pid"] = wait.pid();
     }
-    if (!waits && wait.state() != "computes") {
+    if (!is_waiting && wait.state() != "computes") {
       rank["does"] = wait.detail();
     }
     const std::string key = RankKey(wait.job_id(), wait.rank());
-    if ((waits && wait.waits_ms() >= kNotableWaitMs) || wait.deadlock()) {
+    if ((is_waiting && wait.waits_ms() >= kNotableWaitMs) || wait.deadlock()) {
       rank["why"] = Shortened(wait.verdict());
       rank["since"] =
           SteadyTime("wait " + key, unix_ms_ - std::min(unix_ms_, uint64_t{wait.waits_ms()}));
       const int shown = std::min(wait.chain_size(), kMostOfChain);
       rank["chain"] = std::vector<uint32_t>(wait.chain().begin(), wait.chain().begin() + shown);
       rank["deadlock"] = wait.deadlock();
+      (*waits)[wait.job_id()].push_back(&wait);
       if (wait.calls_size() != 0) {
         rank["call"] = wait.calls(0).name();
       }
@@ -300,6 +346,19 @@ void Picture::DrawLinks(const DaemonLook& daemon, json* jobs) {
   }
 }
 
+void Picture::DrawRates(const DaemonLook& daemon, json* jobs) const {
+  for (const control::SessionStatus& session : daemon.sessions.sessions()) {
+    json& job = JobOf(session.job_id(), jobs);
+    const json* const node = NodeOf(job, session.rank());
+    const auto mark = marks_.find("out " + RankKey(session.job_id(), session.rank()) + "/" +
+                                  std::to_string(session.pid()));
+    if (mark != marks_.end()) {
+      json& rate = job["rates"][node == nullptr ? daemon.run_directory : node->dump()];
+      rate = (rate.is_number() ? rate.get<double>() : 0) + mark->second.rate;
+    }
+  }
+}
+
 void Picture::DrawPaths(const DaemonLook& daemon, json* paths) {
   std::map<std::string, std::pair<double, double>> sums;  // rate, total
   const auto add = [&](const std::string& path, double rate, double total) {
@@ -348,21 +407,29 @@ json Picture::Draw(const Look& look) {
     state["names"][std::to_string(uid)] = name;
   }
   json& jobs = state["jobs"];
+  LongWaits waits;
   for (const DaemonLook& daemon : look.daemons) {
     DrawDaemon(daemon, &state);
     DrawJobs(daemon, &jobs);
-    DrawWaits(daemon, &jobs);
+    DrawWaits(daemon, &jobs, &waits);
     DrawPaths(daemon, &state["paths"]);
   }
   for (const DaemonLook& daemon : look.daemons) {
     DrawLinks(daemon, &jobs);  // once it is known where ranks are
+    DrawRates(daemon, &jobs);
   }
   for (auto& [id, job] : jobs.items()) {
     const auto label = look.labels.find(id);
     job["label"] = label == look.labels.end() ? id : label->second;
     KeepMostPairs(&job);
-    for (auto& [nodes, rate] : job["flows"].items()) {
-      rate = Rounded(rate.get<double>());
+    DrawCauses(waits[id], &job);
+    for (const char* sums : {"flows", "rates"}) {
+      for (auto& [node, rate] : job[sums].items()) {
+        rate = Rounded(rate.get<double>());
+      }
+    }
+    if (IsRough(job)) {
+      Roughen(&job);
     }
   }
   for (auto& [path, sum] : state["paths"].items()) {

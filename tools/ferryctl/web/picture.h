@@ -11,11 +11,19 @@
 //                                "users": {UID: {"ranks": [used, limit], ...}},
 //                                "nics": {N: {}}, "gpus": {N: {}}}},
 //    "paths": {"lane" | "one copy" | "direct link" | "daemon": {"rate", "total"}},
-//    "jobs": {ID: {"label", "uid", "size", "joined", "state", "ranks": {RANK: {}}, "pairs": {"0>5":
-//    {}},
-//                  "flows": {"0>1": bytes per second from node 0 to node 1}}}}
+//    "jobs": {ID: {"label", "uid", "size", "joined", "state", "ranks": {RANK: {}},
+//                  "pairs": {"0>5": {}},
+//                  "rates": {NODE: bytes per second that its ranks send},
+//                  "flows": {"0>1": bytes per second from node 0 to node 1},
+//                  "causes": {RANK: {"why", "since", "waits", "deadlock"}}}}}
 //
-// Times are milliseconds since 1970, rates bytes or messages per second.
+// Times are milliseconds since 1970, rates bytes or messages per second. A cause is a rank that
+// others wait for, directly or through others, while it waits for none itself, or the rank with the
+// smallest number of a circle: "waits" says how many ranks do so, "why" is the sentence of the one
+// that is nearest to it, and each of these ranks has the number as its "cause".
+//
+// Of a job of more than kMostTold ranks ("rough") each rank's own numbers have one digit and change
+// seldom, sums have three; and ranks have no sentences, but the job's causes.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +31,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "tools/ferryctl/web/look.h"
 
@@ -30,6 +39,9 @@ namespace ferry::tools {
 
 // The most pairs of ranks of a job that the page is told of: those that move most.
 inline constexpr size_t kMostPairs = 128;
+// In a job of so many ranks each is told of in full.
+inline constexpr size_t kMostTold = 128;
+inline constexpr size_t kMostCauses = 8;
 // A wait of a rank is told with its sentence once it is that old; before, a healthy job waits.
 inline constexpr uint64_t kNotableWaitMs = 500;
 
@@ -48,6 +60,9 @@ class Picture {
     uint64_t serial = 0;  // of the Draw that looked at it last
   };
 
+  // Ranks that wait for long, as their daemons have told them, by job.
+  using LongWaits = std::map<std::string, std::vector<const control::RankWait*>>;
+
   // Notes `count` and returns its growth per second since it was noted before. A count that has
   // shrunk began anew.
   double Rate(const std::string& name, uint64_t count);
@@ -57,8 +72,9 @@ class Picture {
 
   void DrawDaemon(const DaemonLook& daemon, nlohmann::json* state);
   void DrawJobs(const DaemonLook& daemon, nlohmann::json* jobs);
-  void DrawWaits(const DaemonLook& daemon, nlohmann::json* jobs);
+  void DrawWaits(const DaemonLook& daemon, nlohmann::json* jobs, LongWaits* waits);
   void DrawLinks(const DaemonLook& daemon, nlohmann::json* jobs);
+  void DrawRates(const DaemonLook& daemon, nlohmann::json* jobs) const;
   void DrawPaths(const DaemonLook& daemon, nlohmann::json* paths);
 
   uint64_t unix_ms_ = 0;
@@ -68,7 +84,7 @@ class Picture {
   std::map<std::string, std::pair<uint64_t, uint64_t>> times_;  // time, serial
 };
 
-// Three significant digits, as a whole number where it is at least 100.
-double Rounded(double value);
+// So many significant digits; as a whole number where it has no others.
+double Rounded(double value, int digits = 3);
 
 }  // namespace ferry::tools
