@@ -62,12 +62,13 @@ Ref<Comm> MakeInterComm(const Comm& parent, uint32_t number, RankSet group, Rank
 
 namespace {
 
-// Rank 0 makes so many numbers, and tells the others.
-Failure AgreeOnNumbers(const Team& team, int count, NumberGrant* grant) {
+// Rank 0 makes so many numbers, and tells the others. `met` is the failure that this member has met
+// before.
+Failure AgreeOnNumbers(const Team& team, int count, NumberGrant* grant, Failure met = {}) {
   if (team.rank == 0) {
     *grant = GrantNumbers(count);
   }
-  FERRY_RETURN_FAILURE(Broadcast(team, grant, sizeof(*grant)));
+  FERRY_RETURN_FAILURE(Broadcast(team, grant, sizeof(*grant), std::move(met)));
   return Check(*grant);
 }
 
@@ -82,8 +83,16 @@ Result<Ref<Comm>> AmongMembers(const Comm& parent, const RankSet& group, Traffic
 
 }  // namespace
 
+// The numbers come from rank 0, which would wait for no other rank. But programs that find their
+// neighbours by messages of one tag (dolfinx) count on a duplicate, or a graph, that ends such a
+// round.
 Result<Ref<Comm>> Duplicate(const Comm& parent) {
-  return AmongMembers(parent, parent.group(), Traffic::kAgreement, 0);
+  LineToMembers line(parent.context(Traffic::kAgreement), parent.group());
+  const Team team{&line, parent.rank(), parent.size()};
+  Failure met = Gather(team, nullptr, 0, nullptr);
+  NumberGrant grant;
+  FERRY_RETURN_FAILURE(AgreeOnNumbers(team, 1, &grant, std::move(met)));
+  return MakeComm(parent, grant.Number(0), parent.group());
 }
 
 Result<Ref<Comm>> Split(const Comm& parent, int color, int key) {
@@ -389,12 +398,7 @@ Result<Ref<Comm>> CutCartesian(const Comm& parent, const Cartesian& grid,
   return WithTopology(Split(parent, part.color, part.key), grid.Cut(keep));
 }
 
-// The numbers of a duplicate come from rank 0, which would wait for no other rank. But programs
-// that find their neighbours by messages of one tag (dolfinx) count on a graph that ends such a
-// round.
 Result<Ref<Comm>> CreateAdjacent(const Comm& parent, Neighbourhood own) {
-  LineToMembers line(parent.context(Traffic::kAgreement), parent.group());
-  FERRY_RETURN_FAILURE(Synchronise(Team{&line, parent.rank(), parent.size()}));
   return WithTopology(Duplicate(parent), std::move(own));
 }
 

@@ -205,27 +205,33 @@ static void check_distributed_graph(void) {
   OK(MPI_Comm_free(&graph));
 }
 
-/* Programs that find their neighbours by rounds of messages of one tag end a round by the graph's
- * creation: no rank may leave it, and send what belongs to the next round, before all have come. */
-static void check_that_a_graph_ends_a_round(void) {
-  step = "no rank leaves the creation of a graph before all have come";
+static int make_graph(MPI_Comm* made) {
+  return MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, &before, MPI_UNWEIGHTED, 1, &next,
+                                        MPI_UNWEIGHTED, MPI_INFO_NULL, 0, made);
+}
+static int make_duplicate(MPI_Comm* made) { return MPI_Comm_dup(MPI_COMM_WORLD, made); }
+
+/* Programs that find their neighbours by rounds of messages of one tag end a round by making a
+ * graph, or a duplicate: no rank may leave that, and send what belongs to the next round, before
+ * all have come. */
+static void check_that_it_ends_a_round(int (*make)(MPI_Comm* made)) {
+  step = "no rank leaves the creation of a communicator before all have come";
   const int last = size - 1, tag = 9;
   MPI_Request next_round = MPI_REQUEST_NULL;
-  MPI_Comm graph;
+  MPI_Comm made;
   int has_come = 0;
   OK(MPI_Barrier(MPI_COMM_WORLD));
   for (const double begin = MPI_Wtime(); rank == last && MPI_Wtime() < begin + 0.2;) {
     OK(MPI_Iprobe(MPI_ANY_SOURCE, tag, MPI_COMM_WORLD, &has_come, MPI_STATUS_IGNORE));
     CHECK(!has_come);
   }
-  OK(MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, &before, MPI_UNWEIGHTED, 1, &next,
-                                    MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &graph));
+  OK(make(&made));
   OK(MPI_Isend(NULL, 0, MPI_INT, last, tag, MPI_COMM_WORLD, &next_round));
   for (int i = 0; rank == last && i < size; ++i) {
     OK(MPI_Recv(NULL, 0, MPI_INT, i, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
   }
   OK(MPI_Wait(&next_round, MPI_STATUS_IGNORE));
-  OK(MPI_Comm_free(&graph));
+  OK(MPI_Comm_free(&made));
 }
 
 static void check_mistakes(void) {
@@ -266,7 +272,8 @@ int main(void) {
   check_reordered_grid();
   check_graph();
   check_distributed_graph();
-  check_that_a_graph_ends_a_round();
+  check_that_it_ends_a_round(make_graph);
+  check_that_it_ends_a_round(make_duplicate);
   check_mistakes();
   return end_well("all topologies were right");
 }
