@@ -301,23 +301,63 @@ Failure CompareInits(const CollectiveCall& call, Comm& comm, const CollectiveOpe
   return failure;
 }
 
-void CompareByName(Call& call, Comm* comm) {
+namespace {
+
+CallDescription DescribeByName(const char* call, const Comm& comm) {
+  CallDescription description;
+  SetName(&description.record, call);
+  description.record.is_inter = comm.is_inter() ? 1 : 0;
+  return description;
+}
+
+}  // namespace
+
+void CompareByName(Call& call, Comm* comm, const CallWords& words) {
   if (comm == nullptr || !ComparesCalls()) [[likely]] {
     return;
   }
   Channel& channel = Channel::Of(*comm);
   channel.Name(call.name());
-  CallDescription description;
-  SetName(&description.record, call.name());
-  description.record.is_inter = comm->is_inter() ? 1 : 0;
+  CallDescription description = DescribeByName(call.name(), *comm);
   const uint32_t number = channel.TakeNumber();
-  if (call.ok()) {
-    call.Refuse(AwaitComparison(channel, std::move(description), number));
+  if (!call.ok()) {
+    description.record.has_failed = 1;
+    collective::SetText(description.record.text, words.refusal);
+    TellOthers(*comm, channel, std::move(description), number, false);
     return;
   }
-  description.record.has_failed = 1;
-  collective::SetText(description.record.text, "its arguments are wrong");
-  TellOthers(*comm, channel, std::move(description), number, false);
+  collective::SetText(description.record.op, words.alike == nullptr ? "" : words.alike);
+  Failure failure = AwaitComparison(channel, std::move(description), number);
+  if (words.ends && failure.error_class == MPI_ERR_PROC_ABORTED) {
+    return;
+  }
+  if (failure.error_class == MPI_ERR_OP) {
+    failure.error_class = words.alike_class;
+  }
+  call.Refuse(failure);
+}
+
+void TellByName(const Call& call, Comm& comm) {
+  if (!ComparesCalls()) [[likely]] {
+    return;
+  }
+  Channel& channel = Channel::Of(comm);
+  (void)channel.CountCall();
+  const uint32_t number = channel.TakeNumber();
+  TellOthers(comm, channel, DescribeByName(call.name(), comm), number, false);
+}
+
+std::shared_ptr<Comparison> BeginComparison(const char* call, Comm& comm,
+                                            std::function<void(uint32_t number)> go_on) {
+  Channel& channel = Channel::Of(comm);
+  (void)channel.CountCall();
+  const uint32_t number = channel.TakeNumber();
+  auto compared = channel.Compare(DescribeByName(call, comm), number, false,
+                                  [go_on = std::move(go_on), number] { go_on(number); });
+  if (!channel.Advance(*compared)) {
+    WatchChannel(comm, channel);
+  }
+  return compared;
 }
 
 // ---- Arguments ----------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 // Communicators (MPI 5.0, sections 7.4 and 7.8).
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -7,8 +8,13 @@
 #include "mpi/api/call.h"
 #include "mpi/api/compare_by_name.h"
 #include "mpi/api/function.h"
+#include "mpi/coll/channel.h"
+#include "mpi/coll/comparison.h"
+#include "mpi/coll/table.h"
+#include "mpi/comm/agree.h"
 #include "mpi/comm/comm.h"
 #include "mpi/comm/creation.h"
+#include "mpi/comm/line_to_members.h"
 #include "mpi/info/info.h"
 #include "mpi/init/process.h"
 #include "mpi/p2p/request.h"
@@ -57,12 +63,71 @@ int Dup(Call call, MPI_Comm comm, bool with_info, MPI_Info info, MPI_Comm* newco
 
 // ---- MPI_Comm_idup: a duplicate whose number arrives later --------------------------------------
 
+// The first process of an intracommunicator; the lower of the two first ones of an
+// intercommunicator.
+int MakerOf(const Comm& parent) {
+  int own = parent.group().WorldRank(0);
+  return parent.is_inter() ? std::min(own, parent.peers().WorldRank(0)) : own;
+}
+
 class Idup : public Request {
  public:
   Idup(Comm& parent, Ref<Comm> duplicate)
       : parent_(Ref<Comm>::Share(&parent)), duplicate_(std::move(duplicate)) {}
 
-  // Makes the number, and sends it to all others.
+  // Exchanges the number, once the other ranks have begun the same where ranks compare their calls
+  // (option mpi_check).
+  Failure Begin(const char* call) {
+    if (!ComparesCalls()) [[likely]] {
+      return Exchange();
+    }
+    comparison_ = BeginComparison(call, *parent_, [this](uint32_t number) {
+      // Comparisons may end in another order than they begin.
+      tag_ = static_cast<int32_t>(number & 0x3fffffffU);
+      exchanged_ = Exchange();
+    });
+    return {};
+  }
+
+  bool IsDone() override {
+    if (comparison_ != nullptr && !Channel::Of(*parent_).Advance(*comparison_)) {
+      return front_end->poison() != ErrorCode::kOk;
+    }
+    return std::all_of(pending_.begin(), pending_.end(), [](client::RequestHandle handle) {
+      return front_end->messages->IsComplete(handle);
+    });
+  }
+  Failure End(MPI_Status* status) override {
+    SetEmptyStatus(status);
+    if (comparison_ != nullptr && !comparison_->is_done()) {
+      return FailureOf(front_end->poison());
+    }
+    Failure failure =
+        comparison_ == nullptr || comparison_->failure().ok() ? exchanged_ : comparison_->failure();
+    for (client::RequestHandle handle : pending_) {
+      client::Completion completion;
+      front_end->messages->Wait(handle, &completion);  // it is complete
+      if (failure.ok()) {
+        failure = FailureOf(completion.error);
+      }
+    }
+    pending_.clear();
+    if (failure.ok()) {
+      failure = Check(grant_);
+    }
+    if (failure.ok()) {
+      duplicate_->SetNumber(grant_.Number(0));
+    }
+    return failure;
+  }
+  Comm* comm() const override { return parent_.get(); }
+
+ private:
+  // One process makes the number, and sends it to all others.
+  Failure Exchange() {
+    const int maker = MakerOf(*parent_);
+    return maker == WorldRankOfSelf() ? Give() : Expect(maker);
+  }
   Failure Give() {
     grant_ = GrantNumbers(1);
     for (const RankSet* side : {&parent_->group(), &parent_->peers()}) {
@@ -86,41 +151,18 @@ class Idup : public Request {
   Failure Expect(int maker) {
     client::Message message = MessageTo(maker);
     pending_.resize(1);
-    return Begun(message, false, &pending_.front());
-  }
-
-  bool IsDone() override {
-    return std::all_of(pending_.begin(), pending_.end(), [](client::RequestHandle handle) {
-      return front_end->messages->IsComplete(handle);
-    });
-  }
-  Failure End(MPI_Status* status) override {
-    SetEmptyStatus(status);
-    Failure failure;
-    for (client::RequestHandle handle : pending_) {
-      client::Completion completion;
-      front_end->messages->Wait(handle, &completion);  // it is complete
-      if (failure.ok()) {
-        failure = FailureOf(completion.error);
-      }
-    }
-    pending_.clear();
-    if (failure.ok()) {
-      failure = Check(grant_);
-    }
-    if (failure.ok()) {
-      duplicate_->SetNumber(grant_.Number(0));
+    Failure failure = Begun(message, false, &pending_.front());
+    if (!failure.ok()) {
+      pending_.clear();
     }
     return failure;
   }
-  Comm* comm() const override { return parent_.get(); }
-
- private:
   client::Message MessageTo(int world_rank) {
     client::Message message;
     message.buffer = &grant_;
     message.size_bytes = sizeof(grant_);
     message.peer = world_rank;
+    message.tag = tag_;
     message.context = parent_->context(Traffic::kIdup);
     return message;
   }
@@ -132,27 +174,23 @@ class Idup : public Request {
   const Ref<Comm> parent_;
   const Ref<Comm> duplicate_;
   NumberGrant grant_;
+  int32_t tag_ = 0;
   std::vector<client::RequestHandle> pending_;
+  std::shared_ptr<Comparison> comparison_;  // null: none
+  Failure exchanged_;
 };
-
-// The first process of an intracommunicator; the lower of the two first ones of an
-// intercommunicator.
-int MakerOf(const Comm& parent) {
-  int own = parent.group().WorldRank(0);
-  return parent.is_inter() ? std::min(own, parent.peers().WorldRank(0)) : own;
-}
 
 // Begins to duplicate `parent`, of either kind. *duplicate has the parent's groups, and may be used
 // once *request is complete. Collective, in one order for all calls on `parent`; does not block:
 // the process that makes the number sends it to all others at once, in a context that nothing else
 // uses, so that calls meet in order. Calling thread: any, one at a time for one parent.
-Failure BeginDuplicate(Comm& parent, Ref<Comm>* duplicate, Ref<Request>* request) {
+Failure BeginDuplicate(const char* call, Comm& parent, Ref<Comm>* duplicate,
+                       Ref<Request>* request) {
   *duplicate = parent.is_inter()
                    ? MakeInterComm(parent, kUnusableNumber, parent.group(), parent.peers())
                    : MakeComm(parent, kUnusableNumber, parent.group());
   Ref<Idup> idup = MakeRef<Idup>(parent, *duplicate);
-  int maker = MakerOf(parent);
-  Failure failure = maker == WorldRankOfSelf() ? idup->Give() : idup->Expect(maker);
+  Failure failure = idup->Begin(call);
   *request = std::move(idup);
   return failure;
 }
@@ -162,10 +200,13 @@ int BeginDup(Call call, MPI_Comm comm, bool with_info, MPI_Info info, MPI_Comm* 
   Comm* const parent = call.Find(comm);
   const Info* const hints = with_info ? call.FindOrNull(info) : nullptr;
   call.Need(newcomm, "newcomm", request, "request");
-  FERRY_RETURN_ERROR(call.result());
+  if (!call.ok()) {
+    CompareByName(call, parent);
+    return call.result();
+  }
   Ref<Comm> made;
   Ref<Request> begun;
-  call.Refuse(BeginDuplicate(*parent, &made, &begun));
+  call.Refuse(BeginDuplicate(call.name(), *parent, &made, &begun));
   if (call.ok()) {
     GiveDuplicate(call, comm, *parent, hints, std::move(made), newcomm);
   }
@@ -185,6 +226,9 @@ int Free(Call call, MPI_Comm* comm, bool waits) {
     call.Refuse(MPI_ERR_COMM, found->name() + " is predefined and cannot be freed");
   }
   if (call.ok() && waits) {
+    CompareByName(call, found, {.ends = true});
+  }
+  if (call.ok() && waits) {
     call.Refuse(FlushBuffer(found));
   }
   if (call.ok() && waits) {
@@ -194,10 +238,43 @@ int Free(Call call, MPI_Comm* comm, bool waits) {
     call.Refuse(found->attributes().DeleteAll(*comm));
   }
   return call.Then([&] {
+    // Programs whose ranks free it at different times are right as long as nothing has to wait.
+    if (!waits && found->number() != kUnusableNumber) {
+      TellByName(call, *found);
+    }
     FreeBuffer(found);
     comms.Remove(*comm)->Release();
     *comm = MPI_COMM_NULL;
   });
+}
+
+// Refuses groups of the same processes in different orders (option mpi_check). Groups of different
+// processes do not meet.
+Failure CompareGroups(const Comm& parent, const RankSet& group, int tag) {
+  std::vector<int> members = group.WorldRanks();
+  if (!group.Contains(WorldRankOfSelf()) ||
+      !std::all_of(members.begin(), members.end(),
+                   [&parent](int in_job) { return parent.group().Contains(in_job); })) {
+    return {};  // CreateGroup says what is wrong
+  }
+  uint64_t own = 0;
+  for (const int in_job : members) {
+    own = own * 0x100000001b3U + static_cast<uint64_t>(in_job) + 1;
+  }
+  std::sort(members.begin(), members.end());
+  const RankSet sorted = RankSet::Of(std::move(members));
+  LineToMembers line(parent.context(Traffic::kGroupCreation), sorted, tag);
+  const Team team{&line, sorted.RankOf(WorldRankOfSelf()), sorted.size()};
+  std::vector<uint64_t> all(static_cast<size_t>(sorted.size()));
+  FERRY_RETURN_FAILURE(GatherToAll(team, &own, sizeof(own), all.data()));
+  const auto other =
+      std::find_if(all.begin(), all.end(), [&](uint64_t each) { return each != own; });
+  return other == all.end()
+             ? Failure()
+             : Failure{MPI_ERR_GROUP, "the members passed the group in different orders: rank " +
+                                          std::to_string(parent.RankOf(sorted.WorldRank(
+                                              static_cast<int>(other - all.begin())))) +
+                                          " of the communicator in another one than this rank"};
 }
 
 Failure CheckTag(int tag) {
@@ -312,6 +389,9 @@ FERRY_MPI_CALL(int, MPI_Comm_create_group,
   const Group* const members = call.Find(group);
   call.Need(newcomm, "newcomm");
   call.Refuse(CheckTag(tag));
+  if (call.ok() && ComparesCalls()) {
+    call.Refuse(CompareGroups(*parent, members->ranks, tag));
+  }
   return call.Then([&] { call.Give(CreateGroup(*parent, members->ranks, tag), newcomm); });
 }
 

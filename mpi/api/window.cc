@@ -183,6 +183,7 @@ FERRY_MPI_CALL(int, MPI_Win_free, (MPI_Win * win)) {
   Win* const found = call.ok() ? call.Find(*win) : nullptr;
   if (call.ok()) {
     call.Refuse(found->epochs().CheckFree());
+    CompareByName(call, &found->comm(), {.refusal = "an epoch is open there", .ends = true});
   }
   if (call.ok()) {
     call.Refuse(found->attributes().DeleteAll(*win));

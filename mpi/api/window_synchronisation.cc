@@ -3,8 +3,10 @@
 #include <vector>
 
 #include "mpi/api/call.h"
+#include "mpi/api/compare_by_name.h"
 #include "mpi/api/function.h"
 #include "mpi/api/window_local.h"
+#include "mpi/coll/table.h"
 #include "mpi/rma/synchronisation.h"
 #include "mpi/rma/window.h"
 
@@ -77,12 +79,40 @@ constexpr int kFenceAssertions =
     MPI_MODE_NOSTORE | MPI_MODE_NOPUT | MPI_MODE_NOPRECEDE | MPI_MODE_NOSUCCEED;
 constexpr int kPostAssertions = MPI_MODE_NOCHECK | MPI_MODE_NOSTORE | MPI_MODE_NOPUT;
 
+// If one process gives these, all do (MPI 5.0, section 12.5.5); the others are each one's own.
+const char* CommonAssertions(int assertions) {
+  switch (assertions & (MPI_MODE_NOPRECEDE | MPI_MODE_NOSUCCEED)) {
+    case 0:
+      return "no MPI_MODE_NOPRECEDE/NOSUCCEED";
+    case MPI_MODE_NOPRECEDE:
+      return "MPI_MODE_NOPRECEDE";
+    case MPI_MODE_NOSUCCEED:
+      return "MPI_MODE_NOSUCCEED";
+    default:
+      return "MPI_MODE_NOPRECEDE, NOSUCCEED";
+  }
+}
+
+void CompareFence(Call& call, Win* win, int assertions) {
+  if (win == nullptr || !ComparesCalls()) [[likely]] {
+    return;
+  }
+  if (call.ok()) {
+    call.Refuse(win->epochs().CheckFence());
+  }
+  CompareByName(call, &win->comm(),
+                {.refusal = "its assertions are wrong, or another epoch is open there",
+                 .alike = CommonAssertions(assertions),
+                 .alike_class = MPI_ERR_ASSERT});
+}
+
 }  // namespace
 
 FERRY_MPI_CALL(int, MPI_Win_fence, (int assertions, MPI_Win win)) {
   Call call(FERRY_MPI_NAME);
   Win* const found = call.Find(win);
   NeedAssertions(call, assertions, kFenceAssertions);
+  CompareFence(call, found, assertions);
   return call.Then([&] { return Fence(*found, assertions); });
 }
 

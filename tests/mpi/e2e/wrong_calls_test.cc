@@ -6,6 +6,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "tests/mpi/e2e/mpi_job.h"
 
 namespace ferry::mpi_tests {
@@ -66,6 +70,20 @@ TEST_P(WrongCallsTest, ThatAreRefusedLeaveNothingForTheEnd) {
   ExpectJob(GetParam(), {kProgram, "refused", "all"}, line, {"FERRY_MPI_CHECK=1"});
   // Comparing, the others learn of it.
   ExpectJob(GetParam(), {kProgram, "refused", "some"}, line, {"FERRY_MPI_CHECK=1"});
+}
+
+// Programs that are right are as they were.
+TEST_P(WrongCallsTest, AreNotSeenWhereThereAreNone) {
+  const std::pair<std::string, std::string> programs[] = {
+      {"attributes", "all attributes, groups, infos and handlers were right"},
+      {"communicators", "all communicators were right"},
+      {"intercommunicators", "all intercommunicators were right"},
+      {"rma_epochs", "all epochs were right"},
+      {"topologies", "all topologies were right"},
+  };
+  for (const auto& [program, line] : programs) {
+    ExpectJob(GetParam(), {"tests/mpi/ranks/" + program}, line, {"FERRY_MPI_CHECK=1"});
+  }
 }
 
 TEST_P(WrongCallsTest, WhoIsLateIsNamed) { ExpectLastIsNamed("late", "0", "MPI_Barrier"); }

@@ -310,6 +310,120 @@ static void check_makers(void) {
   all_fail(error, MPI_ERR_OTHER, "could not go through with it: its arguments are wrong", 1);
 }
 
+/* ---- Calls that end something, fences, and others that pass no data ---- */
+
+static MPI_Comm duplicate(void) {
+  MPI_Comm comm;
+  OK(MPI_Comm_dup(world, &comm));
+  return comm;
+}
+
+static void check_frees(void) {
+  MPI_Comm comm = duplicate();
+  step = "a disconnect";
+  all_fail(is_last ? MPI_Barrier(comm) : MPI_Comm_disconnect(&comm), MPI_ERR_OTHER,
+           "called MPI_Barrier, but rank 0 MPI_Comm_disconnect", 0);
+  CHECK(comm != MPI_COMM_NULL);
+  OK(MPI_Comm_disconnect(&comm));
+  CHECK(comm == MPI_COMM_NULL);
+  step = "a free, which waits for no other rank";
+  comm = duplicate();
+  if (is_last) {
+    expect_error(MPI_Barrier(comm), MPI_ERR_OTHER, "called MPI_Barrier, but rank 0 MPI_Comm_free");
+  } else {
+    OK(MPI_Comm_free(&comm));
+    CHECK(comm == MPI_COMM_NULL);
+  }
+  if (is_last) OK(MPI_Comm_free(&comm));
+  step = "frees at different times";
+  comm = duplicate();
+  int word = rank;
+  if (rank == 0) {
+    OK(MPI_Comm_free(&comm));
+    OK(MPI_Send(&word, 1, MPI_INT, size - 1, 3, world));
+  } else {
+    if (is_last) OK(MPI_Recv(&word, 1, MPI_INT, 0, 3, world, MPI_STATUS_IGNORE));
+    OK(MPI_Comm_free(&comm));
+  }
+}
+
+static void check_idups(void) {
+  MPI_Comm comm = MPI_COMM_NULL, other = MPI_COMM_NULL;
+  MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+  step = "a duplicate that arrives later";
+  int error = is_last ? MPI_Barrier(world) : MPI_Comm_idup(world, &comm, requests);
+  if (!is_last && error == MPI_SUCCESS) error = MPI_Wait(requests, MPI_STATUS_IGNORE);
+  all_fail(error, MPI_ERR_OTHER, "called MPI_Barrier, but rank 0 MPI_Comm_idup", 0);
+  if (comm != MPI_COMM_NULL) OK(MPI_Comm_free(&comm));
+  step = "wrong arguments of a duplicate that arrives later, on one rank";
+  error = MPI_Comm_idup(world, is_last ? NULL : &comm, requests);
+  if (is_last) expect_error(error, MPI_ERR_ARG, "newcomm");
+  if (!is_last && error == MPI_SUCCESS) error = MPI_Wait(requests, MPI_STATUS_IGNORE);
+  all_fail(error, MPI_ERR_OTHER, "could not go through with it: its arguments are wrong", 1);
+  if (comm != MPI_COMM_NULL) OK(MPI_Comm_free(&comm));
+  step = "two duplicates at a time";
+  OK(MPI_Comm_idup(world, &comm, &requests[0]));
+  OK(MPI_Comm_idup_with_info(world, MPI_INFO_NULL, &other, &requests[1]));
+  OK(MPI_Wait(&requests[1], MPI_STATUS_IGNORE));
+  int sum = 0;
+  OK(MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, other));
+  OK(MPI_Wait(&requests[0], MPI_STATUS_IGNORE));
+  OK(MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_INT, MPI_MAX, comm));
+  CHECK(sum == size * (size - 1) / 2);
+  OK(MPI_Comm_free(&comm));
+  OK(MPI_Comm_free(&other));
+}
+
+static void check_groups(void) {
+  MPI_Group all, group;
+  MPI_Comm comm;
+  int backwards[kMost];
+  for (int i = 0; i < size; ++i) backwards[i] = size - 1 - i;
+  OK(MPI_Comm_group(world, &all));
+  step = "groups in different orders";
+  OK(MPI_Group_incl(all, size, backwards, &group));
+  expect_error(MPI_Comm_create_group(world, is_last ? group : all, 5, &comm), MPI_ERR_GROUP,
+               "in different orders");
+  step = "the same group";
+  OK(MPI_Comm_create_group(world, group, 5, &comm));
+  OK(MPI_Comm_free(&comm));
+  step = "a group of some";
+  OK(MPI_Group_free(&group));
+  OK(MPI_Group_incl(all, 1, &rank, &group));
+  OK(MPI_Comm_create_group(world, group, 6, &comm));
+  OK(MPI_Comm_free(&comm));
+  OK(MPI_Group_free(&group));
+  OK(MPI_Group_free(&all));
+}
+
+static void check_windows(void) {
+  MPI_Win win, same;
+  OK(MPI_Win_create(data, sizeof(data), 1, MPI_INFO_NULL, world, &win));
+  OK(MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN));
+  step = "a fence against the end of the window";
+  same = win;
+  all_fail(is_last ? MPI_Win_fence(0, win) : MPI_Win_free(&same), MPI_ERR_OTHER,
+           "called MPI_Win_fence, but rank 0 MPI_Win_free", 0);
+  CHECK(same == win);
+  step = "fences that do not agree on what precedes";
+  all_fail(MPI_Win_fence(is_last ? MPI_MODE_NOPRECEDE : 0, win), MPI_ERR_ASSERT,
+           "passed MPI_MODE_NOPRECEDE, but rank 0 no MPI_MODE_NOPRECEDE/NOSUCCEED", 0);
+  step = "fences with assertions of each rank's own";
+  OK(MPI_Win_fence(MPI_MODE_NOPRECEDE | (is_last ? MPI_MODE_NOSTORE | MPI_MODE_NOPUT : 0), win));
+  OK(MPI_Win_fence((is_last ? MPI_MODE_NOPUT : 0) | MPI_MODE_NOSUCCEED, win));
+  step = "a fence in an epoch of one rank's";
+  if (is_last) OK(MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win));
+  const int error = MPI_Win_fence(0, win);
+  if (is_last) expect_error(error, MPI_ERR_RMA_SYNC, "");
+  all_fail(error, MPI_ERR_OTHER, "or another epoch is open there", 1);
+  step = "the end in an epoch of one rank's";
+  if (is_last) CHECK(MPI_Win_free(&same) != MPI_SUCCESS);
+  if (!is_last) expect_error(MPI_Win_free(&same), MPI_ERR_OTHER, "an epoch is open there");
+  if (is_last) OK(MPI_Win_unlock(0, win));
+  step = "the end of a window";
+  OK(MPI_Win_free(&win));
+}
+
 static void check_all(void) {
   for (int form = 0; form < kForms; ++form) {
     check_calls((enum form)form);
@@ -319,6 +433,10 @@ static void check_all(void) {
   check_order();
   check_between_groups();
   check_makers();
+  check_frees();
+  check_idups();
+  check_groups();
+  check_windows();
 }
 
 /* ---- Refused calls ---- */
