@@ -28,7 +28,9 @@ BackgroundCalls::BackgroundCalls(Comm& comm)
 
 BackgroundCalls::~BackgroundCalls() = default;
 
-void BackgroundCalls::Add(BackgroundCall* call) {
+uint64_t BackgroundCalls::Add(BackgroundCall* call, const char* function) {
+  last_ = {channel_.CountCall(), function};
+  const uint64_t number = last_.number;
   {
     const std::lock_guard lock(mutex_);
     queue_.push_back(call);
@@ -37,6 +39,7 @@ void BackgroundCalls::Add(BackgroundCall* call) {
   // First: other threads are allowed from then on, and the call may need them at once.
   Watch(Ref<Object>::Share(this), this);
   Advance();
+  return number;
 }
 
 void BackgroundCalls::Advance() {
@@ -63,7 +66,11 @@ bool BackgroundCalls::AdvanceLocked() {
 Failure BackgroundCalls::AwaitIdle() {
   const Ref<Object> keeps_this = Ref<Object>::Share(this);
   const Waiting waiting(this);
-  front_end->peers->WaitFor(
+  if (IsMeeting()) {
+    front_end->calls->NoteNumber(last_.number);  // it does not wait for the system
+  }
+  Await(
+      last_,
       [](void* self) {
         auto& calls = *static_cast<BackgroundCalls*>(self);
         calls.Advance();
@@ -71,6 +78,32 @@ Failure BackgroundCalls::AwaitIdle() {
       },
       this);
   return IsBusy() ? FailureOf(front_end->poison()) : Failure();
+}
+
+void BackgroundCalls::Await(const CallWatch::Call& call, bool (*done)(void*), void* argument) {
+  struct Wait {
+    const BackgroundCalls& calls;
+    bool (*const done)(void*);
+    void* const argument;
+    bool is_meeting = false;
+    bool is_over = false;
+    static bool Look(void* self) {
+      auto& wait = *static_cast<Wait*>(self);
+      wait.is_over = wait.done(wait.argument);
+      return wait.is_over || wait.calls.IsMeeting() != wait.is_meeting;
+    }
+  } wait{*this, done, argument};
+  do {
+    wait.is_meeting = IsMeeting();
+    if (wait.is_meeting) {
+      channel_.AwaitCall(call, &Wait::Look, &wait);
+    } else {
+      front_end->peers->WaitFor(&Wait::Look, &wait);
+    }
+    if (!wait.is_over) {
+      front_end->calls->NoteChange();
+    }
+  } while (!wait.is_over && front_end->poison() == ErrorCode::kOk);
 }
 
 bool BackgroundCalls::IsLookedAfter() {
@@ -100,9 +133,17 @@ void BackgroundCalls::Work() {
   }
 }
 
+// A rank whose link is cut off may go on later, and messages to it that are lost fail by
+// themselves.
 bool BackgroundCalls::IsDeathKnown() const {
-  ErrorCode how = ErrorCode::kOk;
-  return channel_.FindEnded(&how) >= 0 && how != ErrorCode::kNotFound;
+  for (int peer = 0; peer < channel_.size(); ++peer) {
+    const ErrorCode state =
+        front_end->peers->PeerState(static_cast<uint32_t>(channel_.WorldRank(peer)));
+    if (state != ErrorCode::kOk && state != ErrorCode::kNotFound && state != ErrorCode::kLinkDown) {
+      return true;
+    }
+  }
+  return false;
 }
 
 Failure BackgroundCalls::Gather(const void* own, size_t bytes, void* all) {
@@ -117,9 +158,11 @@ Failure BackgroundCalls::Gather(const void* own, size_t bytes, void* all) {
   Channel::Taken taken = channel_.Take(problem);
   const collective::CollectiveRun& run = *taken.run();
   channel_.StartPersistent(taken.run(), binding, number_);
+  is_meeting_.store(true, std::memory_order_relaxed);
   while (!channel_.Advance(run)) {
     if (front_end->poison() != ErrorCode::kOk) {  // messages that have not ended by now never do
       taken.Abandon();
+      is_meeting_.store(false, std::memory_order_relaxed);
       return FailureOf(front_end->poison());
     }
     if (IsDeathKnown()) {
@@ -129,6 +172,7 @@ Failure BackgroundCalls::Gather(const void* own, size_t bytes, void* all) {
       fiber_.Suspend();
     }
   }
+  is_meeting_.store(false, std::memory_order_relaxed);
   collective::RunFailure failure = run.failure();
   channel_.GiveBack(std::move(taken));
   channel_.BlameEndedRank(&failure);

@@ -20,6 +20,7 @@
 
 #include "mpi/base/failure.h"
 #include "mpi/base/object.h"
+#include "mpi/coll/call_watch.h"
 #include "mpi/coll/channel.h"
 #include "mpi/coll/fiber.h"
 #include "mpi/coll/watched.h"
@@ -51,13 +52,19 @@ class BackgroundCalls : public Object, public Watched, private Background {
   explicit BackgroundCalls(Comm& comm);
   ~BackgroundCalls() override;
 
-  // Begins a call, which stays until it is over. It may be over at once.
-  void Add(BackgroundCall* call);
+  // Begins a call of the function, which stays until it is over. It may be over at once. Returns
+  // its number among the file's collective calls.
+  uint64_t Add(BackgroundCall* call, const char* function);
   // Carries the calls on as far as they go without waiting.
   void Advance();
   // Waits until no call is under way: for calls that block, which go by the same memory. Fails if
   // the rank's connection has ended. Blocks.
   Failure AwaitIdle();
+  // Waits for such a call until done(argument) is true, as Request::AwaitUntil does. While the call
+  // waits for other ranks, those are asked whether they have come (mpi/coll/call_watch.h).
+  void Await(const CallWatch::Call& call, bool (*done)(void*), void* argument);
+  // True while a call waits for other ranks; false: for the thread that accesses files.
+  bool IsMeeting() const { return is_meeting_.load(std::memory_order_relaxed); }
 
   // While it exists, a thread of the program calls Advance again and again.
   class Waiting {
@@ -91,6 +98,8 @@ class BackgroundCalls : public Object, public Watched, private Background {
   // Of all gathers of the file's calls: one of them is under way at a time, as of a persistent
   // collective.
   const uint32_t number_;
+  CallWatch::Call last_;  // that was added
+  std::atomic<bool> is_meeting_{false};
   std::atomic<size_t> busy_{0};  // calls that are not over
   std::atomic<uint32_t> waiting_{0};
   std::atomic<uint64_t> looks_{0};  // of the program

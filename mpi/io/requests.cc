@@ -107,7 +107,7 @@ Failure TogetherRequest::Begin() {
     part_.is_carried = true;
   }
   Failure refused = part_.refused;  // the call may end at once
-  calls_.Add(this);
+  number_ = calls_.Add(this, function_);
   return refused;
 }
 
@@ -129,7 +129,16 @@ bool TogetherRequest::IsDone() {
 void TogetherRequest::AwaitUntil(bool (*done)(void*), void* argument) {
   const Ref<File> keeps_calls = file_;  // `done` may free the request
   const BackgroundCalls::Waiting waiting(&calls_);
-  Request::AwaitUntil(done, argument);
+  calls_.Await({number_, function_}, done, argument);
+}
+
+// Ranks that meet have a number; without one it waits for the system.
+void TogetherRequest::DescribeWait(shm::CallDescription* description) const {
+  FileRequest::DescribeWait(description);
+  if (calls_.IsMeeting()) {
+    description->number = number_;
+    description->flags |= shm::kCallHasNumber;
+  }
 }
 
 void AwaitFileRequests() { AwaitIoThreads(); }

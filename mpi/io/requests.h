@@ -77,12 +77,14 @@ class TogetherRequest : public FileRequest, private BackgroundCall {
 
   bool IsDone() override;
   void AwaitUntil(bool (*done)(void*), void* argument) override;
+  void DescribeWait(shm::CallDescription* description) const override;
 
  private:
   void CarryOut(Background& background) override;
   void EndCall() override { BeDone(); }
 
   BackgroundCalls& calls_;  // of the file
+  uint64_t number_ = 0;     // of this one
 };
 
 // Waits until no transfer is under way. Blocks.

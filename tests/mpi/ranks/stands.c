@@ -30,12 +30,17 @@ static void say_under_way(void) {
 }
 
 /* What all ranks do first. */
+static int is_together(const char* what) {
+  return !strcmp(what, "file_all") || !strcmp(what, "file_iall") || !strcmp(what, "file_before") ||
+         !strcmp(what, "file_begin");
+}
+
 static void prepare(const char* what) {
   OK(MPI_Comm_dup(MPI_COMM_WORLD, &rows));
   OK(MPI_Comm_set_name(rows, "rows"));
   OK(MPI_Win_create(&word, sizeof(word), sizeof(word), MPI_INFO_NULL, MPI_COMM_WORLD, &win));
   if (!strcmp(what, "lock") && rank == last()) OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win));
-  if (!strcmp(what, "file_all")) {
+  if (is_together(what)) {
     char name[] = "/tmp/stands-XXXXXX";
     if (rank == 0) close(mkstemp(name));
     OK(MPI_Bcast(name, sizeof(name), MPI_CHAR, 0, MPI_COMM_WORLD));
@@ -183,8 +188,16 @@ static void files(const char* what) {
     OK(MPI_File_iread_shared(file, data, 8, MPI_CHAR, &request));
     OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
   }
-  if (!strcmp(what, "file_all")) {
-    OK(MPI_File_write_at_all(together_file, 100 * rank, data, 100, MPI_CHAR, MPI_STATUS_IGNORE));
+  const MPI_Offset own = 100 * rank;
+  if (!strcmp(what, "file_iall") || !strcmp(what, "file_before")) {
+    OK(MPI_File_iwrite_at_all(together_file, own, data, 100, MPI_CHAR, &request));
+  }
+  if (!strcmp(what, "file_iall")) OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+  if (!strcmp(what, "file_all") || !strcmp(what, "file_before")) {
+    OK(MPI_File_write_at_all(together_file, own, data, 100, MPI_CHAR, MPI_STATUS_IGNORE));
+  }
+  if (!strcmp(what, "file_begin")) {
+    OK(MPI_File_write_at_all_begin(together_file, own, data, 100, MPI_CHAR));
   }
 }
 
