@@ -166,7 +166,7 @@ TEST_F(DeferredNicsTest, EachNicHasItsEntries) {
 TEST_F(DeferredNicsTest, AnOperationThatANicLosesFailsItsPairOnly) {
   NodeSettings faulty = TwoNics();
   faulty.fault = "nic.arm:1:lose";
-  faulty.timeout_ns = 300'000'000;
+  faulty.timeout_ns = 2'000'000'000;
   Connect(faulty);
   ASSERT_NO_FATAL_FAILURE(AwaitSecondNic());
   OpenPair(1000);
