@@ -24,7 +24,7 @@ namespace ferry::daemon {
 // RankCall.ends_by of a wait for a word.
 inline constexpr char kAnyRankMayChange[] = "any rank may change the memory that it waits for";
 
-// Those that can end the waits of a rank's kernels.
+// Names the ranks or daemons that can end the waits of a rank's kernels.
 enum class KernelNeeds : uint8_t {
   kNothing,  // none of them waits, or the rank itself is in another call
   kProgram,  // the ranks to which its edges lead
@@ -60,8 +60,8 @@ std::vector<KernelWait> FindKernelWaits(const std::vector<RingReport>& rings,
                                         const KernelContext& context, uint64_t now_ns);
 // Adds them to the calls that the rank is in.
 void AddKernelCalls(const std::vector<KernelWait>& waits, control::RankWait* wait);
-// Of a rank for whose kernels' sake it waits: says so in its detail, and returns the ranks that
-// could end that, each once. Nothing where any rank could.
+// To be called for a rank that waits for its own kernels: says so in the rank's detail, and returns
+// the ranks that could end these waits, each once. Returns none where any rank could.
 std::vector<uint32_t> TellKernels(const std::vector<KernelWait>& waits, control::RankWait* wait);
 bool IsOfKernel(const control::RankCall& call);
 // As far as AddKernelCalls has told.

@@ -30,7 +30,7 @@ struct RingWait {
   uint64_t number = 0;        // as ferry_device_ring_post has returned it
   uint64_t since_ns = 0;      // as MonotonicNs: when it was taken out of the ring
   uint32_t count = 1;         // of requests that wait for the same
-  // Of an operation: whose memory it is about, and how many bytes.
+  // The rank whose memory an operation is about, and the operation's bytes.
   uint32_t peer = 0;
   uint64_t size_bytes = 0;
   const char* wants = nullptr;  // why it is held, as the end of a sentence

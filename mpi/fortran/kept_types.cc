@@ -74,7 +74,8 @@ bool KeptType::Close() {
   return true;
 }
 
-// Those who look in vain count themselves while it is closed, too: their numbers must not be lost.
+// Threads that look in vain count themselves in users_ while the type is closed, too, so this adds
+// to users_ and does not store: their numbers must not be lost.
 void KeptType::Open(const Recipe& recipe, MPI_Datatype type) {
   recipe_ = recipe;
   type_ = type;

@@ -210,7 +210,7 @@ std::string SumText(const std::vector<SessionRates>& sessions) {
   return text + "\n";
 }
 
-// Those with errors first, then those that move most.
+// Orders the sessions: those with errors come first, then those that move most.
 std::vector<const SessionRates*> ByImportance(const std::vector<SessionRates>& sessions) {
   std::vector<const SessionRates*> order;
   for (const SessionRates& session : sessions) {

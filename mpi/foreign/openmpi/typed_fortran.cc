@@ -132,7 +132,7 @@ FERRY_TYPE(c_funptr, "mpi_f08_types", "__iso_c_binding_C_funptr", 0, uintptr_t)
 
 // ---- Statuses -----------------------------------------------------------------------------------
 //
-// Those of mpi_f08 have the layout of those of mpif.h. Open MPI 4 has no such procedures.
+// A status of mpi_f08 has the layout of one of mpif.h. Open MPI 4 has no such procedures.
 
 #define FERRY_STATUS(low, capital)                                                           \
   extern "C" int PMPI_Status_##low(const void* from, void* to);                              \

@@ -48,7 +48,7 @@ TEST(RingWaitsTest, IsBounded) {
 
 class RingReportTest : public RingOperationsTest {
  protected:
-  // Of the only ring of rank 0.
+  // Returns the report of the only ring of rank 0.
   RingReport Report() {
     const auto reports = dynamic_cast<const RingInspector&>(plane(0)).InspectRings(kJob, 0);
     EXPECT_EQ(reports.size(), 1U);

@@ -293,8 +293,8 @@ TEST_F(FortranTest, ThereIsACaseForEachProcedure) {
   EXPECT_EQ(procedures, 434u - 3 + 4);
 }
 
-// Those with types, of which gfortran has the ones with descriptions if there are any, and those
-// without handles. Of collectives also those with integers.
+// Additions are procedures with typed handles, of which gfortran has the ones with descriptors if
+// there are any, and procedures without handles; collectives also have forms with integers.
 TEST_F(FortranTest, ThereIsACaseForEachAddition) {
   CompileQueues();
   CompilePrequests();
