@@ -112,13 +112,17 @@ Failure CarryTogether(Meeting& meeting, File& file, const CollectivePart& part, 
   if (file.two_phase() == nullptr) {
     file.two_phase() = std::make_shared<TwoPhase>();
   }
-  bool is_carried = false;
-  Failure own = file.two_phase()->Carry(meeting, file, part, moved, &is_carried);
-  if (!is_carried) {
+  TwoPhase::Way way = TwoPhase::Way::kApart;
+  Failure own = file.two_phase()->Carry(meeting, file, part, moved, &way);
+  if (way == TwoPhase::Way::kApart) {
     FERRY_RETURN_FAILURE(own);
     own = CarryApart(meeting, file, part, moved);
   }
-  return meeting.Agree(own);
+  own = meeting.Agree(own);
+  if (way == TwoPhase::Way::kBetweenNodes && part.access.is_write) {
+    file.NoteWritesElsewhere();
+  }
+  return own;
 }
 
 Failure CarryInOrder(const char* call, File& file, CollectivePart* part, int64_t* moved) {

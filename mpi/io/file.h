@@ -71,14 +71,23 @@ class File : public Object {
   // Returns true if the file has no offsets on one rank or more (PosixFile::is_stream): the name
   // may be that of a pipe here, and of a plain file there.
   bool is_stream_somewhere() const { return is_stream_somewhere_; }
-  // PosixFile::IsLocal, of which the system is asked once.
-  bool is_local() {
-    Locality locality = locality_.load(std::memory_order_relaxed);
-    if (locality == Locality::kUnknown) {
-      locality = posix_.IsLocal() ? Locality::kLocal : Locality::kRemote;
-      locality_.store(locality, std::memory_order_relaxed);
+  // PosixFile::FindNearness, of which the system is asked once.
+  PosixFile::Nearness nearness() {
+    int8_t nearness = nearness_.load(std::memory_order_relaxed);
+    if (nearness == kUnknown) {
+      nearness = static_cast<int8_t>(posix_.FindNearness());
+      nearness_.store(nearness, std::memory_order_relaxed);
     }
-    return locality == Locality::kLocal;
+    return static_cast<PosixFile::Nearness>(nearness);
+  }
+  bool is_local() { return nearness() == PosixFile::Nearness::kLocal; }
+  // Returns true if ranks of the file may have caches of its bytes that are not the same.
+  bool has_caches() { return is_on_several_nodes_ && nearness() == PosixFile::Nearness::kCached; }
+  // To be called once ranks of other nodes may have written what this one is to see.
+  void NoteWritesElsewhere() {
+    if (has_caches()) {
+      posix_.SetStale();
+    }
   }
 
   std::shared_ptr<const View> view() const {
@@ -157,8 +166,9 @@ class File : public Object {
   std::string absolute_name_;
   PosixFile posix_;
   bool is_stream_somewhere_ = false;
-  enum class Locality : uint8_t { kUnknown, kLocal, kRemote };
-  std::atomic<Locality> locality_{Locality::kUnknown};
+  bool is_on_several_nodes_ = false;
+  static constexpr int8_t kUnknown = -1;
+  std::atomic<int8_t> nearness_{kUnknown};
   SharedPosition shared_;
   std::atomic<bool> is_atomic_{false};
   std::mutex atomic_mutex_;

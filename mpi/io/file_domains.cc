@@ -41,6 +41,7 @@ struct Sum {
   int grain_shift = kMostGrainShift;
   bool is_sorted = true;
   bool is_fit = true;
+  bool may_exchange = true;
   bool is_local = true;
   bool is_interleaved = false;
 };
@@ -50,6 +51,7 @@ Sum SumOf(std::span<const AccessFacts> ranks) {
   Sum sum;
   for (const AccessFacts& facts : ranks) {
     sum.is_fit = sum.is_fit && facts.is_fit;
+    sum.may_exchange = sum.may_exchange && facts.may_exchange;
     sum.is_local = sum.is_local && facts.is_local;
     if (facts.bytes > 0) {
       with_data.push_back(&facts);
@@ -134,9 +136,9 @@ bool PlanExchange(std::span<const std::vector<AccessFacts>> nodes, const AccessF
   }
   const Sum sum = SumOf(all);
   // The cells between the first byte and the last one are all gone through.
-  if (!sum.is_fit || !sum.is_sorted || sum.ranks == 0 || !AreInterleaved(spans) ||
-      sum.spanned / kSparse > sum.bytes || sum.high > kNowhere - 2 * kMostStretch ||
-      hints.buffering == Switch::kDisable ||
+  if (!sum.is_fit || !sum.may_exchange || !sum.is_sorted || sum.ranks == 0 ||
+      !AreInterleaved(spans) || sum.spanned / kSparse > sum.bytes ||
+      sum.high > kNowhere - 2 * kMostStretch || hints.buffering == Switch::kDisable ||
       (hints.buffering == Switch::kAutomatic &&
        !Pays(sum, LongPieceToExchange(is_write, sum.is_local)))) {
     return false;

@@ -27,6 +27,7 @@ struct AccessFacts {
   bool is_plain = false;    // its view's data are one run of the file, and no hint asks for buffers
   bool is_sorted = false;   // each of its pieces lies behind the one before
   bool is_fit = true;       // file and view allow a buffer of the node
+  bool may_exchange = true;  // other nodes may have its bytes on their way
   bool is_local = false;    // the file system is the machine's own
   int8_t grain_shift = 0;   // all its places are multiples of 2^grain_shift
   int64_t bytes = 0;

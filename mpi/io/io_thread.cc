@@ -118,7 +118,10 @@ IoThreads& io_threads = *new IoThreads();
 }  // namespace
 
 IoLine LineOf(File& file, bool is_write) {
-  return file.posix().is_stream() ? IoLine(&file, is_write) : IoLine(nullptr, false);
+  if (file.posix().is_stream()) {
+    return {&file, is_write};
+  }
+  return {file.is_local() ? nullptr : &file, false};
 }
 
 bool GiveToIoThread(IoWork* work, IoLine line) { return io_threads.Take(work, line); }

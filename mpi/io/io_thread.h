@@ -1,9 +1,10 @@
 // The threads that work for calls on files that do not block. A thread begins with the first piece
 // of work in its line, and ends soon after the last.
 //
-// All files that have offsets share a line. A pipe, a terminal or a socket may let a transfer wait
-// for its other end for as long as that likes, so each such file has two lines of its own, one for
-// reads and one for writes: it holds nothing else up.
+// All files that have offsets, and lie on file systems of this machine, share a line. On any other
+// a transfer may wait for a server that does not answer, so each such file has a line of its own:
+// it holds no other one up. A pipe, a terminal or a socket may let a transfer wait for its other
+// end for as long as that likes, so each such file has two lines, one for reads and one for writes.
 //
 // Several pieces are under way at a time: one that waits for other ranks lets those behind it go
 // first, so that no rank waits in a file for the ranks of another one. The thread does the pieces
@@ -37,8 +38,9 @@ class IoWork {
   ~IoWork() = default;
 };
 
-// Null: the line of all files that have offsets. Otherwise one of a file's, for its writes (true)
-// or reads. If the file is gone, another one at its address may go on with its lines.
+// Null: the line that files share. Otherwise one of a file's, for its writes (true) or, with those
+// of a file that has offsets, for its reads. If the file is gone, another one at its address may go
+// on with its lines.
 using IoLine = std::pair<const File*, bool>;
 IoLine LineOf(File& file, bool is_write);
 

@@ -16,6 +16,7 @@
 #include "mpi/comm/creation.h"
 #include "mpi/io/background.h"
 #include "mpi/io/meeting.h"
+#include "mpi/io/node_buffer.h"
 
 namespace ferry::mpi {
 namespace {
@@ -104,8 +105,8 @@ class FileOpener {
     file_->name_ = WithoutPrefix(wish_.name);
     file_->absolute_name_ = AbsoluteName(file_->name_);
     const bool creates = (wish_.amode & MPI_MODE_CREATE) != 0;
-    if (!file_->is_sequential()) {
-      own = PosixFile::CheckHasOffsets(file_->name_);
+    if (!creates || meeting_.rank() == 0) {
+      own = CheckName();
     }
     if (creates) {
       // Failures of other ranks count once rank 0 has made the file: then it is taken back, too.
@@ -114,6 +115,11 @@ class FileOpener {
         made = own.ok() ? Create() : own;
       }
       FERRY_RETURN_FAILURE(meeting_.Agree(made));
+    }
+    // Others do not look for the name before: a network file system would remember for a while that
+    // there is no such file.
+    if (creates && meeting_.rank() != 0) {
+      own = CheckName();
     }
     if ((!creates || meeting_.rank() != 0) && own.ok()) {
       own = PosixFile::Open(file_->name_, FlagsOf(wish_.amode), &file_->posix_);
@@ -133,6 +139,10 @@ class FileOpener {
     int64_t size_bytes = 0;
     shm::Location shared_word{};
   };
+
+  Failure CheckName() const {
+    return file_->is_sequential() ? Failure() : PosixFile::CheckHasOffsets(file_->name_);
+  }
 
   Failure Create() {
     return PosixFile::Create(file_->name_, FlagsOf(wish_.amode),
@@ -163,6 +173,7 @@ class FileOpener {
     }
     file_->is_stream_somewhere_ =
         std::any_of(all.begin(), all.end(), [](const Facts& each) { return each.is_stream != 0; });
+    file_->is_on_several_nodes_ = RanksOfNode(file_->comm()).size() != all.size();
     file_->view_ = View::OfBytes();
     // Both pointers of a file that is appended to stand at its end, as rank 0 has seen it: until
     // all have met, no rank of the file has written anything.
@@ -283,7 +294,9 @@ Failure ChangeSize(const char* call, File& file, int64_t bytes, const Failure& r
                    Failure (PosixFile::*change)(int64_t) const) {
   Meeting meeting(call, file.comm());
   FERRY_RETURN_FAILURE(AgreeOnNumbers(meeting, refused, bytes, 0, "the size"));
-  return meeting.Agree(meeting.rank() == 0 ? (file.posix().*change)(bytes) : Failure());
+  Failure met = meeting.Agree(meeting.rank() == 0 ? (file.posix().*change)(bytes) : Failure());
+  file.NoteWritesElsewhere();
+  return met;
 }
 
 }  // namespace
@@ -305,7 +318,9 @@ Failure SyncFile(const char* call, File& file) {
   if (!own.ok()) {
     file.SetWritten(true);  // the next call tries again
   }
-  return meeting.Agree(own);
+  Failure met = meeting.Agree(own);
+  file.NoteWritesElsewhere();
+  return met;
 }
 
 Failure SetFileAtomicity(const char* call, File& file, bool is_atomic, const Failure& refused) {

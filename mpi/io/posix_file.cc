@@ -20,7 +20,11 @@ namespace {
 constexpr int64_t kMostAtOnce = int64_t{1} << 30;
 constexpr size_t kMostPlaces = 1024;  // that it takes in a call: UIO_MAXIOV
 
-constexpr uint32_t kZfsMagic = 0x2FC12FC1;  // <linux/magic.h> has only those of the kernel
+// <linux/magic.h> has only those of the kernel.
+constexpr uint32_t kZfsMagic = 0x2FC12FC1;
+constexpr uint32_t kLustreMagic = 0x0BD00BD0;
+constexpr uint32_t kGpfsMagic = 0x47504653;
+constexpr uint32_t kBeegfsMagic = 0x19830326;
 
 int ClassOfErrno(int error) {
   switch (error) {
@@ -136,14 +140,46 @@ Failure FailureOfErrno(int error, const char* doing, const std::string& name) {
                                    (text == nullptr ? std::to_string(error) : "")};
 }
 
-bool PosixFile::IsLocal() const {
+PosixFile::Nearness PosixFile::FindNearness() const {
   constexpr std::array<uint32_t, 8> kLocal = {
       TMPFS_MAGIC,       RAMFS_MAGIC,      EXT4_SUPER_MAGIC,      XFS_SUPER_MAGIC,
       BTRFS_SUPER_MAGIC, F2FS_SUPER_MAGIC, OVERLAYFS_SUPER_MAGIC, kZfsMagic};
+  constexpr std::array<uint32_t, 4> kCoherent = {kLustreMagic, kGpfsMagic, kBeegfsMagic,
+                                                 CEPH_SUPER_MAGIC};
   struct statfs facts {};
-  return fstatfs(fd_.get(), &facts) == 0 &&
-         std::find(kLocal.begin(), kLocal.end(), static_cast<uint32_t>(facts.f_type)) !=
-             kLocal.end();
+  if (fstatfs(fd_.get(), &facts) != 0) {
+    return Nearness::kCached;
+  }
+  const auto is_of = [type = static_cast<uint32_t>(facts.f_type)](const auto& types) {
+    return std::find(types.begin(), types.end(), type) != types.end();
+  };
+  return is_of(kLocal)      ? Nearness::kLocal
+         : is_of(kCoherent) ? Nearness::kCoherent
+                            : Nearness::kCached;
+}
+
+void PosixFile::SetStale() const { shm::FetchAdd(changes_, 1U, std::memory_order_relaxed); }
+
+// NFS finds out by the attributes whether its pages still hold. Other clients, such as those of
+// FUSE, may not: their pages go. If a step fails, so will the read that follows.
+void PosixFile::LookAgain() const {
+  const uint32_t changes = shm::LoadRelaxed(changes_);
+  struct statx facts {};
+  (void)statx(fd_.get(), "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_SIZE | STATX_MTIME, &facts);
+  struct statfs system {};
+  if (fstatfs(fd_.get(), &system) != 0 || system.f_type != NFS_SUPER_MAGIC) {
+    (void)posix_fadvise(fd_.get(), 0, 0, POSIX_FADV_DONTNEED);
+  }
+  shm::StoreRelaxed(changes_seen_, changes);  // last: until then other threads look, too
+}
+
+Failure PosixFile::HandOver() const {
+  return Call("write back", name_, [&] {
+    const int result = sync_file_range(
+        fd_.get(), 0, 0,
+        SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
+    return result != 0 && (errno == ENOSYS || errno == EINVAL || errno == ESPIPE) ? 0 : result;
+  });
 }
 
 PosixFile::PosixFile(UniqueFd fd, std::string name) : fd_(std::move(fd)), name_(std::move(name)) {
@@ -205,6 +241,7 @@ Failure PosixFile::Remove(const std::string& name) {
 }
 
 Failure PosixFile::ReadAt(int64_t offset, void* to, int64_t bytes, int64_t* moved) const {
+  LookAgainIfStale();
   return MoveAll(bytes, "read from", name_, moved, [&](int64_t done, size_t most) {
     return pread(fd_.get(), static_cast<char*>(to) + done, most, offset + done);
   });
@@ -218,6 +255,7 @@ Failure PosixFile::WriteAt(int64_t offset, const void* from, int64_t bytes, int6
 }
 
 Failure PosixFile::ReadScattered(int64_t offset, std::span<iovec> to, int64_t* moved) const {
+  LookAgainIfStale();
   int64_t bytes = 0;
   for (const iovec& place : to) {
     bytes += static_cast<int64_t>(place.iov_len);
@@ -256,6 +294,7 @@ Failure PosixFile::WriteNext(const void* from, int64_t bytes, int64_t* moved) co
 }
 
 Failure PosixFile::GetSize(int64_t* bytes) const {
+  LookAgainIfStale();
   struct stat facts {};
   FERRY_RETURN_FAILURE(Call("find the size of", name_, [&] { return fstat(fd_.get(), &facts); }));
   *bytes = facts.st_size;
@@ -270,9 +309,20 @@ Failure PosixFile::SetSize(int64_t bytes) const {
 }
 
 Failure PosixFile::Allocate(int64_t bytes) const {
-  // fallocate takes no length of 0. The C library's function writes where the file system cannot.
-  return bytes == 0 ? Failure() : Call("reserve room for", name_, [&] {
-    errno = posix_fallocate(fd_.get(), 0, bytes);
+  // fallocate takes no length of 0. The C library's function writes where the file system cannot,
+  // and first reads what there is: of a file that is open for writing alone, only what lies behind
+  // its end gets room then.
+  if (bytes == 0) {
+    return {};
+  }
+  int64_t from = 0;
+  return Call("reserve room for", name_, [&] {
+    errno = posix_fallocate(fd_.get(), from, bytes - from);
+    struct stat facts {};
+    if (errno == EBADF && from == 0 && fstat(fd_.get(), &facts) == 0 && facts.st_size > 0) {
+      from = std::min<int64_t>(facts.st_size, bytes);
+      errno = from == bytes ? 0 : posix_fallocate(fd_.get(), from, bytes - from);
+    }
     return errno;
   });
 }

@@ -18,6 +18,7 @@
 
 #include "common/unique_fd.h"
 #include "mpi/base/failure.h"
+#include "shm/atomic.h"
 
 namespace ferry::mpi {
 
@@ -46,9 +47,20 @@ class PosixFile {
   const std::string& name() const { return name_; }
   // Returns true if the file has no offsets: a pipe, a terminal, a socket.
   bool is_stream() const { return is_stream_; }
-  // Returns true if the file system is one of this machine's own: most of its reads are copies out
-  // of the page cache. A system call.
-  bool IsLocal() const;
+  // How near the bytes of a file are to the nodes that use it.
+  enum class Nearness : uint8_t {
+    kLocal,     // the file system is one of this machine's own: most reads are copies out of memory
+    kCoherent,  // what one node has written others see at once
+    kCached,    // each node may have a cache of its own, which it believes for a while (NFS, FUSE)
+  };
+  // A system call.
+  Nearness FindNearness() const;
+  // Before it reads next, or tells the size, what the node knows of the file is looked up anew: a
+  // file on a cached file system has changed elsewhere.
+  void SetStale() const;
+  // Hands what this node has written to the file system's server, so that other nodes find it
+  // there. The errors of writing back may come here.
+  Failure HandOver() const;
 
   // Each sets *moved to the bytes that were read or written, also where it fails. A read ends
   // early, without a failure, at the end of the file.
@@ -74,10 +86,20 @@ class PosixFile {
 
  private:
   PosixFile(UniqueFd fd, std::string name);
+  void LookAgainIfStale() const {
+    if (shm::LoadRelaxed(changes_seen_) != shm::LoadRelaxed(changes_)) [[unlikely]] {
+      LookAgain();
+    }
+  }
+  void LookAgain() const;
 
   UniqueFd fd_;
   std::string name_;
   bool is_stream_ = false;
+  // How often SetStale was called, and how many of those calls a look has followed. Any thread
+  // changes them.
+  mutable uint32_t changes_ = 0;
+  mutable uint32_t changes_seen_ = 0;
 };
 
 }  // namespace ferry::mpi

@@ -8,6 +8,7 @@
 
 #include "mpi/base/connection.h"
 #include "mpi/io/cells.h"
+#include "mpi/io/io_thread.h"
 #include "mpi/io/stretch_run.h"
 
 namespace ferry::mpi {
@@ -18,6 +19,20 @@ struct Nodes {
   std::vector<std::vector<AccessFacts>> facts;  // of each node's ranks
   std::vector<int> leaders;                     // the first rank of each
   int self = 0;
+};
+
+class Handing : public IoWork {
+ public:
+  explicit Handing(const PosixFile& file) : file_(file) {}
+  const Failure& failure() const { return failure_; }
+  State Work() override {
+    failure_ = file_.HandOver();
+    return State::kOver;
+  }
+
+ private:
+  const PosixFile& file_;
+  Failure failure_;
 };
 
 // The nodes of a file, in the order of their first ranks.
@@ -44,6 +59,8 @@ AccessFacts TwoPhase::FactsOf(File& file, const CollectivePart& part) {
   AccessFacts facts;
   facts.error_class = part.refused.error_class;
   const Representation representation = view_->representation();
+  // A rank finds the bytes that it has written, also without a sync: another node might not.
+  facts.may_exchange = part.access.is_write || !file.is_written() || !file.has_caches();
   facts.is_fit =
       !file.is_atomic() && !file.posix().is_stream() &&
       (representation == Representation::kNative || representation == Representation::kInternal);
@@ -144,15 +161,15 @@ Failure TwoPhase::PlanForNodes(Meeting& meeting, File& file, const std::vector<A
 }
 
 Failure TwoPhase::Carry(Meeting& meeting, File& file, const CollectivePart& part, int64_t* moved,
-                        bool* is_carried) {
+                        Way* way) {
   NodePlan plan;
   *moved = 0;
-  *is_carried = false;
+  *way = Way::kApart;
   FERRY_RETURN_FAILURE(Plan(meeting, file, part, &plan));
   if (!plan.is_buffered) {
     return {};
   }
-  *is_carried = true;
+  *way = plan.is_exchanged ? Way::kBetweenNodes : Way::kInNode;
   const std::optional<Cells> cells =
       plan.is_exchanged ? std::make_optional<Cells>(plan, node_) : std::nullopt;
   ExchangeOfCells exchange;
@@ -164,14 +181,31 @@ Failure TwoPhase::Carry(Meeting& meeting, File& file, const CollectivePart& part
   if (meeting.background() == nullptr) {
     failure = run.Run();
   } else {
-    meeting.background()->Do(&run, IoLine());
+    meeting.background()->Do(&run, LineOf(file, part.access.is_write));
     failure = run.Finish();
   }
   stretches_ += run.stretches();
   // After a death the ranks may stand at different stretches.
   is_refused_ = !run.is_over();
   *moved = run.moved();
+  if (cells && part.access.is_write && file.has_caches()) {
+    const Failure handed = HandOver(meeting, file);
+    failure = failure.ok() ? handed : failure;
+  }
   return failure;
+}
+
+// This node has written bytes of other nodes' ranks, whose next reads are to find them.
+Failure TwoPhase::HandOver(Meeting& meeting, File& file) {
+  if (buffer_.self() != 0) {
+    return {};
+  }
+  if (meeting.background() == nullptr) {
+    return file.posix().HandOver();
+  }
+  Handing handing(file.posix());
+  meeting.background()->Do(&handing, LineOf(file, true));
+  return handing.failure();
 }
 
 }  // namespace ferry::mpi

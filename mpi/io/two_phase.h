@@ -34,12 +34,15 @@ namespace ferry::mpi {
 // The things that a file keeps between its collective calls.
 class TwoPhase {
  public:
-  // Agrees with the other ranks on how to carry the parts out, and does so, if that is by the
-  // buffer of this node: then *is_carried is true, *moved as Carry of access.h says, and a failure
-  // this rank's own, of which the caller tells the others. Otherwise each rank of the node is to
-  // move its own bytes, unless this fails: a rank is gone.
-  Failure Carry(Meeting& meeting, File& file, const CollectivePart& part, int64_t* moved,
-                bool* is_carried);
+  enum class Way : uint8_t {
+    kApart,         // each rank is to move its own bytes
+    kInNode,        // they went through the buffer of this node
+    kBetweenNodes,  // nodes have moved each other's bytes, too
+  };
+  // Agrees with the other ranks on how to carry the parts out, and does so unless that is apart:
+  // then *moved is as Carry of access.h says, and a failure this rank's own, of which the caller
+  // tells the others. A failure apart: a rank is gone.
+  Failure Carry(Meeting& meeting, File& file, const CollectivePart& part, int64_t* moved, Way* way);
 
  private:
   AccessFacts FactsOf(File& file, const CollectivePart& part);
@@ -55,6 +58,7 @@ class TwoPhase {
   };
   Failure SetUpLink(Meeting& meeting, const Comm& comm, const std::vector<int>& leaders,
                     Link* link);
+  Failure HandOver(Meeting& meeting, File& file);
 
   // The view and the hints at the last call, and what was found out about them.
   std::shared_ptr<const View> view_;

@@ -211,6 +211,10 @@ TEST(PlanExchangeTest, WhatNodesCanDoAloneIsNotExchanged) {
   AccessFacts unfit = part;
   unfit.is_fit = false;
   EXPECT_FALSE(is_exchanged(part, unfit, Hinted(Switch::kEnable)));
+  AccessFacts alone = part;
+  alone.may_exchange = false;
+  EXPECT_FALSE(is_exchanged(part, alone, Hinted(Switch::kEnable)));
+  EXPECT_TRUE(PlanFor(std::vector{alone, part}, kUsual, true).is_buffered) << "inside the node";
   unfit = part;
   unfit.is_sorted = false;
   EXPECT_FALSE(is_exchanged(part, unfit, Hinted(Switch::kEnable)));

@@ -125,7 +125,8 @@ TEST(PosixFileTest, ScatteredReadsEndAtTheEndOfTheFile) {
     ASSERT_EQ(to.substr((kPlaces - 1 - i) * 3, 3), bytes.substr((i + 1) * 3, 3)) << i;
   }
   EXPECT_EQ(to.substr(0, 3), "...") << "there was nothing for it";
-  EXPECT_TRUE(file.IsLocal()) << "or the tests have their files on one of another machine";
+  EXPECT_EQ(file.FindNearness(), PosixFile::Nearness::kLocal)
+      << "or the tests have their files on one of another machine";
   unlink(name.c_str());
 }
 
