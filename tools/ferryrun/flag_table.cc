@@ -357,8 +357,8 @@ constexpr char kFooter[] =
     "daemons and the ranks. Without a flag, the daemon that serves the run directory, or else\n"
     "/run/ferry, is used if there is one and the job has one node there; else private ones are\n"
     "started, and end with the job.\n"
-    "The exit code is that of ferry_abort, MPI_Abort or shmem_global_exit, else that of the first\n"
-    "rank that failed, or 128 + the signal that killed it.\n";
+    "The exit code is that of ferry_abort, MPI_Abort (1 for 0) or shmem_global_exit, else that of\n"
+    "the first rank that failed, or 128 + the signal that killed it.\n";
 
 constexpr size_t kHelpColumn = 30;
 constexpr size_t kLineBytes = 100;

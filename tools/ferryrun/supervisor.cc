@@ -477,14 +477,16 @@ void Supervisor::OnAbort(const RankNotice& notice) {
 
 void Supervisor::EndByAbort(const RankNotice& notice) {
   const bool is_exit = notice.kind == RankNotice::Kind::kExits;
+  const int code = notice.exit_code & 0xff;
+  const bool hides_abort = code == 0 && !is_exit;
   Say("rank " + std::to_string(notice.rank) + (is_exit ? " ended" : " aborted") +
-      " the job with exit code " + std::to_string(notice.exit_code));
+      " the job with exit code " + std::to_string(notice.exit_code) +
+      (hides_abort ? "; ferryrun exits with 1, since an aborted job has not ended well" : ""));
   if (!is_exit) {
     table_.SayAborted("rank " + std::to_string(notice.rank) + " aborted with exit code " +
                       std::to_string(notice.exit_code));
   }
-  const int code = notice.exit_code & 0xff;
-  Decide(code == 0 && !is_exit ? 1 : code);
+  Decide(hides_abort ? 1 : code);
   if (phase_ == Phase::kRunning) {
     Stop(SIGTERM);
   }

@@ -58,6 +58,17 @@ TEST_P(LifeTest, AbortEndsTheJobWithItsCode) {
   EXPECT_THAT(result.err, HasSubstr("MPI_Abort was called with error code 42"));
 }
 
+// The shell sees the last eight bits of a code.
+TEST_P(LifeTest, AnAbortIsNeverASuccess) {
+  for (const std::string code : {"0", "256"}) {
+    const e2e::CommandResult result = RunJob(GetParam(), {"tests/mpi/ranks/life", "abort", code});
+    EXPECT_EQ(result.exit_code, 1) << result.err;
+    EXPECT_THAT(result.err, HasSubstr("ferryrun: rank 1 aborted the job with exit code " + code +
+                                      "; ferryrun exits with 1, since an aborted job has not "
+                                      "ended well\n"));
+  }
+}
+
 TEST_P(LifeTest, AFatalErrorEndsTheJobAndSaysWhy) {
   const e2e::CommandResult result = Live("fatal");
   EXPECT_EQ(result.exit_code, 6) << "MPI_ERR_RANK: " << result.err;

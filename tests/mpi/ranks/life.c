@@ -140,7 +140,7 @@ int main(int argc, char** argv) {
     puts("nobody else comes");
   } else if (strcmp(what, "abort") == 0) {
     live(&argc, &argv);
-    if (rank == 1) MPI_Abort(MPI_COMM_WORLD, 42);
+    if (rank == 1) MPI_Abort(MPI_COMM_WORLD, argc > 2 ? atoi(argv[2]) : 42);
     MPI_Recv(&data, 1, MPI_INT, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE); /* it never comes */
   } else if (strcmp(what, "fatal") == 0) {
     live(&argc, &argv);
