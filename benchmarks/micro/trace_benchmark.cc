@@ -59,7 +59,7 @@ void MessageTraceOff(benchmark::State& state) {
 void MessageTraceOn(benchmark::State& state) {
   Job job;
   progress::TraceRing ring(131072);
-  job.trace.ring = &ring;
+  job.trace.Follow(progress::TraceTap(&ring, 0));
   Run(state, &job, Put);
 }
 

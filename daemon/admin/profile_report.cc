@@ -32,6 +32,30 @@ std::optional<JobProfiles::Found> FindFor(const JobRegistry& registry, const std
   return is_seen ? std::optional(std::move(found)) : std::nullopt;
 }
 
+using Write = std::function<bool(const control::JobProfilePart&)>;
+
+// `goes_on` becomes false once no more is wanted.
+Status SendOne(const RankProfile& profile, uint32_t parts, const Write& write, bool* goes_on) {
+  const bool is_daemon = profile.rank == kRankOfDaemon;
+  const uint64_t appendix_bytes = is_daemon ? 0 : sizeof(shm::ProfileAppendix);
+  control::JobProfilePart part;
+  part.set_rank(profile.rank);
+  part.set_ended(profile.at_end != nullptr);
+  part.set_refusal(profile.refusal);
+  part.set_segment_bytes(profile.fd != nullptr ? profile.bytes + appendix_bytes : 0);
+  part.set_clock_ns(MonotonicNs());
+  *goes_on = write(part);
+  const auto take = [&](uint64_t offset, std::string_view piece) {
+    part.set_offset(offset);
+    part.set_data(piece.data(), piece.size());
+    if (is_daemon) {  // which has gone on meanwhile: what is in the piece was there before
+      part.set_clock_ns(MonotonicNs());
+    }
+    return *goes_on = write(part);
+  };
+  return *goes_on ? ReadProfile(profile, parts, kPieceBytes, take) : Status();
+}
+
 }  // namespace
 
 Status SendJobProfile(ControlLoop& loop, const JobRegistry& registry, const std::string& node_name,
@@ -46,26 +70,17 @@ Status SendJobProfile(ControlLoop& loop, const JobRegistry& registry, const std:
   first.set_node(node_name);
   first.set_cpu_ns(found->ranks.empty() ? 0 : (CpuTimeUs() - found->cpu_us) * 1000);
   first.set_clock_ns(MonotonicNs());
-  bool goes_on = write(first);
+  if (!write(first) || request.parts() == 0) {
+    return {};
+  }
+  bool goes_on = true;
   for (const auto& rank : found->ranks) {
-    if (!goes_on || request.parts() == 0 || (request.has_rank() && request.rank() != rank->rank)) {
-      continue;
+    if (goes_on && (!request.has_rank() || request.rank() == rank->rank)) {
+      FERRY_RETURN_IF_ERROR(SendOne(*rank, request.parts(), write, &goes_on));
     }
-    control::JobProfilePart part;
-    part.set_rank(rank->rank);
-    part.set_ended(rank->at_end != nullptr);
-    part.set_refusal(rank->refusal);
-    part.set_segment_bytes(rank->fd != nullptr ? rank->bytes + sizeof(shm::ProfileAppendix) : 0);
-    part.set_clock_ns(MonotonicNs());
-    goes_on = write(part);
-    const auto take = [&](uint64_t offset, std::string_view piece) {
-      part.set_offset(offset);
-      part.set_data(piece.data(), piece.size());
-      return goes_on = write(part);
-    };
-    if (goes_on) {
-      FERRY_RETURN_IF_ERROR(ReadProfile(*rank, request.parts(), kPieceBytes, take));
-    }
+  }
+  if (goes_on && found->daemon != nullptr && (request.parts() & kDaemonPart) != 0) {
+    FERRY_RETURN_IF_ERROR(SendOne(*found->daemon, request.parts(), write, &goes_on));
   }
   return {};
 }

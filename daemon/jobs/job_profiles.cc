@@ -9,9 +9,12 @@
 #include <cerrno>
 #include <utility>
 
+#include "common/clock.h"
 #include "common/job_name.h"
 #include "daemon/jobs/job_history.h"
 #include "shm/atomic.h"
+#include "shm/daemon_trace.h"
+#include "shm/segment.h"
 
 namespace ferry::daemon {
 namespace {
@@ -108,20 +111,39 @@ class Reader {
   Status status_;
 };
 
-// Where the events begin, as the rank says; the end if that cannot be.
-uint64_t TraceOffset(const RankProfile& profile) {
+// The header as the rank has written it; zeros if it is none.
+ProfileHeader HeaderOf(const RankProfile& profile) {
   ProfileHeader header{};
   const bool is_whole =
       pread(profile.fd->get(), &header, sizeof(header), 0) == static_cast<ssize_t>(sizeof(header));
-  const bool is_possible = is_whole && header.magic == shm::kProfileMagic &&
-                           header.trace_offset >= sizeof(header) &&
-                           header.trace_offset <= profile.bytes;
+  return is_whole && header.magic == shm::kProfileMagic ? header : ProfileHeader{};
+}
+
+struct DaemonRing {
+  UniqueFd fd;
+  shm::Mapping memory;
+};
+
+StatusOr<DaemonRing> MakeRing(uint64_t bytes) {
+  StatusOr<UniqueFd> fd = shm::CreateSegment("ferry-daemon-trace", bytes);
+  FERRY_RETURN_IF_ERROR(fd.status());
+  StatusOr<shm::Mapping> memory = shm::MapSegment(fd->get(), 0);
+  FERRY_RETURN_IF_ERROR(memory.status());
+  return DaemonRing{std::move(*fd), std::move(*memory)};
+}
+
+// Where the events begin, as the rank says; the end if that cannot be.
+uint64_t TraceOffset(const RankProfile& profile) {
+  const ProfileHeader header = HeaderOf(profile);
+  const bool is_possible =
+      header.trace_offset >= sizeof(header) && header.trace_offset <= profile.bytes;
   return is_possible ? header.trace_offset : profile.bytes;
 }
 
 }  // namespace
 
-JobProfiles::JobProfiles(uint64_t most_bytes) : most_bytes_(most_bytes), most_files_(MostFiles()) {}
+JobProfiles::JobProfiles(uint64_t most_bytes, DataPlane* data_plane)
+    : most_bytes_(most_bytes), data_plane_(data_plane), most_files_(MostFiles()) {}
 
 // Empty: there is room for so much more of that launch.
 std::string JobProfiles::WhyRefused(const Launch& launch, uint64_t size_bytes) const {
@@ -164,7 +186,58 @@ Status JobProfiles::Keep(const std::shared_ptr<const Session>& session, UniqueFd
   ++files_;
   made.fd = std::make_shared<const UniqueFd>(std::move(fd));
   made.bytes = size_bytes;
+  if (data_plane_ != nullptr && job.daemon == nullptr) {
+    TraceDaemon(made, session->job_id, &launch, &job);
+  }
   return {};
+}
+
+// Empty: there is room for so much more of that user.
+std::string JobProfiles::WhyDaemonRefused(uid_t uid, uint64_t size_bytes) const {
+  uint64_t of_user = 0;
+  uint64_t of_all = 0;
+  for (const auto& [id, launch] : launches_) {
+    for (const auto& [program, job] : launch.programs) {
+      const uint64_t bytes = job.daemon == nullptr ? 0 : job.daemon->bytes;
+      of_all += bytes;
+      of_user += job.uid == uid ? bytes : 0;
+    }
+  }
+  constexpr uint64_t kMostOfAll = 4 * kMostDaemonTraceBytesOfUser;
+  if (of_user + size_bytes > kMostDaemonTraceBytesOfUser || of_all + size_bytes > kMostOfAll) {
+    return "ferryd keeps events for as many jobs as it may, of " +
+           std::string(of_all + size_bytes > kMostOfAll ? "all users" : "this user") +
+           ": it gives them up as jobs end, and keeps fewer of each with a smaller trace_bytes";
+  }
+  return files_ < most_files_ ? "" : "ferryd keeps as many files of measured ranks as it may";
+}
+
+// `first` is the first of its ranks: the daemon keeps as much as that does.
+void JobProfiles::TraceDaemon(const RankProfile& first, const std::string& job_id, Launch* launch,
+                              Job* job) {
+  const uint64_t bytes = shm::DaemonTraceWriter::BytesWithin(
+      std::min(HeaderOf(first).trace_bytes, kMostDaemonTraceBytes));
+  if (bytes == 0) {
+    return;
+  }
+  auto kept = std::make_shared<RankProfile>();
+  kept->rank = kRankOfDaemon;
+  kept->refusal = WhyDaemonRefused(job->uid, bytes);
+  StatusOr<DaemonRing> ring =
+      kept->refusal.empty()
+          ? MakeRing(bytes)
+          : StatusOr<DaemonRing>(Status(ErrorCode::kLimitExceeded, kept->refusal));
+  if (ring.ok()) {
+    kept->bytes = ring->memory.size_bytes();
+    kept->fd = std::make_shared<const UniqueFd>(std::move(ring->fd));
+    ++launch->files;
+    ++files_;
+    data_plane_->TraceJob(
+        job_id, std::make_shared<shm::DaemonTraceWriter>(std::move(ring->memory), MonotonicNs()));
+  } else {
+    kept->refusal = ring.status().message();
+  }
+  job->daemon = std::move(kept);
 }
 
 void JobProfiles::NoteEnd(const Session& session) {
@@ -205,6 +278,7 @@ JobProfiles::Found JobProfiles::Find(const std::string& job_id) const {
   if (const Job* const job = FindProgram(job_id); job != nullptr) {
     found.uid = job->uid;
     found.cpu_us = job->cpu_us;
+    found.daemon = job->daemon;
     for (const auto& [rank, profile] : job->ranks) {
       found.ranks.push_back(profile);
     }
@@ -218,6 +292,10 @@ Status ReadProfile(const RankProfile& profile, uint32_t parts, size_t piece_byte
     return {};
   }
   Reader reader(profile.fd->get(), piece_bytes, take);
+  if (profile.rank == kRankOfDaemon) {
+    (void)reader.Read(0, (parts & kDaemonPart) != 0 ? profile.bytes : 0);
+    return reader.status();
+  }
   const uint64_t trace = TraceOffset(profile);
   const bool has_profile = (parts & kProfilePart) != 0;
   bool goes_on = reader.Read(0, has_profile ? trace : sizeof(ProfileHeader));

@@ -30,7 +30,7 @@ JobRegistry::JobRegistry(boost::asio::io_context& context, DataPlane& data_plane
       quotas_(limits_.quotas, limits_.shared_places),
       members_(new JobMembers(context, *this)),
       programs_(new JobPrograms(*this)),
-      profiles_(new JobProfiles(limits_.profile_bytes)),
+      profiles_(new JobProfiles(limits_.profile_bytes, &data_plane)),
       regions_(new JobRegions(context, *this, data_plane, quotas_, limits_)),
       pair_books_(new JobPairBooks(context, *this, data_plane)),
       link_books_(new JobLinkBooks(*this, data_plane, quotas_, limits_.links)),

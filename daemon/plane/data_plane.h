@@ -26,6 +26,7 @@
 #include "internode/delivery/reports.h"
 #include "internode/registration/registration_statistics.h"
 #include "internode/trace/tracer.h"
+#include "shm/daemon_trace.h"
 #include "shm/layout/pair_layout.h"
 
 namespace ferry::daemon {
@@ -109,6 +110,10 @@ class DataPlane {
   virtual Status StartTrace() = 0;
   // Ends the recording, and returns the trace. kNotFound: none is being recorded.
   virtual StatusOr<TraceDump> StopTrace() = 0;
+  // Records what is done for that job, and for no other, into `events` until the job is removed.
+  // Unknown jobs are ignored.
+  virtual void TraceJob(const std::string& /*job_id*/,
+                        std::shared_ptr<shm::DaemonTraceWriter> /*events*/) {}
   // Returns the configured faults; with `release`, lets operations that a fault has stopped go on.
   virtual std::vector<FaultReport> Faults(bool release) = 0;
   // Returns a report on a rank; empty for a rank that is not served.

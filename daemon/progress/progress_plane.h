@@ -117,6 +117,10 @@ class ProgressPlane final : public DataPlane, public RingInspector {
   TurnTimes TurnDurations() const override { return thread_->times(); }
   Status StartTrace() override;
   StatusOr<TraceDump> StopTrace() override;
+  void TraceJob(const std::string& job_id,
+                std::shared_ptr<shm::DaemonTraceWriter> events) override {
+    thread_->Call([&] { core_->control().TraceJob(job_id, std::move(events)); });
+  }
   std::vector<FaultReport> Faults(bool release) override;
   std::vector<NodeTraffic> Traffic(const std::string& job_id) const override;
   RankReport Inspect(const std::string& job_id, uint32_t rank) const override;

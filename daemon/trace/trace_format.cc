@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/error_code.h"
+#include "shm/daemon_trace.h"
 
 namespace ferry::daemon {
 namespace {
@@ -18,11 +19,7 @@ constexpr size_t kPieceBytes = 64 << 10;
 constexpr uint32_t kFirstCopyWorker = 10;
 constexpr uint32_t kFirstStream = 1000;
 
-constexpr std::array kNames = {"eager send",     "delivery",   "counters", "RTS",
-                               "rendezvous get", "RDMA read",  "copy in",  "copy out",
-                               "staged send",    "block lent", "put",      "RDMA write"};
-
-const char* NameOf(progress::TraceKind kind) { return kNames[static_cast<size_t>(kind)]; }
+std::string NameOf(progress::TraceKind kind) { return std::string(shm::DaemonWorkText(kind)); }
 
 bool IsSpan(progress::TraceKind kind) { return kind >= progress::TraceKind::kRts; }
 
@@ -45,20 +42,7 @@ uint32_t ThreadOf(const progress::TraceRecord& record) {
 }
 
 std::string PlaceName(const progress::TraceRecord& record) {
-  switch (record.place) {
-    case progress::TracePlace::kProgressThread:
-      return "progress thread";
-    case progress::TracePlace::kCopyWorker:
-      return "copy worker " + std::to_string(record.worker);
-    case progress::TracePlace::kFerryWorker:
-      return "ferry-worker";
-    case progress::TracePlace::kNic:
-      return "NIC";
-    case progress::TracePlace::kStream:
-      return "device " + std::to_string(record.worker / 2) +
-             (record.worker % 2 == 0 ? " to host" : " from host");
-  }
-  return "?";
+  return shm::DaemonPlaceText(record.place, record.worker);
 }
 
 // Names may hold any bytes; what is no UTF-8 is replaced.

@@ -9,6 +9,8 @@
 
 namespace ferry::progress {
 
+static_assert(kFirstOneSidedRts == shm::kFirstOneSidedMessage);  // as readers of traces know it
+
 // ------------------------------------------------------------------ jobs, sessions, regions, nodes
 
 Status CoreControl::AddJob(const JobPlan& plan) {
@@ -293,7 +295,7 @@ NicStatistics CoreControl::CountsOf(const transport::Transport& rail) {
 Status CoreControl::StartTrace(TraceRing ring) {
   FERRY_RETURN_IF_ERROR(state_.tracer.Start(std::move(ring), MonotonicNs()));
   for (const auto& [id, job] : state_.directory.jobs()) {
-    job->trace = state_.tracer.TapFor(id);
+    job->trace.Follow(state_.tracer.TapFor(id));
   }
   return {};
 }
@@ -305,9 +307,16 @@ StatusOr<TraceDump> CoreControl::StopTrace() {
     state_.rndv_puts.TraceUnfinished();
   }
   for (const auto& [id, job] : state_.directory.jobs()) {
-    job->trace = {};
+    job->trace.Follow({});
   }
   return state_.tracer.Stop(MonotonicNs());
+}
+
+void CoreControl::TraceJob(const std::string& job_id,
+                           std::shared_ptr<shm::DaemonTraceWriter> events) {
+  if (Job* const job = state_.directory.FindJob(job_id); job != nullptr) {
+    job->trace.Keep(std::move(events));
+  }
 }
 
 RankReport CoreControl::Inspect(const std::string& job_id, uint32_t rank) {

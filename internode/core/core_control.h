@@ -21,6 +21,7 @@
 #include "internode/session/served_segments.h"
 #include "internode/staging/copier.h"
 #include "internode/trace/tracer.h"
+#include "shm/daemon_trace.h"
 #include "transports/api/transport.h"
 
 namespace ferry::progress {
@@ -70,6 +71,7 @@ class CoreControl {
   RegistrationStatistics Registered() const { return state_.registrations.Statistics(); }
   Status StartTrace(TraceRing ring);
   StatusOr<TraceDump> StopTrace();
+  void TraceJob(const std::string& job_id, std::shared_ptr<shm::DaemonTraceWriter> events);
   RankReport Inspect(const std::string& job_id, uint32_t rank);
   // By node of the job; empty for an unknown job.
   std::vector<NodeTraffic> Traffic(const std::string& job_id) const;

@@ -62,14 +62,28 @@ Descriptor RtsOf(const Descriptor& put) {
   return announced;
 }
 
-// Out of line: while no trace is recorded, a message costs a load and a branch, and no registers.
+// `begun_ns`: before it went out, since its receiver may have it before this thread goes on.
 [[gnu::cold, gnu::noinline]] void TraceEager(const ServedRank& rank, const Descriptor& command,
-                                             ErrorCode code) {
+                                             uint64_t message, uint64_t begun_ns, ErrorCode code) {
+  if (code == ErrorCode::kWouldBlock) {
+    return;  // it is tried again
+  }
   TraceRecord record =
-      RecordOf(*rank.job, TraceKind::kEagerSend, rank.rank(), command.destination, MonotonicNs());
+      RecordOf(*rank.job, TraceKind::kEagerSend, rank.rank(), command.destination, begun_ns);
+  record.message = message;
   record.bytes = command.size_bytes;
   record.error = TraceError(code);
   rank.job->trace.Put(record);
+}
+
+// Out of line: while no trace is recorded, a message costs a load and a branch, and no registers.
+template <typename Send>
+[[gnu::cold, gnu::noinline]] ErrorCode SendTraced(const ServedRank& rank, const Descriptor& command,
+                                                  const Send& send) {
+  const uint64_t begun_ns = MonotonicNs();
+  const ErrorCode code = send();
+  TraceEager(rank, command, 0, begun_ns, code);
+  return code;
 }
 
 }  // namespace
@@ -320,12 +334,14 @@ RankCommands::Step RankCommands::Forward(ServedRank& rank, const Descriptor& com
 ErrorCode RankCommands::SendEager(ServedRank& rank, const Descriptor& command, uint64_t now_ns) {
   const uint8_t* data =
       (command.flags & shm::kFlagCell) != 0 ? rank.commands.Cell(command.cell) : command.payload;
-  const ErrorCode code = outbound_.Send(*rank.job, HeaderOf(rank, command, PacketKind::kEager),
-                                        std::as_bytes(std::span(data, command.size_bytes)), now_ns);
-  if (rank.job->trace.on() && code != ErrorCode::kWouldBlock) [[unlikely]] {
-    TraceEager(rank, command, code);
+  const auto send = [&] {
+    return outbound_.Send(*rank.job, HeaderOf(rank, command, PacketKind::kEager),
+                          std::as_bytes(std::span(data, command.size_bytes)), now_ns);
+  };
+  if (rank.job->trace.on()) [[unlikely]] {
+    return SendTraced(rank, command, send);
   }
-  return code;
+  return send();
 }
 
 ErrorCode RankCommands::SendRts(ServedRank& rank, const Descriptor& command, uint64_t now_ns) {
@@ -351,8 +367,13 @@ ErrorCode RankCommands::SendRts(ServedRank& rank, const Descriptor& command, uin
     header.flags |= shm::kFlagSourcePrivate;
   }
   if (pushes_.MayPush(command, announced)) {
-    return pushes_.Send(rank, header, rts.send_request, DataOf(announced, where, rank.claim),
-                        &announced, now_ns);
+    const ErrorCode code = pushes_.Send(rank, header, rts.send_request,
+                                        DataOf(announced, where, rank.claim), &announced, now_ns);
+    if (rank.job->trace.on()) [[unlikely]] {
+      TraceEager(rank, command, TraceMessage(rts.send_request, rts.send_generation),
+                 announced.begun_ns, code);
+    }
+    return code;
   }
   // Data that goes along may arrive before anybody asks for it, which ends the send.
   if ((command.flags & (shm::kFlagSynchronous | shm::kFlagPushed)) == 0 &&

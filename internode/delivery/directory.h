@@ -264,8 +264,8 @@ struct Job {
   explicit Job(const JobPlan& its_plan);
 
   const JobPlan plan;
-  alignas(64) TraceTap trace;       // in one cache line with what every message needs
   std::deque<NodeUse> uses;         // of nodes: outlive the operations that are counted there
+  alignas(64) TraceTap trace;       // in one cache line with what every message needs
   ZeroedArray<NodeUse*> use_of;     // by node; null: there was none yet
   ZeroedArray<Route> routes;        // by node
   ZeroedArray<ServedRank*> served;  // by rank; null: elsewhere, not here yet, or gone

@@ -8,35 +8,14 @@
 #include <type_traits>
 
 #include "common/error_code.h"
+#include "shm/layout/daemon_trace_layout.h"
 
 namespace ferry::progress {
 
-enum class TraceKind : uint8_t {
-  // A moment.
-  kEagerSend = 0,  // a small message went into a packet
-  kDelivery = 1,   // a message or an RTS from another node was passed to its rank
-  kCounters = 2,   // see CountersRecord
-  // A span.
-  kRts = 3,         // sender: from the request to send to the receiver's answer
-  kRndvGet = 4,     // receiver: from the rank's wish to its end
-  kRead = 5,        // receiver: one RDMA read
-  kCopyIn = 6,      // sender: one block, out of private or device memory into staging
-  kCopyOut = 7,     // receiver: one block, out of staging into private or device memory
-  kStagedSend = 8,  // sender: the staging of one message
-  kLent = 9,        // sender: one block, from its announcement until the peer gives it back
-  kPut = 10,        // sender: a message that it writes itself, from the rank's wish to its end
-  kWrite = 11,      // sender: one RDMA write
-};
+using TraceKind = shm::DaemonWork;
+using TracePlace = shm::DaemonPlace;
 
-enum class TracePlace : uint8_t {
-  kProgressThread = 0,
-  kCopyWorker = 1,
-  kFerryWorker = 2,
-  kNic = 3,
-  kStream = 4  // of a GPU; `worker` says which
-};
-
-inline constexpr uint16_t kNoBlock = UINT16_MAX;
+inline constexpr uint16_t kNoBlock = shm::kNoDaemonBlock;
 
 struct TraceRecord {
   uint64_t begin_ns = 0;  // CLOCK_MONOTONIC

@@ -10,7 +10,26 @@ namespace {
 constexpr size_t kMaxJobs = 4096;
 constexpr char kOtherJobs[] = "(other jobs)";
 
+shm::DaemonTraceSlot SlotOf(const TraceRecord& record) {
+  return {.begin_ns = record.begin_ns,
+          .end_ns = record.end_ns,
+          .message = record.message,
+          .offset = record.offset,
+          .bytes = record.bytes,
+          .rank = record.rank,
+          .peer = record.peer,
+          .peer_node = record.peer_node,
+          .error = record.error,
+          .worker = record.worker,
+          .block = record.block,
+          .work = static_cast<uint8_t>(record.kind),
+          .place = static_cast<uint8_t>(record.place),
+          .check = 0};
+}
+
 }  // namespace
+
+// ---- Rings and taps -----------------------------------------------------------------------------
 
 std::vector<TraceRecord> TraceRing::Take() {
   if (written_ < records_.size()) {
@@ -21,6 +40,29 @@ std::vector<TraceRecord> TraceRing::Take() {
   next_ = written_ = 0;
   return std::exchange(records_, std::vector<TraceRecord>(1));
 }
+
+void TraceTap::Put(TraceRecord record) const {
+  if (own_ != nullptr && record.error != TraceError(ErrorCode::kWouldBlock)) {
+    own_->Add(SlotOf(record));
+  }
+  if (ring_ != nullptr) {
+    record.job = job_;
+    ring_->Put(record);
+  }
+}
+
+void TraceTap::Follow(const TraceTap& other) {
+  ring_ = other.ring_;
+  job_ = other.job_;
+  is_on_ = ring_ != nullptr || own_ != nullptr;
+}
+
+void TraceTap::Keep(std::shared_ptr<shm::DaemonTraceWriter> own) {
+  own_ = std::move(own);
+  is_on_ = ring_ != nullptr || own_ != nullptr;
+}
+
+// ---- The trace of the daemon --------------------------------------------------------------------
 
 Status Tracer::Start(TraceRing ring, uint64_t now_ns) {
   if (on_) {

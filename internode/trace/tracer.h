@@ -1,9 +1,11 @@
-// Records the operations of the progress thread, while a trace is running.
+// Records the operations of the progress thread: those of all jobs, while a trace is running
+// (`ferryctl trace start`), and those of a job of which there is to be a timeline in a ring of that
+// job's own (`ferryrun --trace`).
 //
-// Off, tracing costs its users one look at TraceTap::ring, which lies in a cache line that they
-// need anyway. On, a record is 64 bytes into a ring that was allocated at the start: nothing
-// allocates, locks or formats; the oldest records are overwritten and counted. Other threads hand
-// in the times of their work with the task (staging/copier.h), so that there is one writer.
+// Off, tracing costs its users one look at TraceTap::on, which lies in a cache line that they need
+// anyway. On, a record is 64 bytes into a ring that was allocated at the start: nothing allocates,
+// locks or formats; the oldest records are overwritten and counted. Other threads hand in the times
+// of their work with the task (staging/copier.h), so that there is one writer.
 //
 // Calling thread: the progress thread, but for TraceRing and TraceDump, which belong to their
 // holder: the ring is made, and read, elsewhere.
@@ -11,12 +13,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "common/clock.h"
 #include "common/status.h"
 #include "internode/trace/trace_record.h"
+#include "shm/daemon_trace.h"
 
 namespace ferry::progress {
 
@@ -42,17 +46,30 @@ class TraceRing {
 };
 
 // Where the operations of one job are recorded.
-struct TraceTap {
-  TraceRing* ring = nullptr;  // null: tracing is off
-  uint32_t job = 0;
+class TraceTap {
+ public:
+  TraceTap() = default;
+  // `job`: its number in the trace of the daemon.
+  TraceTap(TraceRing* ring, uint32_t job) : ring_(ring), job_(job), is_on_(ring != nullptr) {}
 
-  bool on() const { return ring != nullptr; }
+  bool on() const { return is_on_; }
   // The time for a span's beginning: exact if it will be recorded, else that of the turn.
   uint64_t Now(uint64_t turn_ns) const { return on() ? MonotonicNs() : turn_ns; }
-  void Put(TraceRecord record) const {
-    record.job = job;
-    ring->Put(record);
-  }
+  // Only when on. An operation that is recorded as still under way, since the trace of the daemon
+  // ends, is no event of the job's own yet: it is to end, and to be recorded then.
+  void Put(TraceRecord record) const;
+  uint32_t job() const { return job_; }
+
+  // Records where `other` does, as far as the trace of the daemon is concerned.
+  void Follow(const TraceTap& other);
+  // Records into that ring as well, for as long as the job is here.
+  void Keep(std::shared_ptr<shm::DaemonTraceWriter> own);
+
+ private:
+  TraceRing* ring_ = nullptr;                    // null: no trace of the daemon is running
+  std::shared_ptr<shm::DaemonTraceWriter> own_;  // null: the job has none of its own
+  uint32_t job_ = 0;
+  bool is_on_ = false;  // either is there
 };
 
 struct TraceDump {

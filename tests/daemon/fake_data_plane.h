@@ -7,13 +7,17 @@
 #include <condition_variable>
 #include <cstring>
 #include <functional>
+#include <map>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/unique_fd.h"
 #include "daemon/plane/data_plane.h"
+#include "shm/daemon_trace.h"
 #include "tests/support/patience.h"
 
 namespace ferry::daemon {
@@ -53,6 +57,17 @@ class FakeDataPlane final : public DataPlane {
   }
   Status StartTrace() override { return tracer_.Start(progress::TraceRing(4), 1'000); }
   StatusOr<TraceDump> StopTrace() override { return tracer_.Stop(2'000); }
+  void TraceJob(const std::string& job_id,
+                std::shared_ptr<shm::DaemonTraceWriter> events) override {
+    Record("TraceJob " + job_id);
+    std::lock_guard lock(mutex_);
+    job_traces_[job_id] = std::move(events);
+  }
+  // The ring of a job's events that it was given last; null: none.
+  std::shared_ptr<shm::DaemonTraceWriter> JobTrace(const std::string& job_id) {
+    std::lock_guard lock(mutex_);
+    return job_traces_[job_id];
+  }
   RankReport Inspect(const std::string&, uint32_t) const override {
     std::lock_guard lock(mutex_);
     return rank_report_;
@@ -264,6 +279,7 @@ class FakeDataPlane final : public DataPlane {
   std::vector<std::function<void()>> unanswered_;
   RankReport rank_report_;
   progress::Tracer tracer_;
+  std::map<std::string, std::shared_ptr<shm::DaemonTraceWriter>> job_traces_;
 };
 
 }  // namespace ferry::daemon

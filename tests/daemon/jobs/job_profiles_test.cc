@@ -1,4 +1,5 @@
-// Figures that measured ranks leave with their daemon are checked, bounded, and kept beyond their ends.
+// Figures that measured ranks leave with their daemon are checked, bounded, and kept beyond their
+// ends.
 #include "daemon/jobs/job_profiles.h"
 
 #include <fcntl.h>
@@ -13,6 +14,9 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "shm/daemon_trace.h"
+#include "tests/daemon/fake_data_plane.h"
 
 namespace ferry::daemon {
 namespace {
@@ -31,11 +35,12 @@ UniqueFd Memory(uint64_t bytes = kBytes, int seals = kSeals) {
   return fd;
 }
 
-std::shared_ptr<Session> SessionOf(uint32_t rank, const std::string& job_id = "job") {
+std::shared_ptr<Session> SessionOf(uint32_t rank, const std::string& job_id = "job",
+                                   uid_t uid = 7) {
   auto session = std::make_shared<Session>();
   session->job_id = job_id;
   session->rank = rank;
-  session->uid = 7;
+  session->uid = uid;
   return session;
 }
 
@@ -53,10 +58,11 @@ std::vector<Piece> ReadAll(const RankProfile& profile, uint32_t parts, size_t pi
   return pieces;
 }
 
-void WriteHeader(int fd, uint64_t trace_offset) {
+void WriteHeader(int fd, uint64_t trace_offset, uint64_t trace_bytes = 0) {
   shm::ProfileHeader header{};
   header.magic = shm::kProfileMagic;
   header.trace_offset = trace_offset;
+  header.trace_bytes = trace_bytes;
   ASSERT_EQ(pwrite(fd, &header, sizeof(header), 0), static_cast<ssize_t>(sizeof(header)));
 }
 
@@ -221,6 +227,133 @@ TEST(JobProfilesTest, AReaderThatHasEnoughEndsIt) {
                           [&](uint64_t, std::string_view) { return ++pieces < 2; })
                   .ok());
   EXPECT_EQ(pieces, 2);
+}
+
+// ---- Events of this daemon ----------------------------------------------------------------------
+
+class DaemonEventsTest : public testing::Test {
+ protected:
+  // A rank of the job comes, which keeps so many bytes of events.
+  void Come(uint32_t rank, const std::string& job_id, uid_t uid = 7,
+            uint64_t trace_bytes = 64 << 10) {
+    UniqueFd fd = Memory();
+    WriteHeader(fd.get(), 4096, trace_bytes);
+    ASSERT_TRUE(profiles_.Keep(SessionOf(rank, job_id, uid), std::move(fd), kBytes).ok());
+  }
+  // Has the daemon do something for the job.
+  void Work(const std::string& job_id, uint64_t bytes) {
+    shm::DaemonTraceSlot event{};
+    event.work = static_cast<uint8_t>(shm::DaemonWork::kEagerSend);
+    event.bytes = bytes;
+    ASSERT_NE(plane_.JobTrace(job_id), nullptr);
+    plane_.JobTrace(job_id)->Add(event);
+  }
+  // Reads the daemon's events about the job.
+  std::vector<uint64_t> Read(const std::string& job_id) const {
+    const auto daemon = profiles_.Find(job_id).daemon;
+    std::vector<uint64_t> bytes;
+    if (daemon == nullptr || daemon->fd == nullptr) {
+      ADD_FAILURE() << "there is no ring";
+      return bytes;
+    }
+    std::vector<std::byte> copy(daemon->bytes);
+    for (const Piece& piece : ReadAll(*daemon, kTracePart | kDaemonPart)) {
+      std::memcpy(copy.data() + piece.offset, piece.bytes.data(), piece.bytes.size());
+    }
+    const auto read = shm::ReadDaemonTrace(copy, {.job_size = 1});
+    EXPECT_TRUE(read.has_value());
+    for (const shm::DaemonTraceSlot& event : read.value_or(shm::DaemonTraceEvents()).events) {
+      bytes.push_back(event.bytes);
+    }
+    return bytes;
+  }
+
+  FakeDataPlane plane_;
+  JobProfiles profiles_{uint64_t{1} << 30, &plane_};
+};
+
+TEST_F(DaemonEventsTest, AreKeptFromTheFirstRankOnThatKeepsItsOwn) {
+  Come(0, "job", 7, 0);
+  EXPECT_EQ(profiles_.Find("job").daemon, nullptr) << "a report needs none";
+  EXPECT_EQ(plane_.JobTrace("job"), nullptr);
+  Come(1, "job");
+  Work("job", 5);
+  const auto ring = plane_.JobTrace("job");
+  Come(2, "job");
+  EXPECT_EQ(plane_.JobTrace("job"), ring) << "it goes on";
+  Work("job", 6);
+  EXPECT_THAT(Read("job"), testing::ElementsAre(5, 6));
+  EXPECT_EQ(profiles_.Find("job").daemon->rank, kRankOfDaemon);
+}
+
+TEST_F(DaemonEventsTest, AreReadOnlyIfTheyAreAskedFor) {
+  Come(0, "job");
+  Work("job", 5);
+  EXPECT_THAT(ReadAll(*profiles_.Find("job").daemon, kProfilePart | kTracePart), IsEmpty());
+}
+
+// Two users' jobs at once: who may see a job is decided by its owner.
+TEST_F(DaemonEventsTest, OfTwoUsersEachHasHisOwn) {
+  Come(0, "anns", 1001);
+  Come(0, "bobs", 1002);
+  EXPECT_NE(plane_.JobTrace("anns"), plane_.JobTrace("bobs"));
+  Work("anns", 1);
+  Work("bobs", 2);
+  Work("anns", 3);
+  EXPECT_THAT(Read("anns"), testing::ElementsAre(1, 3));
+  EXPECT_THAT(Read("bobs"), testing::ElementsAre(2));
+  EXPECT_EQ(profiles_.Find("anns").uid, 1001U);
+  EXPECT_EQ(profiles_.Find("bobs").uid, 1002U);
+}
+
+TEST_F(DaemonEventsTest, ProgramsThatFollowEachOtherHaveOneEach) {
+  Come(0, "job");
+  Come(0, "job#2");
+  Work("job", 1);
+  Work("job#2", 2);
+  EXPECT_THAT(Read("job"), testing::ElementsAre(1));
+  EXPECT_THAT(Read("job#2"), testing::ElementsAre(2));
+}
+
+TEST_F(DaemonEventsTest, AreAsManyAsTheRankKeepsButBounded) {
+  Come(0, "small", 7, 64 << 10);
+  EXPECT_LT(profiles_.Find("small").daemon->bytes, 72U << 10);
+  Come(0, "huge", 7, UINT64_MAX);
+  EXPECT_LE(profiles_.Find("huge").daemon->bytes, kMostDaemonTraceBytes);
+  EXPECT_GT(profiles_.Find("huge").daemon->bytes, kMostDaemonTraceBytes / 4);
+}
+
+TEST_F(DaemonEventsTest, OfOneUserTakeABoundedPart) {
+  int kept = 0;
+  const auto come = [&](int job, uid_t uid) {
+    const std::string id = "job" + std::to_string(uid) + "-" + std::to_string(job);
+    Come(0, id, uid, UINT64_MAX);
+    const auto daemon = profiles_.Find(id).daemon;
+    kept += daemon->fd != nullptr ? 1 : 0;
+    return daemon->refusal;
+  };
+  uint64_t bytes = 0;
+  for (int job = 0; job < 32; ++job) {
+    if (const std::string why = come(job, 7); !why.empty()) {
+      EXPECT_THAT(why, HasSubstr("this user"));
+    }
+    bytes += profiles_.Find("job7-" + std::to_string(job)).daemon->bytes;
+  }
+  EXPECT_LE(bytes, kMostDaemonTraceBytesOfUser);
+  EXPECT_GT(bytes, kMostDaemonTraceBytesOfUser / 2);
+  EXPECT_EQ(come(0, 8), "") << "another user has room";
+  for (uid_t uid = 9; uid < 20; ++uid) {
+    for (int job = 0; job < 8; ++job) {
+      (void)come(job, uid);
+    }
+  }
+  EXPECT_THAT(come(0, 20), HasSubstr("all users"));
+  const int before = kept;
+  for (int job = 0; job < 32; ++job) {
+    profiles_.Drop("job7-" + std::to_string(job));
+  }
+  EXPECT_EQ(come(1, 20), "") << "ended jobs give them back";
+  EXPECT_EQ(kept, before + 1);
 }
 
 }  // namespace

@@ -3,8 +3,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
+#include <memory>
 #include <numeric>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "shm/daemon_trace.h"
+#include "shm/segment.h"
 #include "tests/daemon/trace/trace_reading.h"
 #include "tests/internode/core/progress_fixture.h"
 
@@ -193,6 +202,139 @@ TEST_F(ProgressTraceTest, ASecondStartAndAStopWithoutOneAreRefused) {
   EXPECT_EQ(plane(0).StartTrace().code(), ErrorCode::kAlreadyExists);
   ASSERT_TRUE(plane(0).StopTrace().ok());
   SendPrivate();
+}
+
+// ---- A job's own events -------------------------------------------------------------------------
+
+class JobTraceTest : public ProgressTraceTest {
+ protected:
+  // Has the nodes keep their events about the job.
+  void TraceJob(const std::string& job_id) {
+    for (const auto& plane : planes_) {
+      const StatusOr<UniqueFd> fd = shm::CreateSegment("test", 1 << 20);
+      StatusOr<shm::Mapping> mapping = shm::MapSegment(fd->get(), 0);
+      ASSERT_TRUE(mapping.ok());
+      rings_[job_id].emplace_back(mapping->base(), mapping->size_bytes());
+      writers_.push_back(std::make_shared<shm::DaemonTraceWriter>(std::move(*mapping), 1));
+      plane->TraceJob(job_id, writers_.back());
+    }
+  }
+  std::vector<shm::DaemonTraceSlot> Events(const std::string& job_id, uint32_t node) const {
+    const auto read = shm::ReadDaemonTrace(rings_.at(job_id)[node], {.job_size = 2});
+    EXPECT_TRUE(read.has_value());
+    return read.value_or(shm::DaemonTraceEvents()).events;
+  }
+  std::vector<shm::DaemonTraceSlot> EventsOf(shm::DaemonWork work, uint32_t node) const {
+    std::vector<shm::DaemonTraceSlot> events = Events(kJob, node);
+    std::erase_if(events,
+                  [&](const auto& event) { return event.work != static_cast<uint8_t>(work); });
+    return events;
+  }
+  void SendSmall(uint64_t bytes) {
+    const std::vector<char> sent(bytes, 'x');
+    std::vector<char> got(bytes);
+    const uint32_t receive = rank(1).Receive(0, 7, Private(got.data()), bytes);
+    const uint32_t send = rank(0).Send(1, 7, sent.data(), bytes);
+    EXPECT_EQ(WaitTogether(1, receive), ErrorCode::kOk);
+    EXPECT_EQ(WaitTogether(0, send), ErrorCode::kOk);
+    EXPECT_TRUE(AllIdle());  // the events come behind what they tell of
+  }
+
+  std::map<std::string, std::vector<std::span<const std::byte>>> rings_;
+  std::vector<std::shared_ptr<shm::DaemonTraceWriter>> writers_;  // keep the rings mapped
+};
+
+TEST_F(JobTraceTest, BothNodesKeepEachStageOfAMessage) {
+  ASSERT_NO_FATAL_FAILURE(Start({1, 1}, FastOptions()));
+  TraceJob(kJob);
+  SendSmall(3);
+  SendPrivate();
+  const auto eager = EventsOf(shm::DaemonWork::kEagerSend, 0);
+  ASSERT_THAT(eager, SizeIs(1));
+  EXPECT_EQ(eager[0].bytes, 3U);
+  EXPECT_EQ(eager[0].rank, 0U);
+  EXPECT_EQ(eager[0].peer, 1U);
+  EXPECT_EQ(eager[0].peer_node, 1U);
+  const auto deliveries = EventsOf(shm::DaemonWork::kDelivery, 1);
+  ASSERT_THAT(deliveries, SizeIs(2));
+  EXPECT_EQ(deliveries[0].bytes, 3U);
+  EXPECT_EQ(deliveries[1].bytes, kBytes);
+  EXPECT_EQ(deliveries[1].rank, 1U);
+  const auto rts = EventsOf(shm::DaemonWork::kRts, 0);
+  const auto gets = EventsOf(shm::DaemonWork::kRndvGet, 1);
+  ASSERT_THAT(rts, SizeIs(1));
+  ASSERT_THAT(gets, SizeIs(1));
+  EXPECT_EQ(rts[0].message, gets[0].message);
+  EXPECT_EQ(rts[0].message, deliveries[1].message);
+  EXPECT_EQ(gets[0].bytes, kBytes);
+  EXPECT_GT(EventsOf(shm::DaemonWork::kRead, 1).size(), 1U);
+  EXPECT_THAT(EventsOf(shm::DaemonWork::kCopyIn, 0),
+              SizeIs(EventsOf(shm::DaemonWork::kCopyOut, 1).size()));
+}
+
+// By the same clock: the receiver's daemon may have a message before the sender's has gone on.
+TEST_F(JobTraceTest, AMessageGoesOutBeforeItComes) {
+  constexpr size_t kMessages = 200;
+  ASSERT_NO_FATAL_FAILURE(Start({1, 1}, FastOptions()));
+  TraceJob(kJob);
+  for (size_t i = 0; i < kMessages; ++i) {
+    SendSmall(8);
+  }
+  const auto sends = EventsOf(shm::DaemonWork::kEagerSend, 0);
+  const auto deliveries = EventsOf(shm::DaemonWork::kDelivery, 1);
+  ASSERT_THAT(sends, SizeIs(kMessages));
+  ASSERT_THAT(deliveries, SizeIs(kMessages));
+  for (size_t i = 0; i < kMessages; ++i) {
+    EXPECT_LE(sends[i].begin_ns, deliveries[i].begin_ns) << i;
+  }
+}
+
+// Of another user, for instance.
+TEST_F(JobTraceTest, AnotherJobsEventsAreInNoneOfThem) {
+  ASSERT_NO_FATAL_FAILURE(Start({1, 1}, FastOptions()));
+  for (uint32_t node = 0; node < 2; ++node) {
+    JobPlan plan = PlanFor(node);
+    plan.job_id = "other";
+    ++plan.key;
+    ASSERT_TRUE(plane(node).AddJob(plan).ok());
+  }
+  TraceJob(kJob);
+  TraceJob("other");
+  SendPrivate();
+  for (uint32_t node = 0; node < 2; ++node) {
+    EXPECT_FALSE(Events(kJob, node).empty());
+    EXPECT_TRUE(Events("other", node).empty());
+    plane(node).RemoveJob("other");
+  }
+}
+
+TEST_F(JobTraceTest, ATraceOfTheDaemonLeavesThemAlone) {
+  ASSERT_NO_FATAL_FAILURE(Start({1, 1}, FastOptions()));
+  TraceJob(kJob);
+  SendSmall(1);
+  ASSERT_NO_FATAL_FAILURE(StartTraces());
+  SendSmall(2);
+  EXPECT_EQ(Read(0).MomentsNamed("eager send"), 1U);
+  EXPECT_EQ(Read(1).MomentsNamed("delivery"), 1U);
+  SendSmall(3);
+  EXPECT_THAT(EventsOf(shm::DaemonWork::kEagerSend, 0), SizeIs(3));
+  EXPECT_THAT(EventsOf(shm::DaemonWork::kDelivery, 1), SizeIs(3));
+}
+
+// It will end, and be kept then.
+TEST_F(JobTraceTest, WhatIsUnderWayAsATraceOfTheDaemonEndsIsKeptOnce) {
+  ASSERT_NO_FATAL_FAILURE(StartTraced());
+  TraceJob(kJob);
+  gate(1).closed = true;
+  const Passage passage = BeginPrivate();
+  ASSERT_TRUE(Meanwhile([&] { return gate(1).held != 0; }));
+  EXPECT_THAT(Read(1).Named("rendezvous get"), SizeIs(1));
+  (void)plane(0).StopTrace();
+  EXPECT_TRUE(EventsOf(shm::DaemonWork::kRndvGet, 1).empty());
+  gate(1).closed = false;
+  ExpectEnd(passage);
+  EXPECT_TRUE(Eventually([&] { return plane(0).Idle(); }));
+  EXPECT_THAT(EventsOf(shm::DaemonWork::kRndvGet, 1), SizeIs(1));
 }
 
 }  // namespace

@@ -3,6 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "shm/daemon_trace.h"
+#include "shm/segment.h"
+
 namespace ferry::daemon {
 namespace {
 
@@ -74,7 +83,7 @@ TEST(TracerTest, GivesEachJobANumber) {
   ASSERT_TRUE(tracer.Start(progress::TraceRing(8), 10).ok());
   const progress::TraceTap first = tracer.TapFor("first");
   const progress::TraceTap second = tracer.TapFor("second");
-  EXPECT_EQ(tracer.TapFor("first").job, first.job);
+  EXPECT_EQ(tracer.TapFor("first").job(), first.job());
   second.Put(Bytes(7));
   first.Put(Bytes(8));
   StatusOr<progress::TraceDump> dump = tracer.Stop(20);
@@ -98,7 +107,7 @@ TEST(TracerTest, BoundsTheNumberOfJobs) {
   const StatusOr<progress::TraceDump> dump = tracer.Stop(20);
   ASSERT_TRUE(dump.ok());
   EXPECT_EQ(dump->jobs.size(), 4096U);
-  EXPECT_EQ(dump->jobs[last.job], "(other jobs)");
+  EXPECT_EQ(dump->jobs[last.job()], "(other jobs)");
 }
 
 TEST(TracerTest, RecordsCountersWhenTheyChange) {
@@ -132,6 +141,82 @@ TEST(TracerTest, StartsAnewAfterAStop) {
   EXPECT_EQ(dump->ring.dropped(), 0U);
   EXPECT_EQ(dump->ring.kept(), 1U);
   EXPECT_TRUE(dump->jobs.empty());
+}
+
+// ---- A job's own events -------------------------------------------------------------------------
+
+// The ring of a job, and a look at it.
+struct OwnRing {
+  OwnRing() {
+    const StatusOr<UniqueFd> fd = shm::CreateSegment("test", 4096);
+    StatusOr<shm::Mapping> mapping = shm::MapSegment(fd->get(), 0);
+    memory = {mapping->base(), mapping->size_bytes()};
+    writer = std::make_shared<shm::DaemonTraceWriter>(std::move(*mapping), 1);
+  }
+  std::vector<uint64_t> Bytes() const {
+    const auto read = shm::ReadDaemonTrace(memory, {.job_size = 4});
+    std::vector<uint64_t> bytes;
+    for (const shm::DaemonTraceSlot& event : read->events) {
+      bytes.push_back(event.bytes);
+    }
+    return bytes;
+  }
+
+  std::span<const std::byte> memory;
+  std::shared_ptr<shm::DaemonTraceWriter> writer;
+};
+
+TEST(TraceTapTest, AJobsOwnEventsNeedNoTraceOfTheDaemon) {
+  progress::Tracer tracer;
+  const OwnRing ring;
+  progress::TraceTap tap = tracer.TapFor("job");
+  EXPECT_FALSE(tap.on());
+  tap.Keep(ring.writer);
+  ASSERT_TRUE(tap.on());
+  tap.Put(Bytes(7));
+  EXPECT_THAT(ring.Bytes(), ElementsAre(7));
+}
+
+TEST(TraceTapTest, EachJobHasItsOwnEventsAlone) {
+  progress::Tracer tracer;
+  const OwnRing anns;
+  const OwnRing bobs;
+  progress::TraceTap ann = tracer.TapFor("ann's");
+  progress::TraceTap bob = tracer.TapFor("bob's");
+  const progress::TraceTap cid = tracer.TapFor("cid's");
+  ann.Keep(anns.writer);
+  bob.Keep(bobs.writer);
+  ASSERT_TRUE(tracer.Start(progress::TraceRing(64), 10).ok());
+  progress::TraceTap followed = cid;
+  followed.Follow(tracer.TapFor("cid's"));
+  followed.Put(Bytes(100));
+  for (uint64_t i = 0; i < 5; ++i) {
+    (i % 2 == 0 ? ann : bob).Put(Bytes(i));
+  }
+  EXPECT_THAT(anns.Bytes(), ElementsAre(0, 2, 4));
+  EXPECT_THAT(bobs.Bytes(), ElementsAre(1, 3));
+  ASSERT_TRUE(tracer.Stop(20).ok());
+}
+
+TEST(TraceTapTest, BothTracesGetTheSame) {
+  progress::Tracer tracer;
+  const OwnRing ring;
+  progress::TraceTap tap = tracer.TapFor("job");
+  tap.Keep(ring.writer);
+  tap.Put(Bytes(1));
+  ASSERT_TRUE(tracer.Start(progress::TraceRing(8), 10).ok());
+  tap.Follow(tracer.TapFor("job"));
+  tap.Put(Bytes(2));
+  progress::TraceRecord unfinished = Bytes(3);  // as when the trace of the daemon ends
+  unfinished.error = progress::TraceError(ErrorCode::kWouldBlock);
+  tap.Put(unfinished);
+  tap.Follow({});
+  StatusOr<progress::TraceDump> dump = tracer.Stop(20);
+  ASSERT_TRUE(dump.ok());
+  ASSERT_TRUE(tap.on()) << "the job's own goes on";
+  tap.Put(Bytes(3));
+  EXPECT_THAT(BytesIn(std::move(dump->ring)), ElementsAre(0, 2, 3)) << "first, the counters";
+  EXPECT_THAT(ring.Bytes(), ElementsAre(1, 2, 3));
 }
 
 }  // namespace
