@@ -4,10 +4,11 @@
 #include <map>
 #include <set>
 #include <string_view>
-#include <tuple>
 #include <utility>
 
 #include "shm/call_record.h"
+#include "tools/profile/message_pairs.h"
+#include "tools/profile/timeline_daemons.h"
 
 namespace ferry::tools {
 namespace {
@@ -22,112 +23,9 @@ constexpr uint32_t kFirstStream = 1U << 25;
 
 bool Has(const TraceEvent& event, uint8_t flag) { return (event.flags & flag) != 0; }
 
-bool IsMessage(const TraceEvent& event) {
-  return event.kind == TraceKind::kSend || event.kind == TraceKind::kReceive;
-}
-
 bool IsOfQueue(const TraceEvent& event) {
   return event.kind == TraceKind::kQueued || event.kind == TraceKind::kQueueWait;
 }
-
-// ---- Messages -----------------------------------------------------------------------------------
-
-// One end of a message.
-struct MessageEnd {
-  uint64_t id = 0;  // both ends have it, and no other message
-  int64_t at_ns = 0;
-  uint32_t node = 0;
-};
-
-uint64_t Mixed(uint64_t value) {  // the finalizer of MurmurHash3
-  value ^= value >> 33;
-  value *= 0xff51'afd7'ed55'8ccd;
-  value ^= value >> 33;
-  value *= 0xc4ce'b9fe'1a85'ec53;
-  return value ^ value >> 33;
-}
-
-uint64_t IdOf(uint32_t rank, const TraceEvent& event) {
-  const auto peer = static_cast<uint32_t>(event.peer);
-  const bool is_send = event.kind == TraceKind::kSend;
-  const uint64_t ends = is_send ? uint64_t{rank} << 32 | peer : uint64_t{peer} << 32 | rank;
-  const uint64_t kind = uint64_t{event.group} << 32 | static_cast<uint32_t>(event.tag);
-  return Mixed(Mixed(Mixed(ends) + kind) + event.number);
-}
-
-bool HasId(const TraceEvent& event) {
-  return IsMessage(event) && event.number != 0 && !Has(event, shm::kTraceFailed);
-}
-
-// A sender is at the message when it starts to send, a receiver when all has come.
-uint64_t TimeOf(const TraceEvent& event) {
-  return event.kind == TraceKind::kSend ? event.begin_ns : event.end_ns;
-}
-
-// Numbers that follow each other may pass 2^32 in between.
-bool IsBefore(uint32_t a, uint32_t b) { return static_cast<int32_t>(a - b) < 0; }
-
-// A rank counts messages when they have come, which large ones do late. Of those that cannot
-// overtake each other, the first went to the receive that was posted first.
-void OrderReceives(std::vector<TraceEvent>* events) {
-  std::vector<TraceEvent*> receives;
-  for (TraceEvent& event : *events) {
-    if (event.kind == TraceKind::kReceive && HasId(event)) {
-      receives.push_back(&event);
-    }
-  }
-  const auto stream_of = [](const TraceEvent* one) {
-    return std::tuple(one->peer, one->group, one->tag);
-  };
-  std::stable_sort(receives.begin(), receives.end(), [&](const auto* a, const auto* b) {
-    return stream_of(a) != stream_of(b) ? stream_of(a) < stream_of(b)
-                                        : IsBefore(a->order, b->order);
-  });
-  for (size_t begin = 0; begin < receives.size();) {
-    size_t end = begin;
-    std::vector<uint32_t> numbers;
-    for (; end < receives.size() && stream_of(receives[end]) == stream_of(receives[begin]); ++end) {
-      numbers.push_back(receives[end]->number);
-    }
-    std::sort(numbers.begin(), numbers.end(), IsBefore);
-    for (size_t i = begin; i < end; ++i) {
-      receives[i]->number = numbers[i - begin];
-    }
-    begin = end;
-  }
-}
-
-// The messages of which both ends are there once.
-struct Pairing {
-  std::vector<MessageEnd> sends;
-  std::vector<MessageEnd> receives;
-
-  template <typename Use>
-  void ForEachPair(Use&& use) const {
-    const auto is_alone = [](const std::vector<MessageEnd>& ends, size_t i) {
-      return (i == 0 || ends[i - 1].id != ends[i].id) &&
-             (i + 1 == ends.size() || ends[i + 1].id != ends[i].id);
-    };
-    for (size_t s = 0, r = 0; s < sends.size() && r < receives.size();) {
-      if (sends[s].id == receives[r].id) {
-        if (is_alone(sends, s) && is_alone(receives, r)) {
-          use(sends[s], receives[r]);
-        }
-        ++s;
-        ++r;
-      } else {
-        ++(sends[s].id < receives[r].id ? s : r);
-      }
-    }
-  }
-
-  void Sort() {
-    for (std::vector<MessageEnd>* ends : {&sends, &receives}) {
-      std::sort(ends->begin(), ends->end(),
-                [](const MessageEnd& a, const MessageEnd& b) { return a.id < b.id; });
-    }
-  }
-};
 
 // ---- The picture --------------------------------------------------------------------------------
 
@@ -223,21 +121,32 @@ Details DetailsOf(const TraceEvent& event, std::string_view way) {
 class Drawing {
  public:
   Drawing(const Timeline& timeline, const TraceJson::Write& write, TimelineFacts* facts)
-      : timeline_(timeline), nodes_(timeline.nodes), json_(write), facts_(*facts) {}
+      : timeline_(timeline),
+        nodes_(timeline.nodes),
+        daemons_(timeline, facts),
+        json_(write),
+        facts_(*facts) {}
 
   bool Run() {
     node_of_.assign(timeline_.size, UINT32_MAX);
     for (uint32_t i = 0; i < timeline_.ranks; ++i) {
       Collect(i);
     }
-    if (end_ns_ < first_ns_) {  // no rank has an event
+    daemons_.ForEachEvent([this](uint32_t node, uint64_t begin_ns, uint64_t end_ns) {
+      Extend(nodes_[node].clock, begin_ns, end_ns);
+    });
+    if (end_ns_ < first_ns_) {  // there is no event
       first_ns_ = end_ns_ = 0;
     }
     AlignByMessages();
     MatchMessages();
+    const TimelineDaemons::Known known{nodes_,   shifts_.error_ns, shifts_.shift_ns,
+                                       node_of_, arrows_,          received_};
+    daemons_.FindStops(known);
     for (uint32_t i = 0; i < timeline_.ranks && json_.is_wanted(); ++i) {
       Draw(i);
     }
+    daemons_.Draw(known, {first_ns_, cut_ns_}, &json_);
     facts_.events = json_.events();
     return json_.End(Facts());
   }
@@ -272,14 +181,37 @@ class Drawing {
     if (rank.is_running && !rank.trace.events.empty()) {
       end_ns_ = std::max(end_ns_, clock.ToLauncher(rank.seen_ns));
     }
+    const uint64_t since_ns = CompleteSince(rank.trace);
     for (const TraceEvent& event : rank.trace.events) {
-      first_ns_ = std::min(first_ns_, clock.ToLauncher(event.begin_ns));
-      end_ns_ = std::max(end_ns_, clock.ToLauncher(event.end_ns));
+      Extend(clock, event.begin_ns, event.end_ns);
+      if (event.kind == TraceKind::kSend && !Has(event, shm::kTraceByLink) &&
+          event.begin_ns >= since_ns) {
+        daemons_.AddMessage({.id = HasId(event) ? IdOf(rank.rank, event) : 0,
+                             .from = rank.rank,
+                             .to = static_cast<uint32_t>(event.peer),
+                             .from_node = rank.node,
+                             .begin_ns = clock.ToLauncher(event.begin_ns),
+                             .bytes = event.bytes});
+      }
       if (HasId(event)) {
         auto& ends = event.kind == TraceKind::kSend ? pairing_.sends : pairing_.receives;
         ends.push_back({IdOf(rank.rank, event), clock.ToLauncher(TimeOf(event)), rank.node});
       }
     }
+  }
+
+  void Extend(const NodeClock& clock, uint64_t begin_ns, uint64_t end_ns) {
+    first_ns_ = std::min(first_ns_, clock.ToLauncher(begin_ns));
+    end_ns_ = std::max(end_ns_, clock.ToLauncher(end_ns));
+  }
+
+  // All events of the rank that ended since then are there.
+  static uint64_t CompleteSince(const shm::TraceEvents& trace) {
+    uint64_t since_ns = trace.lost == 0 ? 0 : UINT64_MAX;
+    for (const TraceEvent& event : trace.events) {
+      since_ns = std::min(since_ns, event.end_ns);
+    }
+    return since_ns;
   }
 
   void AlignByMessages() {
@@ -322,6 +254,7 @@ class Drawing {
     uint64_t pairs = 0;
     pairing_.ForEachPair([&](const MessageEnd& send, const MessageEnd& receive) {
       ++pairs;
+      received_.push_back({send.id, at_ns(receive)});
       if (at_ns(send) < cut_ns_ || at_ns(receive) < cut_ns_) {
         return;
       }
@@ -523,6 +456,10 @@ class Drawing {
     facts.Add("ranks_missing", facts_.missing + (timeline_.size - timeline_.ranks));
     facts.Add("arrows", facts_.arrows).Add("messages_unmatched", facts_.unmatched);
     facts.Add("messages_backward", facts_.backward).Add("events_lost", facts_.lost);
+    facts.Add("daemons", facts_.daemons).Add("daemons_missing", facts_.daemons_missing);
+    facts.Add("daemon_events_lost", facts_.daemon_events_lost);
+    facts.Add("daemon_events_crowded", facts_.daemon_events_crowded);
+    facts.Add("arrows_through_daemons", facts_.through_daemons);
     if (facts_.clock_error_ns == UINT64_MAX) {
       facts.Add("clock_error_ns", "not known");
     } else {
@@ -533,12 +470,15 @@ class Drawing {
 
   const Timeline& timeline_;
   std::vector<TimelineNode> nodes_;
+  TimelineDaemons daemons_;
   TraceJson json_;
   TimelineFacts& facts_;
   std::vector<uint32_t> node_of_;  // by rank; UINT32_MAX: not known
   Pairing pairing_;
   ClockShifts shifts_;
   std::vector<uint64_t> arrows_;  // sorted
+  std::vector<std::pair<uint64_t, int64_t>>
+      received_;  // messages by id, sorted: when they had come
   int64_t first_ns_ = INT64_MAX;
   int64_t end_ns_ = INT64_MIN;
   int64_t cut_ns_ = 0;

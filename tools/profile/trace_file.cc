@@ -1,5 +1,6 @@
 #include "tools/profile/trace_file.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <string_view>
@@ -20,7 +21,9 @@ std::string Seconds(uint64_t ns) {
   return text;
 }
 
-std::string SentenceOf(const TimelineFacts& facts, const Timeline& timeline) {
+// `why_daemons`: why events of daemons are missing, as far as these have said.
+std::string SentenceOf(const TimelineFacts& facts, const Timeline& timeline,
+                       const std::vector<std::string>& why_daemons) {
   std::string text = Seconds(facts.length_ns) + " of " + Counted(timeline.ranks, "rank") + ", " +
                      Counted(facts.arrows, "arrow");
   if (facts.lost != 0) {
@@ -29,6 +32,14 @@ std::string SentenceOf(const TimelineFacts& facts, const Timeline& timeline) {
   }
   if (timeline.ranks < timeline.size || facts.missing != 0) {
     text += "; " + Counted(timeline.size - timeline.ranks + facts.missing, "rank") + " missing";
+  }
+  if (facts.daemon_events_lost != 0) {
+    text += "; of ferryd, " + Counted(facts.daemon_events_lost, "older event") +
+            " gave way to newer ones (option trace_bytes)";
+  }
+  if (facts.daemons_missing != 0) {
+    text += "; what " + Counted(facts.daemons_missing, "ferryd") + " did is missing" +
+            (why_daemons.empty() ? "" : " (" + why_daemons.front() + ")");
   }
   return text + "; open it in ui.perfetto.dev";
 }
@@ -68,6 +79,14 @@ StatusOr<std::string> WriteTrace(const TracedJob& job, std::vector<TraceSource> 
   }
   timeline.ranks = spool->count();
   timeline.load = [&spool](uint32_t i, TimelineRank* rank) { return spool->Load(i, rank); };
+  timeline.daemons = spool->daemon_count();
+  timeline.load_daemon = [&spool](uint32_t i, TimelineDaemon* daemon) {
+    return spool->LoadDaemon(i, daemon);
+  };
+  if (timeline.nodes.size() > 1) {  // daemons have nothing to do for messages inside a node
+    timeline.daemons_missing =
+        timeline.nodes.size() - std::min<size_t>(timeline.nodes.size(), timeline.daemons);
+  }
   Status written;
   TimelineFacts facts;
   (void)WriteTimeline(
@@ -78,7 +97,7 @@ StatusOr<std::string> WriteTrace(const TracedJob& job, std::vector<TraceSource> 
       },
       &facts);
   FERRY_RETURN_IF_ERROR(written);
-  return SentenceOf(facts, timeline);
+  return SentenceOf(facts, timeline, spool->daemon_refusals());
 }
 
 StatusOr<uint64_t> ReadDuration(const std::string& text) {

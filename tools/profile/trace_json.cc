@@ -127,6 +127,11 @@ void TraceJson::ArrowFrom(const Track& track, uint64_t id, uint64_t at_ns) {
   Close();
 }
 
+void TraceJson::ArrowThrough(const Track& track, uint64_t id, uint64_t at_ns) {
+  Arrow("t", track, id, at_ns);
+  Close();
+}
+
 void TraceJson::ArrowTo(const Track& track, uint64_t id, uint64_t at_ns) {
   Arrow("f", track, id, at_ns);
   text_ += ",\"bp\":\"e\"";  // to the slice around it, not to the next one

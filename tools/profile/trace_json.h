@@ -56,6 +56,7 @@ class TraceJson {
   // An arrow from the slice that its track has at one time to one at another; both ends have the
   // same `id`, which no other arrow has.
   void ArrowFrom(const Track& track, uint64_t id, uint64_t at_ns);
+  void ArrowThrough(const Track& track, uint64_t id, uint64_t at_ns);  // a slice between them
   void ArrowTo(const Track& track, uint64_t id, uint64_t at_ns);
 
   // Ends the text; `facts` are about the whole timeline. False: `write` has returned false, now or

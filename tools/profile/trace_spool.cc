@@ -17,9 +17,12 @@ namespace ferry::tools {
 namespace {
 
 constexpr uint32_t kTracePart = 2;  // JobProfileRequest.parts
+constexpr uint32_t kDaemonPart = 4;
+constexpr uint32_t kRankOfDaemon = UINT32_MAX;  // JobProfilePart.rank
 // More than a ring of the most slots, with whatever stands before it. A daemon that is no ferryd
 // may say anything.
 constexpr uint64_t kMostSegmentBytes = uint64_t{1} << 33;
+constexpr uint64_t kMostDaemonBytes = uint64_t{1} << 28;  // more than any keeps of itself
 
 }  // namespace
 
@@ -58,13 +61,13 @@ Status TraceSpool::Keep(const Rank& rank, uint64_t offset, const std::string& pi
 Status TraceSpool::Fetch(const AskProfile& ask, const std::string& job_id, uint32_t node) {
   control::JobProfileRequest request;
   request.set_job_id(job_id);
-  request.set_parts(kTracePart);
+  request.set_parts(kTracePart | kDaemonPart);
   Status kept;
   bool is_first = true;
   std::optional<Rank> rank;
   const auto end_rank = [&] {
     if (rank.has_value() && rank->bytes != 0) {
-      ranks_.push_back(*rank);
+      (rank->rank == kRankOfDaemon ? daemons_ : ranks_).push_back(*rank);
       end_ += rank->bytes;
     }
     rank.reset();
@@ -75,15 +78,19 @@ Status TraceSpool::Fetch(const AskProfile& ask, const std::string& job_id, uint3
     }
     if (!rank.has_value() || rank->rank != part.rank()) {
       end_rank();
-      const bool is_sane = part.rank() < job_size_ && part.segment_bytes() <= kMostSegmentBytes;
+      const bool is_daemon = part.rank() == kRankOfDaemon;
+      const bool is_sane =
+          (is_daemon || part.rank() < job_size_) &&
+          part.segment_bytes() <= (is_daemon ? kMostDaemonBytes : kMostSegmentBytes);
       rank = Rank{.rank = part.rank(),
                   .node = node,
                   .bytes = is_sane ? part.segment_bytes() : 0,
                   .at = end_,
                   .has_ended = part.ended()};
+      std::vector<std::string>& reasons = is_daemon ? daemon_refusals_ : refusals_;
       if (const std::string& why = part.refusal();
-          !why.empty() && std::find(refusals_.begin(), refusals_.end(), why) == refusals_.end()) {
-        refusals_.push_back(why);
+          !why.empty() && std::find(reasons.begin(), reasons.end(), why) == reasons.end()) {
+        reasons.push_back(why);
       }
     }
     rank->seen_ns = std::max<uint64_t>(part.clock_ns(), rank->seen_ns);
@@ -141,6 +148,23 @@ bool TraceSpool::Load(uint32_t i, TimelineRank* rank) const {
   rank->is_running = !kept.has_ended;
   rank->has_died = kept.has_ended && header.end_ns == 0;
   rank->trace = std::move(*read);
+  return true;
+}
+
+bool TraceSpool::LoadDaemon(uint32_t i, TimelineDaemon* daemon) const {
+  const Rank& kept = daemons_[i];
+  std::vector<std::byte> ring(kept.bytes);
+  if (!ReadAt(kept.at, ring.data(), ring.size())) {
+    return false;
+  }
+  std::optional<shm::DaemonTraceEvents> read =
+      shm::ReadDaemonTrace(ring, {.job_size = job_size_, .latest_ns = kept.seen_ns});
+  if (!read.has_value()) {
+    return false;
+  }
+  daemon->node = kept.node;
+  daemon->seen_ns = kept.seen_ns;
+  daemon->trace = std::move(*read);
   return true;
 }
 

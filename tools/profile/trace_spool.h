@@ -1,6 +1,6 @@
-// The events of a job's measured ranks, copied once from their daemons (JobProfile) into a
-// temporary file without a name, from which the timeline reads them rank by rank. A copy of a job
-// that runs on would be another one the next time.
+// The events of a job's measured ranks, and of their daemons, copied once from these (JobProfile)
+// into a temporary file without a name, from which the timeline reads them one by one. A copy of a
+// job that runs on would be another one the next time.
 //
 // One thread; it blocks for the daemons, and for the disk.
 #pragma once
@@ -21,8 +21,8 @@ class TraceSpool {
   // `job_size`: ranks. kSystem: there is no place for the file.
   static StatusOr<TraceSpool> Create(uint32_t job_size);
 
-  // Adds what the daemon of a node has of the job's ranks; that node is number `node`. kNotFound:
-  // it knows no such job.
+  // Adds what the daemon of a node has of the job's ranks, and of itself; that node is number
+  // `node`. kNotFound: it knows no such job.
   Status Fetch(const AskProfile& ask, const std::string& job_id, uint32_t node);
 
   // Ranks with events.
@@ -33,9 +33,14 @@ class TraceSpool {
   // Why ranks have no events, as their daemons say; each reason once.
   const std::vector<std::string>& refusals() const { return refusals_; }
 
+  // As above, of daemons, which may be of another release.
+  uint32_t daemon_count() const { return static_cast<uint32_t>(daemons_.size()); }
+  bool LoadDaemon(uint32_t i, TimelineDaemon* daemon) const;
+  const std::vector<std::string>& daemon_refusals() const { return daemon_refusals_; }
+
  private:
   struct Rank {
-    uint32_t rank = 0;
+    uint32_t rank = 0;  // of a daemon: kRankOfDaemon
     uint32_t node = 0;
     uint64_t seen_ns = 0;
     uint64_t bytes = 0;  // of its segment, in the file
@@ -51,7 +56,9 @@ class TraceSpool {
   uint32_t job_size_;
   uint64_t end_ = 0;  // of the file
   std::vector<Rank> ranks_;
+  std::vector<Rank> daemons_;
   std::vector<std::string> refusals_;
+  std::vector<std::string> daemon_refusals_;
 };
 
 }  // namespace ferry::tools
