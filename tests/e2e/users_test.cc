@@ -264,8 +264,8 @@ TEST_F(TwoUsersTest, EachLooksAtHisOwnJobs) {
 
 // Ann learns nothing of Bob's jobs even if she asks for them by name.
 TEST_F(TwoUsersTest, AnothersJobIsAsIfItWereNotThere) {
-  for (const std::string& question :
-       {"why " + bob_.job, "why " + bob_.job + ".0", "counters " + bob_.job + ".0"}) {
+  for (const std::string& question : {"why " + bob_.job, "why " + bob_.job + ".0",
+                                      "counters " + bob_.job + ".0", "trace " + bob_.job}) {
     const std::string unknown =
         std::string(question).replace(question.find(bob_.job), bob_.job.size(), "nosuchjob");
     const CommandResult told = RunAs(kAnn, "$BIN/ferryctl " + question);

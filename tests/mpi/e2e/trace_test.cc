@@ -10,6 +10,7 @@
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 #include <string>
 #include <tuple>
@@ -55,12 +56,15 @@ struct Arrow {
   const Slice* to = nullptr;
   double begin = 0;
   double end = 0;
+  std::vector<const Slice*> daemons;  // that it leads through
 };
 
-// The picture, by the rules of its format: ends of arrows lie in slices of messages.
+// The picture, by the rules of its format: ends of arrows lie in slices of messages. Daemons have
+// the numbers behind those of the ranks.
 struct Picture {
   std::vector<Slice> slices;
   std::vector<Arrow> arrows;
+  std::map<int64_t, std::string> names;  // of ranks and daemons
   json facts;
 
   size_t Count(const std::string& name, int64_t rank) const {
@@ -109,6 +113,16 @@ const Slice* SliceAt(const SliceIndex& index, const json& end, const char* name)
   return at <= found->end + kRounding ? found : nullptr;
 }
 
+// Returns the slice of a daemon that an arrow leads through.
+const Slice* SliceThrough(const SliceIndex& index, const json& point) {
+  for (const char* name : {"eager send", "RTS", "put", "delivery", "rendezvous get"}) {
+    if (const Slice* const found = SliceAt(index, point, name); found != nullptr) {
+      return found;
+    }
+  }
+  return nullptr;
+}
+
 void ExpectNested(const Picture& picture) {
   std::map<std::pair<int64_t, int64_t>, std::vector<const Slice*>> tracks;
   for (const Slice& slice : picture.slices) {
@@ -138,6 +152,7 @@ Picture Read(const json& file) {
   }
   picture.facts = file["otherData"];
   std::map<std::string, std::pair<json, json>> ends;
+  std::map<std::string, std::vector<json>> between;
   for (const json& event : file["traceEvents"]) {
     const std::string phase = event["ph"];
     if (phase == "X") {
@@ -152,6 +167,10 @@ Picture Read(const json& file) {
       json& end = phase == "s" ? from : to;
       EXPECT_TRUE(end.is_null()) << "twice: " << event;
       end = event;
+    } else if (phase == "t") {
+      between[event["id"]].push_back(event);
+    } else if (event["name"] == "process_name") {
+      picture.names[event["pid"].get<int64_t>() - 1] = event["args"]["name"];
     }
   }
   const SliceIndex index = IndexOf(picture);
@@ -161,8 +180,14 @@ Picture Read(const json& file) {
       ADD_FAILURE() << "an arrow with one end: " << id;
       continue;
     }
-    const Arrow arrow{SliceAt(index, from, "send"), SliceAt(index, to, "receive"), from["ts"],
-                      to["ts"]};
+    Arrow arrow{
+        SliceAt(index, from, "send"), SliceAt(index, to, "receive"), from["ts"], to["ts"], {}};
+    for (const json& point : between[id]) {
+      EXPECT_GE(point["ts"].get<double>() + kRounding, arrow.begin) << id;
+      EXPECT_LE(point["ts"].get<double>(), arrow.end + kRounding) << id;
+      arrow.daemons.push_back(SliceThrough(index, point));
+      EXPECT_NE(arrow.daemons.back(), nullptr) << point;
+    }
     EXPECT_LE(arrow.begin, arrow.end) << id;
     EXPECT_NE(arrow.from, nullptr) << from;
     EXPECT_NE(arrow.to, nullptr) << to;
@@ -290,6 +315,65 @@ TEST(TraceTest, ARankAloneHasArrows) {
   ExpectAllMessages(run.picture, 1);
 }
 
+// The work of daemons for messages of that size, at one end or at the other, which by clocks that
+// are wrong by so much may be that for the message of the arrow.
+std::vector<const Slice*> WorkFor(const Picture& picture, const Arrow& arrow, bool is_sender,
+                                  double error_us) {
+  const std::set<std::string> names = is_sender ? std::set<std::string>{"eager send", "RTS", "put"}
+                                                : std::set<std::string>{"delivery"};
+  std::vector<const Slice*> found;
+  for (const Slice& slice : picture.slices) {
+    if (names.contains(slice.name) && slice.args["from"] == arrow.from->rank &&
+        slice.args["to"] == arrow.to->rank && slice.args["bytes"] == arrow.from->args["bytes"] &&
+        slice.begin + error_us >= arrow.begin && slice.begin <= arrow.end + error_us) {
+      found.push_back(&slice);
+    }
+  }
+  return found;
+}
+
+// Returns true if all of the work lies between the ends of the arrow. Else a clock may have put
+// that for this message before it or after it, and then the arrow passes it by.
+bool LieWithin(const Arrow& arrow, const std::vector<const Slice*>& work) {
+  return std::all_of(work.begin(), work.end(), [&](const Slice* slice) {
+    return arrow.begin + kRounding <= slice->begin && slice->begin + kRounding <= arrow.end;
+  });
+}
+
+// Each message of the program between nodes is in both daemons, between its beginning and its end.
+void ExpectWorkOfDaemons(const Picture& picture) {
+  EXPECT_EQ(std::count_if(picture.names.begin(), picture.names.end(),
+                          [](const auto& named) { return named.second.starts_with("ferryd "); }),
+            2);
+  EXPECT_EQ(picture.facts["daemons"], 2);
+  EXPECT_EQ(picture.facts["daemons_missing"], 0);
+  EXPECT_EQ(picture.facts["daemon_events_lost"], 0);
+  // Clocks of ranks may differ from their node's by a microsecond (client/api/quick_clock.h).
+  const double error_us = picture.facts["clock_error_ns"].get<double>() / 1000 + 1;
+  size_t between_nodes = 0;
+  size_t led_through = 0;
+  for (const Arrow& arrow : picture.arrows) {
+    const int tag = arrow.from->args.value("tag", -1);
+    if (arrow.from->args["way"] != "daemons" || tag < kFirstTag || tag >= kFirstTag + kTags) {
+      continue;
+    }
+    const auto sent = WorkFor(picture, arrow, true, error_us);
+    const auto delivered = WorkFor(picture, arrow, false, error_us);
+    EXPECT_FALSE(sent.empty()) << arrow.from->args;
+    EXPECT_FALSE(delivered.empty()) << arrow.from->args;
+    const bool is_led_through = arrow.daemons.size() >= 2;
+    EXPECT_TRUE(is_led_through || !LieWithin(arrow, sent) || !LieWithin(arrow, delivered))
+        << "nothing was lost, so that its events are known: " << arrow.from->args;
+    for (const Slice* slice : arrow.daemons) {
+      EXPECT_EQ(slice->args["bytes"], arrow.from->args["bytes"]) << slice->name;
+    }
+    ++between_nodes;
+    led_through += is_led_through ? 1 : 0;
+  }
+  EXPECT_GE(between_nodes, static_cast<size_t>(2 * kTags * kEach));
+  EXPECT_GT(led_through, between_nodes / 2);
+}
+
 TEST(TraceTest, MessagesThroughDaemonsHaveArrows) {
   const Traced run = Trace({"-n", "3", "--nodes", "2", "--direct_links=off"}, {"messages"});
   ASSERT_EQ(run.result.exit_code, 0) << run.result.err;
@@ -299,6 +383,7 @@ TEST(TraceTest, MessagesThroughDaemonsHaveArrows) {
     by_daemons += arrow.from->args["way"] == "daemons" ? 1 : 0;
   }
   EXPECT_GE(by_daemons, static_cast<size_t>(2 * kTags * kEach));
+  ExpectWorkOfDaemons(run.picture);
   // Both nodes are this machine: clocks are the same, and questions take less than 50 ms.
   EXPECT_LT(run.picture.facts["clock_error_ns"].get<uint64_t>(), 50'000'000U);
 }
@@ -311,6 +396,7 @@ TEST(TraceTest, MessagesOfOtherHostsHaveArrows) {
   const Traced run = Trace(flags, {"messages"});
   ASSERT_EQ(run.result.exit_code, 0) << run.result.err;
   ExpectAllMessages(run.picture, 3);
+  ExpectWorkOfDaemons(run.picture);
   EXPECT_EQ(run.picture.facts["ranks_missing"], 0);
   EXPECT_LT(run.picture.facts["clock_error_ns"].get<uint64_t>(), 50'000'000U);
 }
@@ -338,6 +424,32 @@ TEST(TraceTest, MessagesByDirectLinksHaveArrows) {
     by_link += arrow.from->args["way"] == "direct link" ? 1 : 0;
   }
   EXPECT_GT(by_link, 1000U);
+}
+
+// Daemons keep as much as the ranks do.
+TEST(TraceTest, DaemonsCountWhatTheirRingsHaveNoRoomFor) {
+  const Traced run =
+      Trace({"-n", "2", "--nodes", "2", "--direct_links=off", "--trace_bytes=65536"}, {"many"});
+  ASSERT_EQ(run.result.exit_code, 0) << run.result.err;
+  EXPECT_EQ(run.picture.facts["daemons"], 2);
+  EXPECT_GT(run.picture.facts["daemon_events_lost"].get<uint64_t>(), 10'000U);
+  EXPECT_THAT(run.result.err, HasSubstr("of ferryd, "));
+  size_t by_daemons = 0;
+  size_t led_through = 0;
+  for (const Arrow& arrow : run.picture.arrows) {
+    by_daemons += arrow.from->args["way"] == "daemons" ? 1 : 0;
+    led_through += arrow.daemons.empty() ? 0 : 1;
+  }
+  EXPECT_GT(by_daemons, 100U);
+  EXPECT_GT(led_through, by_daemons / 2) << "the last ones are in the rings of all";
+}
+
+// A single node's daemon has nothing to do for messages.
+TEST(TraceTest, DaemonsOfOneNodeAreNeitherShownNorMissing) {
+  const Traced run = Trace({"-n", "2"}, {"messages"});
+  ASSERT_EQ(run.result.exit_code, 0) << run.result.err;
+  EXPECT_EQ(run.picture.facts["daemons"], 0);
+  EXPECT_EQ(run.picture.facts["daemons_missing"], 0);
 }
 
 // ---- Rings --------------------------------------------------------------------------------------
@@ -409,6 +521,20 @@ TEST(TraceTest, AJobThatRunsOnIsShownSoFar) {
   for (const Slice& slice : run.picture.slices) {
     EXPECT_FALSE(slice.args.contains("unfinished")) << slice.name;
   }
+}
+
+TEST(TraceTest, SoIsWhatItsDaemonsHaveDone) {
+  const e2e::TempDirectory folder;
+  const std::string file = folder / "so_far.json";
+  const Traced run =
+      Trace({"-n", "2", "--nodes", "2", "--direct_links=off", "--name", "shown"},
+            {"hangs", "tools/ferryctl/ferryctl trace shown --output " + file + " >&2"});
+  ASSERT_EQ(run.result.exit_code, 0) << run.result.err;
+  const Picture so_far = Read(ReadFile(file));
+  EXPECT_GE(so_far.facts["daemons"].get<int>(), 1) << "of nodes that ferryctl asks";
+  EXPECT_TRUE(std::any_of(so_far.slices.begin(), so_far.slices.end(), [](const Slice& slice) {
+    return slice.name == "eager send" || slice.name == "delivery";
+  })) << "those of MPI_Init";
 }
 
 TEST(TraceTest, SixtyFourRanks) {
