@@ -50,6 +50,17 @@ bool IsAhead(const control::RankWait& look, const control::WaitEdge& edge) {
          call->name() == shm::CallText(shm::CallName::kFerryQueueWait);
 }
 
+bool MeetsOthers(const control::RankWait& look) {
+  return std::any_of(look.calls().begin(), look.calls().end(),
+                     [](const auto& call) { return call.meets(); });
+}
+
+bool GoesOneWay(const control::RankWait& look) {
+  return look.state() == "waits" && look.edges_size() == 1 && look.edges(0).peer() != look.rank() &&
+         NeedsOf(look) == KernelNeeds::kNothing && !IsForAnybody(look) && !MeetsOthers(look) &&
+         !IsAhead(look, look.edges(0));
+}
+
 bool HasCome(const control::RankWait& rank, const control::RankWait& other) {
   for (const control::RankCall& call : rank.calls()) {
     for (const control::RankCall& its : other.calls()) {

@@ -19,6 +19,10 @@ bool IsForAnybody(const control::RankWait& look);
 // Returns true if it is not known whether the rank's stream is at that wait yet, or has kernels to
 // run before it. So the edge is one of a deadlock, or of none.
 bool IsAhead(const control::RankWait& look, const control::WaitEdge& edge);
+// Returns true if the rank is in a call in which ranks of a group meet.
+bool MeetsOthers(const control::RankWait& look);
+// Returns true if the rank's chain is the rank and then the chain of the only one it waits for.
+bool GoesOneWay(const control::RankWait& look);
 // Returns true if both are in the same call of a group of ranks, or `other` is in a later one of
 // it.
 bool HasCome(const control::RankWait& rank, const control::RankWait& other);

@@ -19,8 +19,6 @@ constexpr uint32_t kMostQuestions = 64;  // for one answer: all ranks of a job m
 constexpr milliseconds kMostTime(1500);
 constexpr size_t kMostFollowed = 4096;  // ranks of one chain's search
 constexpr size_t kMostPairs = 1024;     // looked at again
-constexpr size_t kMostCallsTold = 4;    // in one sentence
-constexpr size_t kMostRanksTold = 16;   // likewise
 
 constexpr char kWaits[] = "waits";
 constexpr char kElsewhere[] = "elsewhere";
@@ -47,22 +45,6 @@ constexpr int kCircleWeight = 30;
 constexpr int kWaitsForNobodyWeight = 15;
 constexpr int kWaitsWeight = 12;
 
-// `begin` and "0, 1, 2". Nothing without ranks.
-std::string RanksText(const char* begin, const std::vector<uint32_t>& ranks) {
-  std::string text;
-  for (size_t i = 0; i < std::min(ranks.size(), kMostRanksTold); ++i) {
-    text += (i == 0 ? begin : ", ") + std::to_string(ranks[i]);
-  }
-  return ranks.size() > kMostRanksTold
-             ? text + " and " + std::to_string(ranks.size() - kMostRanksTold) + " more"
-             : text;
-}
-
-// "; and all wait that could send to one that takes messages of any rank: 0, 1, 2".
-std::string KnotText(const std::vector<uint32_t>& ranks) {
-  return RanksText("; all that could end the wait for any of several ranks wait, too: ", ranks);
-}
-
 }  // namespace
 
 // Follows all ranks that a rank waits for, depth first, and keeps the chain whose end explains
@@ -74,6 +56,7 @@ class ChainFinder {
 
   WaitGraph::Chain Find(uint32_t rank) {
     Follow(rank);
+    best_.has_no_ahead = !has_met_ahead_;
     return best_;
   }
 
@@ -95,6 +78,7 @@ class ChainFinder {
   }
 
   void Follow(uint32_t rank) {
+    ++graph_.followed_;
     path_.push_back(rank);
     const control::RankWait& look = graph_.Look(job_id_, rank).look;
     Keep(WeightOf(look), false);
@@ -102,6 +86,7 @@ class ChainFinder {
     if (visited_.insert(rank).second && look.state() == kWaits && !IsForAnybody(look)) {
       const bool is_for_node = NeedsOf(look) == KernelNeeds::kNode;
       for (const control::WaitEdge& edge : look.edges()) {
+        has_met_ahead_ = has_met_ahead_ || IsAhead(look, edge);
         if (is_for_node) {
           MeetNode(edge.peer());
         } else if (visited_.size() < kMostFollowed && edge.peer() != rank &&
@@ -124,14 +109,12 @@ class ChainFinder {
   }
 
   void Meet(uint32_t peer) {
-    const auto before = std::find(path_.begin(), path_.end(), peer);
-    if (before == path_.end()) {
-      if (!visited_.contains(peer)) {
-        Follow(peer);
-      }
-      return;
+    if (!visited_.contains(peer)) {
+      return Follow(peer);
     }
-    if (with_circles_ && graph_.MayBeStuck({job_id_, {before, path_.end()}})) {
+    const auto before = std::find(path_.begin(), path_.end(), peer);
+    if (with_circles_ && before != path_.end() &&
+        graph_.MayBeStuck({job_id_, {before, path_.end()}})) {
       path_.push_back(peer);
       Keep(kCircleWeight, true);
       path_.pop_back();
@@ -142,8 +125,9 @@ class ChainFinder {
   const std::string job_id_;
   const bool with_circles_;
   std::vector<uint32_t> path_;
-  std::set<uint32_t> visited_;
+  std::set<uint32_t> visited_;  // all of the path, too
   WaitGraph::Chain best_;
+  bool has_met_ahead_ = false;
 };
 
 WaitGraph::WaitGraph(RankLooker* looker)
@@ -425,90 +409,47 @@ WaitGraph::Chain WaitGraph::Find(const std::string& job_id, uint32_t rank, bool 
   return ChainFinder(this, job_id, with_circles).Find(rank);
 }
 
-// "; rank 0 is in MPI_Barrier on MPI_COMM_WORLD, number 7", of the first ranks of a chain, and of
-// those whose kernels wait: what one is in, where the sentence does not say it.
-std::string WaitGraph::CallsText(const Chain& chain, const std::string& job_id) {
-  std::string text;
-  size_t count = 0;
-  for (size_t i = 0; i + 1 < chain.ranks.size() && count < kMostCallsTold; ++i) {
-    const control::RankWait& look = Look(job_id, chain.ranks[i]).look;
-    const bool is_told = chain.circle || i == 0 || NeedsOf(look) != KernelNeeds::kNothing;
-    if (is_told && look.state() == kWaits && !look.calls().empty()) {
-      ++count;
-      text += (text.empty() ? "; " : ", ") + RankName(look.rank()) + " " + look.detail();
-    }
+WaitGraph::Chain WaitGraph::FindOnce(const std::string& job_id, uint32_t rank) {
+  if (const auto known = found_.find({job_id, rank}); known != found_.end()) {
+    return known->second;
   }
-  return text;
+  const control::RankWait& look = Look(job_id, rank).look;
+  const auto next = GoesOneWay(look) ? found_.find({job_id, look.edges(0).peer()}) : found_.end();
+  Chain chain;
+  if (next != found_.end()) {
+    chain = next->second;
+    chain.ranks.insert(chain.ranks.begin(), rank);
+  } else {
+    chain = Find(job_id, rank, /*with_circles=*/true);
+  }
+  Remember(job_id, chain);
+  return chain;
 }
 
-std::string WaitGraph::ChainText(const Chain& chain, const std::string& job_id) {
-  std::string text = RankName(chain.ranks.front());
-  const control::RankWait* before = &Look(job_id, chain.ranks.front()).look;
-  bool is_first = true;
-  for (size_t i = 1; i < chain.ranks.size(); ++i) {
-    const control::RankWait& look = Look(job_id, chain.ranks[i]).look;
-    // Ranks between that wait in the same call say nothing.
-    if (i + 1 < chain.ranks.size() && !chain.circle && HasCome(*before, look)) {
-      continue;
-    }
-    text += (is_first ? " waits for " : ", which waits for ") + RankName(chain.ranks[i]);
-    is_first = false;
-    before = &look;
+// Notes the chains of those ranks of a chain whose own it tells. One that ends at a rank which
+// waits and might go on tells nothing of theirs.
+void WaitGraph::Remember(const std::string& job_id, const Chain& chain) {
+  const std::vector<uint32_t>& ranks = chain.ranks;
+  if (ranks.size() < 2 || chain.weight < kWaitsForNobodyWeight || !chain.has_no_ahead ||
+      MeetsOthers(Look(job_id, ranks.front()).look)) {
+    return;
   }
-  return text;
-}
-
-// Says which ranks wait for each other by their kernels, if the first of the chain that waits by
-// one does. None of them is called stuck for ever: see why_kernels.h.
-std::string WaitGraph::KernelsText(const Chain& chain, const std::string& job_id) {
-  for (const uint32_t rank : chain.ranks) {
-    if (IsKept(Look(job_id, rank).look, Whose::kKernels)) {
-      const std::vector<uint32_t> ranks = FindKnot(job_id, rank, Whose::kKernels);
-      return ranks.size() < 2 ? ""
-                              : "; in a circle of kernels: " + RanksText("ranks ", ranks) +
-                                    " wait for each other, and only what other kernels or threads "
-                                    "of theirs do, or have done already, ends that";
+  const auto first = std::find(ranks.begin(), ranks.end(), ranks.back());  // of a circle
+  const auto goes_one_way = [&](uint32_t rank) { return GoesOneWay(Look(job_id, rank).look); };
+  const auto is_known = [&](uint32_t rank) { return found_.contains({job_id, rank}); };
+  const auto last = std::prev(ranks.end());
+  auto at = std::find_if(ranks.begin(), last, is_known);
+  if (at == last && !std::all_of(first, last, goes_one_way)) {
+    return;
+  }
+  while (at != ranks.begin() && goes_one_way(*--at)) {
+    Chain& rest = found_[{job_id, *at}];
+    rest = {{at, ranks.end()}, chain.circle, chain.weight};
+    rest.has_no_ahead = true;
+    if (chain.circle && at > first) {  // from there once around
+      rest.ranks.insert(rest.ranks.end(), std::next(first), std::next(at));
     }
   }
-  return "";
-}
-
-bool WaitGraph::IsOfCalls(const Chain& chain, const std::string& job_id) {
-  for (size_t i = 0; i + 1 < chain.ranks.size(); ++i) {
-    const control::WaitEdge* const edge =
-        EdgeTo(Look(job_id, chain.ranks[i]).look, chain.ranks[i + 1]);
-    if (edge != nullptr && edge->meets()) {
-      return true;
-    }
-  }
-  return false;
-}
-
-std::string WaitGraph::Verdict(const Chain& chain, const control::RankWait& wait) {
-  const std::string& job_id = wait.job_id();
-  if (chain.circle) {
-    return "deadlock: " + ChainText(chain, job_id) + ": each of them waits for " +
-           (IsOfCalls(chain, job_id) ? "the next one"
-                                     : "what the next one has not sent or asked for") +
-           KnotText(chain.knot) + CallsText(chain, job_id);
-  }
-  if (chain.ranks.size() > 1) {
-    return ChainText(chain, job_id) + ", which " + Look(job_id, chain.ranks.back()).look.detail() +
-           CallsText(chain, job_id) + KernelsText(chain, job_id);
-  }
-  std::string text = RankName(wait.rank()) + " " + wait.detail();
-  if (!wait.calls().empty()) {
-    const std::string& ends_by = wait.calls(0).ends_by();
-    return text + (ends_by.empty() ? "" : ": ") + ends_by + KernelsText(chain, job_id);
-  }
-  if (wait.state() == kWaits) {
-    text += wait.unfinished() == 0
-                ? ", without a request: in a probe, for memory that others change, or just done"
-                : ": for any rank, or for a copy that is under way";
-  } else if (wait.unfinished() != 0) {
-    text += "; " + std::to_string(wait.unfinished()) + " of its requests are unfinished";
-  }
-  return text;
 }
 
 bool WaitGraph::IsCertainly(const Knot& knot) {
@@ -539,7 +480,7 @@ void WaitGraph::Explain(google::protobuf::RepeatedPtrField<control::RankWait>* w
   std::vector<Chain> chains;
   std::set<Circle> circles;
   for (const control::RankWait& wait : *waits) {
-    chains.push_back(Find(wait.job_id(), wait.rank(), /*with_circles=*/true));
+    chains.push_back(FindOnce(wait.job_id(), wait.rank()));
     if (chains.back().circle) {
       circles.insert(CircleOf(wait.job_id(), chains.back()));
     }
@@ -548,7 +489,7 @@ void WaitGraph::Explain(google::protobuf::RepeatedPtrField<control::RankWait>* w
   for (int i = 0; i < waits->size(); ++i) {
     control::RankWait* const wait = waits->Mutable(i);
     Chain& chain = chains[static_cast<size_t>(i)];
-    if (!chain.circle || !certain_.contains(CircleOf(wait->job_id(), chain))) {
+    if (chain.circle ? !certain_.contains(CircleOf(wait->job_id(), chain)) : !chain.has_no_ahead) {
       chain = Find(wait->job_id(), wait->rank(), /*with_circles=*/false);
     }
     if (chain.weight < kCircleWeight) {

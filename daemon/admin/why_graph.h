@@ -60,6 +60,9 @@ class WaitGraph {
   // chain ends there, and the verdict says where to ask.
   void Explain(google::protobuf::RepeatedPtrField<control::RankWait>* waits);
 
+  // Over how many ranks chains were followed, all together: the work that was done.
+  uint64_t followed() const { return followed_; }
+
  private:
   friend class ChainFinder;
 
@@ -68,6 +71,7 @@ class WaitGraph {
     bool circle = false;  // the last rank stands in it twice
     int weight = 0;
     std::vector<uint32_t> knot = {};  // the knot that the circle is in, if one of it waits for any
+    bool has_no_ahead = false;        // no edge of its search was one of a deadlock, or of none
   };
   // A rank, as far as it is known.
   struct Node {
@@ -113,6 +117,9 @@ class WaitGraph {
   Second Compare(const Knot& knot, const Pairs& again);
   Chain ChainIn(const Knot& knot, uint32_t rank);
   Chain Find(const std::string& job_id, uint32_t rank, bool with_circles);
+  // As Find with circles. A thousand ranks in one chain share what was found of it.
+  Chain FindOnce(const std::string& job_id, uint32_t rank);
+  void Remember(const std::string& job_id, const Chain& chain);
   void Tell(const Chain& chain, control::RankWait* wait);
   std::string CallsText(const Chain& chain, const std::string& job_id);
   std::string KernelsText(const Chain& chain, const std::string& job_id);
@@ -125,7 +132,9 @@ class WaitGraph {
   const std::chrono::steady_clock::time_point end_;
   uint32_t asked_ = 0;
   bool is_one_silent_ = false;
+  uint64_t followed_ = 0;
   std::map<Name, Node> nodes_;
+  std::map<Name, Chain> found_;  // of ranks from which only one way leads on
   std::set<Circle> certain_;
   std::map<Knot, bool> knots_;  // whether it is certain
 };
