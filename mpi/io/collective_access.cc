@@ -114,11 +114,11 @@ Failure CarryTogether(Meeting& meeting, File& file, const CollectivePart& part, 
   }
   TwoPhase::Way way = TwoPhase::Way::kApart;
   Failure own = file.two_phase()->Carry(meeting, file, part, moved, &way);
-  if (way == TwoPhase::Way::kApart) {
+  if (way == TwoPhase::Way::kAlone || way == TwoPhase::Way::kApart) {
     FERRY_RETURN_FAILURE(own);
     own = CarryApart(meeting, file, part, moved);
   }
-  own = meeting.Agree(own);
+  own = way == TwoPhase::Way::kAlone ? own : meeting.Agree(own);
   if (way == TwoPhase::Way::kBetweenNodes && part.access.is_write) {
     file.NoteWritesElsewhere();
   }

@@ -1,5 +1,8 @@
 // Collective reads and writes (MPI 5.0, sections 14.4.2 to 14.4.5): all ranks of a file call
-// together, and the call fails on all of them if it does on one.
+// together, and the call fails on all of them if it does on one. Where the views of all ranks have
+// long pieces only, the ranks have nothing to do for each other: then no rank waits for others,
+// which costs more than a short access itself, and a call fails on the ranks that the system has
+// refused it.
 //
 // Calling thread: that of the call, one at a time for one file. Blocks until all ranks have come,
 // unless it says otherwise. `call`: the function of MPI, for messages.

@@ -11,9 +11,8 @@
 namespace ferry::mpi {
 namespace {
 
-// Pieces of this length and longer are as fast without a copy more.
 constexpr int64_t kLongPiece = 32 << 10;
-// So are those of a read where the file system's own cache is near.
+// Of a read where the file system's own cache is near.
 constexpr int64_t kLongLocalRead = 1 << 10;
 // So few pieces take less time than the ranks' waits for each other.
 constexpr int64_t kFewPieces = 16;
@@ -98,6 +97,10 @@ int64_t AlignUp(int64_t bytes) {
 
 }  // namespace
 
+int64_t LongPiece(bool is_write, bool is_local) {
+  return !is_write && is_local ? kLongLocalRead : kLongPiece;
+}
+
 int64_t StretchBytesFor(int64_t buffer_bytes) {
   return std::clamp(buffer_bytes / kStretches / kStretchAlignment * kStretchAlignment,
                     kLeastStretch, kMostStretch);
@@ -106,10 +109,9 @@ int64_t StretchBytesFor(int64_t buffer_bytes) {
 NodePlan PlanFor(std::span<const AccessFacts> ranks, const AccessFacts& hints, bool is_write) {
   NodePlan plan;
   const Sum sum = SumOf(ranks);
-  const int64_t long_piece = !is_write && sum.is_local ? kLongLocalRead : kLongPiece;
   if (!sum.is_fit || !sum.is_sorted || sum.ranks == 0 || ranks.size() < 2 ||
       hints.buffering == Switch::kDisable ||
-      (hints.buffering == Switch::kAutomatic && !Pays(sum, long_piece))) {
+      (hints.buffering == Switch::kAutomatic && !Pays(sum, LongPiece(is_write, sum.is_local)))) {
     return plan;
   }
   plan.is_buffered = true;
@@ -174,17 +176,17 @@ int64_t FirstPositionAt(const View& view, int64_t place, int64_t from, int64_t t
 
 ViewShape ShapeOf(const View& view) {
   if (view.is_empty()) {
-    return {true, 0};
+    return {.is_sorted = true};
   }
   const RunOrder order = OrderOf(view.filetype());
   return {order.is_monotone && order.is_disjoint &&
               order.high - order.first <= view.filetype().extent(),
-          std::gcd(order.grain, order.first)};
+          std::gcd(order.grain, order.first), order.grain};
 }
 
 void DescribeAccess(const View& view, const ViewShape& shape, int64_t position, int64_t bytes,
                     AccessFacts* facts) {
-  facts->is_plain = view.is_dense();
+  facts->least_piece = view.is_dense() || view.is_empty() ? kNowhere : shape.least_piece;
   facts->is_sorted = shape.is_sorted || bytes == 0;
   facts->bytes = bytes;
   if (bytes == 0) {

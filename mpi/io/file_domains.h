@@ -24,12 +24,14 @@ inline constexpr int64_t kNowhere = std::numeric_limits<int64_t>::max();
 // The facts that one rank tells the others of its part.
 struct AccessFacts {
   int32_t error_class = 0;  // why it was refused; then the rest does not count
-  bool is_plain = false;    // its view's data are one run of the file, and no hint asks for buffers
-  bool is_sorted = false;   // each of its pieces lies behind the one before
-  bool is_fit = true;       // file and view allow a buffer of the node
+  // No piece of its view is shorter than this; kNowhere: the view has no gaps. 0 where a hint asks
+  // for buffers.
+  int64_t least_piece = 0;
+  bool is_sorted = false;    // each of its pieces lies behind the one before
+  bool is_fit = true;        // file and view allow a buffer of the node
   bool may_exchange = true;  // other nodes may have its bytes on their way
-  bool is_local = false;    // the file system is the machine's own
-  int8_t grain_shift = 0;   // all its places are multiples of 2^grain_shift
+  bool is_local = false;     // the file system is the machine's own
+  int8_t grain_shift = 0;    // all its places are multiples of 2^grain_shift
   int64_t bytes = 0;
   int64_t low = kNowhere;   // its first byte
   int64_t high = 0;         // its last one, and 1
@@ -69,6 +71,9 @@ struct NodePlan {
   std::vector<NodeSpan> nodes;
 };
 
+// Pieces of this length and longer are as fast without a buffer of the node.
+int64_t LongPiece(bool is_write, bool is_local);
+
 // `ranks`: those of the node; `hints`: the facts of the file's rank 0.
 NodePlan PlanFor(std::span<const AccessFacts> ranks, const AccessFacts& hints, bool is_write);
 
@@ -86,12 +91,13 @@ int64_t FirstPositionAt(const View& view, int64_t place, int64_t from, int64_t t
 
 // The part that is alike for all accesses by one view.
 struct ViewShape {
-  bool is_sorted = false;  // of all tiles
-  int64_t grain = 0;       // divides the lengths and distances of a tile's pieces; 0: no data
+  bool is_sorted = false;   // of all tiles
+  int64_t grain = 0;        // divides the places and lengths of a tile's pieces; 0: no data
+  int64_t least_piece = 0;  // divides their lengths alone
 };
 // Takes time in proportion to the entries of the filetype's layout.
 ViewShape ShapeOf(const View& view);
-// Sets what the view and the access say: is_plain, is_sorted, grain_shift, bytes, low, high and
+// Sets what the view and the access say: least_piece, is_sorted, grain_shift, bytes, low, high and
 // piece_bytes.
 void DescribeAccess(const View& view, const ViewShape& shape, int64_t position, int64_t bytes,
                     AccessFacts* facts);

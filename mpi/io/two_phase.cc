@@ -72,8 +72,10 @@ AccessFacts TwoPhase::FactsOf(File& file, const CollectivePart& part) {
   DescribeAccess(*view_, shape_, part.access.position, part.refused.ok() ? part.access.bytes() : 0,
                  &facts);
   // A program that asks for buffers gets them also where they seem to be of no use.
-  facts.is_plain = facts.is_plain && hints_->collective_write() != Switch::kEnable &&
-                   hints_->collective_read() != Switch::kEnable;
+  if (hints_->collective_write() == Switch::kEnable ||
+      hints_->collective_read() == Switch::kEnable) {
+    facts.least_piece = 0;
+  }
   return facts;
 }
 
@@ -89,15 +91,19 @@ Failure TwoPhase::Plan(Meeting& meeting, File& file, const CollectivePart& part,
     hints_ = part.hints;
     is_known_ = false;
   }
-  if (is_known_ && are_plain_) {
+  if (is_known_ && IsEachAlone(part.access.is_write)) {
     return {};
   }
   const AccessFacts own = FactsOf(file, part);
   std::vector<AccessFacts> all;
   FERRY_RETURN_FAILURE(meeting.Gather(own, &all));
   is_known_ = true;
-  are_plain_ =
-      std::all_of(all.begin(), all.end(), [](const AccessFacts& facts) { return facts.is_plain; });
+  least_piece_ = kNowhere;
+  are_local_ = true;
+  for (const AccessFacts& facts : all) {
+    least_piece_ = std::min(least_piece_, facts.least_piece);
+    are_local_ = are_local_ && facts.is_local;
+  }
   const bool is_refused = std::any_of(all.begin(), all.end(), [](const AccessFacts& facts) {
     return facts.error_class != MPI_SUCCESS;
   });
@@ -167,6 +173,7 @@ Failure TwoPhase::Carry(Meeting& meeting, File& file, const CollectivePart& part
   *way = Way::kApart;
   FERRY_RETURN_FAILURE(Plan(meeting, file, part, &plan));
   if (!plan.is_buffered) {
+    *way = IsEachAlone(part.access.is_write) ? Way::kAlone : Way::kApart;
     return {};
   }
   *way = plan.is_exchanged ? Way::kBetweenNodes : Way::kInNode;

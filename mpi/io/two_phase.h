@@ -35,16 +35,20 @@ namespace ferry::mpi {
 class TwoPhase {
  public:
   enum class Way : uint8_t {
-    kApart,         // each rank is to move its own bytes
+    kAlone,         // each rank is to move its own bytes, and no rank waits for another
+    kApart,         // each rank is to move its own bytes, and they tell each other how that went
     kInNode,        // they went through the buffer of this node
     kBetweenNodes,  // nodes have moved each other's bytes, too
   };
-  // Agrees with the other ranks on how to carry the parts out, and does so unless that is apart:
-  // then *moved is as Carry of access.h says, and a failure this rank's own, of which the caller
-  // tells the others. A failure apart: a rank is gone.
+  // Agrees with the other ranks on how to carry the parts out; kAlone holds for all of them or for
+  // none. Does so unless that is alone or apart: then *moved is as Carry of access.h says, and a
+  // failure this rank's own, of which the caller tells the others. A failure alone or apart: a rank
+  // is gone.
   Failure Carry(Meeting& meeting, File& file, const CollectivePart& part, int64_t* moved, Way* way);
 
  private:
+  // Returns true if the pieces of all views are so long that there is nothing to agree on.
+  bool IsEachAlone(bool is_write) const { return least_piece_ >= LongPiece(is_write, are_local_); }
   AccessFacts FactsOf(File& file, const CollectivePart& part);
   Failure Plan(Meeting& meeting, File& file, const CollectivePart& part, NodePlan* plan);
   Failure PlanForNodes(Meeting& meeting, File& file, const std::vector<AccessFacts>& all,
@@ -65,8 +69,9 @@ class TwoPhase {
   std::shared_ptr<const Hints> hints_;
   ViewShape shape_;
   bool is_known_ = false;  // of the view: the ranks have told each other
-  bool are_plain_ =
-      false;  // the views of all ranks are dense, so that there is nothing to agree on
+  // Of all ranks: no piece of their views is shorter; their file system is the machine's own.
+  int64_t least_piece_ = 0;
+  bool are_local_ = false;
   NodeBuffer buffer_;
   bool is_refused_ = false;  // the buffer could not be made
   Link to_owners_{NodeExchange::Kind::kToOwners};

@@ -249,7 +249,7 @@ TEST(DescribeAccessTest, OfBlocks) {
   const auto view = Blocks(128, 10, 64, 256, 2560);
   const AccessFacts facts = FactsOf(*view, 64, 640);
   EXPECT_TRUE(facts.is_sorted);
-  EXPECT_FALSE(facts.is_plain);
+  EXPECT_EQ(facts.least_piece, 64);
   EXPECT_EQ(facts.bytes, 640);
   EXPECT_EQ(facts.low, 128 + 256);
   EXPECT_EQ(facts.high, 128 + 2560 + 64);
@@ -264,7 +264,7 @@ TEST(DescribeAccessTest, OfBlocks) {
 TEST(DescribeAccessTest, OfBytesInARow) {
   const auto view = OfBytes();
   const AccessFacts facts = FactsOf(*view, 4096, 1 << 20);
-  EXPECT_TRUE(facts.is_plain);
+  EXPECT_EQ(facts.least_piece, kNowhere);
   EXPECT_TRUE(facts.is_sorted);
   EXPECT_EQ(facts.low, 4096);
   EXPECT_EQ(facts.high, 4096 + (1 << 20));
@@ -272,6 +272,16 @@ TEST(DescribeAccessTest, OfBytesInARow) {
   EXPECT_EQ(facts.piece_bytes, 1 << 20);
   EXPECT_EQ(FactsOf(*view, 5, 100).grain_shift, 0);
   EXPECT_EQ(FactsOf(*view, 5, 0).low, kNowhere) << "no bytes";
+}
+
+TEST(DescribeAccessTest, NoPieceIsShorterThanTheLeast) {
+  EXPECT_EQ(FactsOf(*Blocks(3, 10, 32768, 65536, 655360), 0, 5).least_piece, 32768)
+      << "wherever the pieces lie, and however few bytes of them are accessed";
+  EXPECT_EQ(FactsOf(*Blocks(0, 10, 32768, 32769, 655360), 0, 5).least_piece, 1)
+      << "a number that is safe, if not the greatest";
+  EXPECT_EQ(LongPiece(true, true), 32768);
+  EXPECT_EQ(LongPiece(false, true), 1024);
+  EXPECT_EQ(LongPiece(false, false), 32768);
 }
 
 TEST(DescribeAccessTest, TilesBetweenTilesAreNotSorted) {

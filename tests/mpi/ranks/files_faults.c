@@ -368,6 +368,50 @@ static void shared_refused(void) {
   OK(MPI_File_close(&file));
 }
 
+/* By views without gaps no rank has anything to do for another: each learns of its own refusals. */
+static void alone_refused(void) {
+  step = "collective calls by a view without gaps that fail on one rank";
+  MPI_File file = open_new("alone_refused");
+  const MPI_Offset own = 100 * (MPI_Offset)rank;
+  memset(data, value_of(rank, 1), 100);
+  OK(MPI_File_write_at_all(file, own, data, 100, MPI_BYTE, MPI_STATUS_IGNORE));
+  if (rank == size - 1) arm(kPwrite, ENOSPC, 1);
+  memset(data, value_of(rank, 2), 100);
+  const int error = MPI_File_write_at_all(file, own, data, 100, MPI_BYTE, MPI_STATUS_IGNORE);
+  disarm();
+  if (rank == size - 1) expect_error(error, MPI_ERR_NO_SPACE, "alone_refused");
+  if (rank != size - 1) OK(error);
+  meet();
+  OK(MPI_File_read_at_all(file, own, back, 100, MPI_BYTE, MPI_STATUS_IGNORE));
+  for (int i = 0; i < 100; ++i) CHECK(back[i] == value_of(rank, rank == size - 1 ? 1 : 2));
+  OK(MPI_File_close(&file));
+}
+
+/* Nor does a rank wait for others there: each makes all of its calls before the next one begins. In
+ * the first call by a view the ranks tell each other what they have. */
+static void one_after_the_other(void) {
+  step = "collective calls by a view without gaps, one rank after the other";
+  enum { kCalls = 20 };
+  MPI_File file = open_new("one_after_the_other");
+  memset(data, value_of(rank, 1), kCalls);
+  OK(MPI_File_write_at_all(file, rank, data, 1, MPI_BYTE, MPI_STATUS_IGNORE));
+  int turn = 0;
+  if (rank > 0) {
+    OK(MPI_Recv(&turn, 1, MPI_INT, rank - 1, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+  }
+  for (int i = 1; i < kCalls; ++i) {
+    const MPI_Offset at = (MPI_Offset)i * size + rank;
+    OK(MPI_File_write_at_all(file, at, data, 1, MPI_BYTE, MPI_STATUS_IGNORE));
+    OK(MPI_File_read_at_all(file, at, back, 1, MPI_BYTE, MPI_STATUS_IGNORE));
+    CHECK(back[0] == data[0]);
+  }
+  if (rank + 1 < size) OK(MPI_Send(&turn, 1, MPI_INT, rank + 1, 9, MPI_COMM_WORLD));
+  meet();
+  OK(MPI_File_read_at_all(file, 0, back, kCalls * size, MPI_BYTE, MPI_STATUS_IGNORE));
+  for (int i = 0; i < kCalls * size; ++i) CHECK(back[i] == value_of(i % size, 1));
+  OK(MPI_File_close(&file));
+}
+
 static void others_refused(void) {
   step = "a file that cannot be written back (12, 39)";
   MPI_File file = open_new("late");
@@ -514,6 +558,8 @@ int main(int argc, char** argv) {
     cut_short(ways[way]);
   }
   shared_refused();
+  alone_refused();
+  one_after_the_other();
   others_refused();
   atomic_overlaps();
   return end_well("all faults were answered");

@@ -158,12 +158,16 @@ static void split(void) {
  * refusal comes to all, and no rank waits for it.
  */
 static void split_on_one_rank(void) {
-  const MPI_Offset at = (MPI_Offset)kCount * rank;
+  const MPI_Offset at = 0;
   const int is_last = rank == size - 1;
   MPI_Status status;
   if (size == 1) return;
   step = "a begin where one rank has not ended the one before";
   number(12);
+  MPI_Datatype view = vector_of(1, 1, 1, MPI_INT, size * (MPI_Aint)sizeof(int)); /* in turns */
+  OK(MPI_File_set_view(file, rank * (MPI_Offset)sizeof(int), MPI_INT, view, "native",
+                       MPI_INFO_NULL));
+  OK(MPI_Type_free(&view));
   OK(MPI_File_write_at_all_begin(file, at, data, kCount, MPI_INT));
   if (!is_last) OK(MPI_File_write_at_all_end(file, data, &status));
   OK(MPI_File_seek(file, at, MPI_SEEK_SET)); /* ranks that are not refused may write */
@@ -192,6 +196,7 @@ static void split_on_one_rank(void) {
   forget();
   OK(MPI_File_read_at_all(file, at, back, kCount, MPI_INT, &status));
   expect_back(&status, kCount);
+  OK(MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "native", MPI_INFO_NULL));
 }
 
 /* Ranks need not all give hints, and one may give a wrong handle. */
