@@ -4,7 +4,8 @@
 //
 // FAKE_FERRYD makes it misbehave: "crash" at once with two lines of log, "hang" before it serves,
 // "old" (another protocol version), "stubborn" (ignores SIGTERM). "programs": it has three jobs of
-// one launch. "large": its counters take 8 MB.
+// one launch. "large": its counters take 8 MB. "ranks": it has a hundred ranks of one job, each
+// with a link.
 #include <fcntl.h>
 #include <grpcpp/grpcpp.h>
 #include <poll.h>
@@ -52,6 +53,11 @@ void FillStatus(const config::Options& options, control::StatusReply* reply) {
     for (const char* const id : {"run", "run#10", "run#2"}) {
       reply->add_jobs()->set_job_id(id);
     }
+  }
+  if (Behaviour() == "ranks") {
+    control::JobStatus* const job = reply->add_jobs();
+    job->set_job_id("0badcafe");
+    job->set_program("heat");
   }
 }
 
@@ -152,8 +158,26 @@ class FakeAdmin : public control::Admin::Service {
     return grpc::Status::OK;
   }
 
+  grpc::Status Links(grpc::ServerContext*, const control::LinksRequest*,
+                     control::LinksReply* reply) override {
+    for (uint32_t rank = 0; rank < HowManyRanks(); ++rank) {
+      control::LinkStatus* const link = reply->add_links();
+      link->set_job_id("0badcafe");
+      link->set_rank(rank);
+      link->set_peer(kFakeRanks + rank);
+      link->set_state("up");
+    }
+    return grpc::Status::OK;
+  }
+
   grpc::Status Counters(grpc::ServerContext*, const control::CountersRequest*,
                         control::CountersReply* reply) override {
+    for (uint32_t rank = 0; rank < HowManyRanks(); ++rank) {
+      control::CounterValue* const counter = reply->add_counters();
+      counter->set_scope("job 0badcafe rank " + std::to_string(rank));
+      counter->set_name("sends");
+      counter->set_value(rank + 1);
+    }
     for (const auto& [name, value] : {std::pair("busy", 7), std::pair("idle", 0)}) {
       control::CounterValue* counter = reply->add_counters();
       counter->set_name(name);
@@ -176,6 +200,9 @@ class FakeAdmin : public control::Admin::Service {
   // NOLINTEND
 
  private:
+  static constexpr uint32_t kFakeRanks = 100;
+  static uint32_t HowManyRanks() { return Behaviour() == "ranks" ? kFakeRanks : 0; }
+
   const config::Options options_;
 };
 

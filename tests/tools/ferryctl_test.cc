@@ -6,6 +6,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -109,6 +110,27 @@ TEST_F(FerryctlTest, HidesCountersThatAreZeroFromPeople) {
   EXPECT_THAT(Ferryctl({"counters"}).out, AllOf(HasSubstr("busy"), Not(HasSubstr("idle"))));
   EXPECT_THAT(Ferryctl({"counters", "--all"}).out, AllOf(HasSubstr("busy"), HasSubstr("idle")));
   EXPECT_THAT(Ferryctl({"counters", "--json"}).out, HasSubstr("idle"));
+}
+
+TEST_F(FerryctlTest, TellsTheCountersAndLinksOfManyRanksInGroups) {
+  const auto daemon = StartDaemon({"FAKE_FERRYD=ranks"});
+  std::string text;
+  const auto lines = [&](const Words& words) {
+    text = Ferryctl(words).out;
+    return std::count(text.begin(), text.end(), '\n');
+  };
+  EXPECT_LT(lines({"counters"}), 10) << text;
+  EXPECT_THAT(text, AllOf(HasSubstr("heat  sends      100  5050   100       99"),
+                          HasSubstr("(--all lists each rank)\n")));
+  EXPECT_GT(lines({"counters", "--all"}), 100);
+  EXPECT_THAT(text, HasSubstr("job heat rank 42 "));
+  EXPECT_GT(lines({"counters", "--json"}), 100);
+  EXPECT_THAT(text, HasSubstr("job 0badcafe rank 42"));
+  EXPECT_LT(lines({"links"}), 10) << text;
+  EXPECT_THAT(text, AllOf(HasSubstr("heat  up      100 "), HasSubstr("0-99")));
+  EXPECT_GT(lines({"links", "--all"}), 100);
+  EXPECT_THAT(text, HasSubstr("\nheat.42 "));
+  EXPECT_GT(lines({"links", "--json"}), 100);
 }
 
 // As those of a node with very many ranks.

@@ -366,10 +366,12 @@ const Command* Parse(CLI::App* app, int argc, const char* const* argv, CtlArgume
       subcommand->add_option("JOB.RANK", arguments->rank, command.rank);
     }
     if (command.run == Counters) {
-      subcommand->add_flag("--all", arguments->all, "counters that are 0, too");
+      subcommand->add_flag(
+          "--all", arguments->all,
+          "counters that are 0, too, and those of each rank, where there are many");
     }
-    if (command.run == Sessions || command.run == Why || command.run == Top ||
-        command.run == ShowQueues) {
+    if (command.run == Sessions || command.run == Links || command.run == Why ||
+        command.run == Top || command.run == ShowQueues) {
       subcommand->add_flag("--all", arguments->all,
                            "a line for each, where there are many; without, for groups, or for\n"
                            "those that matter most");

@@ -91,7 +91,13 @@ void Relabel(const JobList& jobs, control::WhyReply* reply) {
     rank.set_job_id(LabelOf(jobs, rank.job_id()));
   }
 }
-void Relabel(const JobList&, control::CountersReply*) {}
+void Relabel(const JobList& jobs, control::CountersReply* reply) {
+  for (control::CounterValue& counter : *reply->mutable_counters()) {
+    if (const CounterScope scope = ReadScope(counter.scope()); scope.rank.has_value()) {
+      counter.set_scope("job " + LabelOf(jobs, scope.job) + " rank " + std::to_string(*scope.rank));
+    }
+  }
+}
 void Relabel(const JobList&, control::NicsReply*) {}
 void Relabel(const JobList&, control::GpusReply*) {}
 
@@ -108,6 +114,15 @@ std::string TextOf(const control::SessionsReply& reply, bool all) {
   return all || static_cast<size_t>(reply.sessions_size()) <= kMostRanksListed
              ? MakeView(reply, StandardOutput()).text
              : SessionGroups(reply, StandardOutput());
+}
+std::string TextOf(const control::CountersReply& reply, bool all) {
+  return all || !HasManyRanks(reply) ? MakeView(reply, StandardOutput()).text
+                                     : CounterGroups(reply, StandardOutput());
+}
+std::string TextOf(const control::LinksReply& reply, bool all) {
+  return all || static_cast<size_t>(reply.links_size()) <= kMostRanksListed
+             ? MakeView(reply, StandardOutput()).text
+             : LinkGroups(reply, StandardOutput());
 }
 
 // JSON with ids, text with names.
