@@ -8,6 +8,7 @@
 
 #include "client/api/word_wait.h"
 #include "mpi/api/function.h"
+#include "mpi/api/vain_looks.h"
 #include "mpi/base/connection.h"
 #include "mpi/base/handle_table.h"
 #include "mpi/init/fail.h"
@@ -83,7 +84,11 @@ bool TryOnce(Done&& done) {
     return true;
   }
   (void)front_end->peers->Poll();
-  return done();
+  if (done()) {
+    return true;
+  }
+  NoteVainLook();
+  return false;
 }
 
 // Returns true if one of the requests is partitioned: WaitFor is not told of the words that these

@@ -6,6 +6,7 @@
 
 #include "mpi/api/function.h"
 #include "mpi/api/message_arguments.h"
+#include "mpi/api/vain_looks.h"
 #include "mpi/init/fail.h"
 #include "mpi/init/process.h"
 #include "mpi/p2p/message_request.h"
@@ -49,6 +50,7 @@ int ProbeFor(const char* call, int source, int tag, MPI_Comm handle, int* flag,
   client::Completion found;
   const ErrorCode error = front_end->messages->Probe(envelope.message, flag == nullptr, &found);
   if (error == ErrorCode::kWouldBlock) {
+    NoteVainLook();
     return MPI_SUCCESS;
   }
   if (error != ErrorCode::kOk) {
@@ -85,8 +87,11 @@ int ProbeMatched(const char* call, int source, int tag, MPI_Comm handle, int* fl
       front_end->messages->ProbeMatched(envelope.message, flag == nullptr, &receive);
   if (error != ErrorCode::kOk) {
     std::free(receive.buffer);
-    return error == ErrorCode::kWouldBlock ? MPI_SUCCESS
-                                           : Fail(call, envelope.comm, FailureOf(error));
+    if (error == ErrorCode::kWouldBlock) {
+      NoteVainLook();
+      return MPI_SUCCESS;
+    }
+    return Fail(call, envelope.comm, FailureOf(error));
   }
   if (flag != nullptr) {
     *flag = 1;

@@ -33,6 +33,12 @@ TEST_P(MessagesTest, AndGeneralisedRequestsAreFreedInEitherOrder) {
   ExpectJob(GetParam(), {"tests/mpi/ranks/generalized"}, "generalised requests are well");
 }
 
+// Between nodes ferryd, on a core of its own, has a part in it.
+TEST(LooksTest, LeaveTheCoreToOtherRanks) {
+  ExpectJob({"OneNode", {"-n", "2"}}, {"tests/mpi/ranks/looks"},
+            "loops of looks leave the core to others");
+}
+
 // Any access to the emulated devices' memory without a stream is a fault.
 std::vector<std::string> BehindALink(const std::vector<std::string>& more = {}) {
   std::vector<std::string> variables = {"FERRY_HOST_LINK_H2D_MB_PER_S=8000",
