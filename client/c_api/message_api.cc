@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "client/api/measured_calls.h"
 #include "client/c_api/last_error.h"
 #include "client/c_api/running.h"
 #include "client/rank/client.h"
@@ -93,6 +94,11 @@ inline bool IsMeasured() {
   return connection.client->messages != static_cast<ferry::client::Messaging*>(connection.client);
 }
 
+// Only while IsMeasured.
+inline ferry::client::MeasuredCalls& Measured() {
+  return static_cast<ferry::client::MeasuredCalls&>(Messages());
+}
+
 // A call for a message, or for requests (then `message` is null), for those who look at the rank
 // while it waits (client/api/calls.h).
 struct MessageCall : ferry::client::CallNote {
@@ -121,6 +127,10 @@ struct MessageCall : ferry::client::CallNote {
     }
   }
 };
+
+ferry::client::Caller CallerOf(CallName function) {
+  return {static_cast<uint64_t>(function), UINT32_MAX};
+}
 
 Message ToMessage(const void* buffer, size_t size_bytes, int peer, int tag) {
   return {const_cast<void*>(buffer), size_bytes, peer, tag, ferry::client::kUserContext};
@@ -200,13 +210,16 @@ int ferry_send(const void* buffer, size_t size_bytes, int destination, int tag) 
   if (const int error = Check(message, false); error != FERRY_SUCCESS) [[unlikely]] {
     return error;
   }
-  if (!IsMeasured() && connection.client->SendNow(message)) [[likely]] {
+  const bool is_sent = IsMeasured() ? Measured().SendNowIn(CallerOf(CallName::kFerrySend), message)
+                                    : connection.client->SendNow(message);
+  if (is_sent) [[likely]] {
     return FERRY_SUCCESS;
   }
   MessageCall call(CallName::kFerrySend, &message);
-  const CallScope scope(connection.client->calls, &call);
   Completion completion;
-  const ErrorCode error = Messages().Send(message, &completion);
+  const ErrorCode error =
+      ferry::client::SendInCall(connection.client->calls, connection.client->messages,
+                                CallerOf(CallName::kFerrySend), &call, message, &completion);
   return Report(error != ErrorCode::kOk ? error : completion.error);
 }
 
@@ -216,9 +229,10 @@ int ferry_recv(void* buffer, size_t size_bytes, int source, int tag, ferry_statu
     return error;
   }
   MessageCall call(CallName::kFerryRecv, &message);
-  const CallScope scope(connection.client->calls, &call);
   Completion completion;
-  const ErrorCode error = Messages().Receive(message, &completion);
+  const ErrorCode error =
+      ferry::client::ReceiveInCall(connection.client->calls, connection.client->messages,
+                                   CallerOf(CallName::kFerryRecv), &call, message, &completion);
   Fill(status, completion);
   return Report(error != ErrorCode::kOk ? error : completion.error);
 }

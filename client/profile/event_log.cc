@@ -32,13 +32,17 @@ uint32_t ThreadId() {
 
 uint8_t FlagIf(bool is_set, uint8_t flag) { return is_set ? flag : uint8_t{0}; }
 
-TraceEvent EventOf(TraceKind kind, uint64_t begin_ns, uint64_t end_ns) {
+TraceEvent EventOf(TraceKind kind, uint32_t thread, uint64_t begin_ns, uint64_t end_ns) {
   TraceEvent event;
   event.kind = kind;
   event.begin_ns = begin_ns;
   event.end_ns = std::max(begin_ns, end_ns);
-  event.thread = ThreadId();
+  event.thread = thread;
   return event;
+}
+
+TraceEvent EventOf(TraceKind kind, uint64_t begin_ns, uint64_t end_ns) {
+  return EventOf(kind, ThreadId(), begin_ns, end_ns);
 }
 
 }  // namespace
@@ -63,7 +67,7 @@ void EventLog::WaitBegan(CallNote* note) {
   }
   TraceEvent event = EventOf(TraceKind::kWait, note->entered_ns, note->begin_ns);
   event.name = description.name;
-  ring_.Add(event, true);
+  Add(event);
 }
 
 void EventLog::End(CallNote* note, bool) {
@@ -85,7 +89,7 @@ void EventLog::End(CallNote* note, bool) {
   event.tag = description.tag;
   event.bytes = description.bytes;
   event.number = static_cast<uint32_t>(note->has_number ? note->number : description.number);
-  ring_.Add(event, true);
+  Add(event);
 }
 
 // ---- Messages -----------------------------------------------------------------------------------
@@ -130,8 +134,9 @@ uint32_t EventLog::CountMessage(int32_t peer, uint32_t context, int32_t tag, boo
   return stream->count;
 }
 
-void EventLog::NoteSent(const Message& message, uint64_t begin_ns) {
-  TraceEvent event = EventOf(TraceKind::kSend, begin_ns, QuickMonotonicNs());
+void EventLog::AddSend(const Message& message, uint32_t thread, uint64_t begin_ns,
+                       uint64_t end_ns) {
+  TraceEvent event = EventOf(TraceKind::kSend, thread, begin_ns, end_ns);
   event.flags = static_cast<uint8_t>(
       shm::kTraceHasTag | shm::kTraceHasBytes | shm::kTraceHasGroup |
       FlagIf(by_link_ != nullptr && by_link_(message.peer), shm::kTraceByLink));
@@ -140,7 +145,11 @@ void EventLog::NoteSent(const Message& message, uint64_t begin_ns) {
   event.tag = message.tag;
   event.bytes = message.size_bytes;
   event.number = CountMessage(message.peer, message.context, message.tag, true);
-  ring_.Add(event, true);
+  Add(event);
+}
+
+void EventLog::NoteSent(const Message& message, uint64_t begin_ns) {
+  AddSend(message, ThreadId(), begin_ns, QuickMonotonicNs());
 }
 
 void EventLog::NoteSendCancelled(int32_t peer, int32_t tag, uint32_t context) {
@@ -159,17 +168,17 @@ void EventLog::NotePosted(const Message& pattern, uint32_t order, uint64_t begin
   event.tag = pattern.tag;
   event.bytes = pattern.size_bytes;
   event.order = order;
-  ring_.Add(event, true);
+  Add(event);
 }
 
 // Only what took a message counts: one that was too long did, one that was cancelled did not.
-void EventLog::NoteReceived(const Completion& completion, uint32_t context, uint32_t order,
-                            uint64_t begin_ns) {
+void EventLog::AddReceive(const Completion& completion, uint32_t context, uint32_t order,
+                          uint32_t thread, uint64_t begin_ns, uint64_t end_ns) {
   const bool is_whole = completion.error == ErrorCode::kOk;
   if (!is_whole && completion.error != ErrorCode::kTruncated) {
     return;
   }
-  TraceEvent event = EventOf(TraceKind::kReceive, begin_ns, QuickMonotonicNs());
+  TraceEvent event = EventOf(TraceKind::kReceive, thread, begin_ns, end_ns);
   event.flags = static_cast<uint8_t>(shm::kTraceHasTag | shm::kTraceHasBytes | shm::kTraceHasGroup |
                                      FlagIf(!is_whole, shm::kTraceFailed));
   event.group = context;
@@ -178,7 +187,48 @@ void EventLog::NoteReceived(const Completion& completion, uint32_t context, uint
   event.bytes = completion.size_bytes;
   event.order = order;
   event.number = CountMessage(completion.source, context, completion.tag, false);
-  ring_.Add(event, true);
+  Add(event);
+}
+
+void EventLog::NoteReceived(const Completion& completion, uint32_t context, uint32_t order,
+                            uint64_t begin_ns) {
+  AddReceive(completion, context, order, ThreadId(), begin_ns, QuickMonotonicNs());
+}
+
+// ---- Short calls --------------------------------------------------------------------------------
+
+// Call and message have the same times: the call is added first, and so drawn around the message.
+void EventLog::AddShortCall(const ShortCall& call, const Message& message, uint32_t thread,
+                            uint64_t begin_ns, uint64_t end_ns) {
+  if (call.name == shm::CallName::kNone) {
+    return;
+  }
+  TraceEvent event = EventOf(TraceKind::kCall, thread, begin_ns, end_ns);
+  const bool has_group = (call.flags & shm::kCallHasGroup) != 0;
+  event.name = call.name;
+  event.flags =
+      static_cast<uint8_t>(shm::kTraceHasBytes | FlagIf(message.tag != kAny, shm::kTraceHasTag) |
+                           FlagIf(has_group, shm::kTraceHasGroup));
+  event.group = has_group ? call.group : 0;
+  event.peer = message.peer == kAny ? shm::kCallAnyRank : message.peer;
+  event.tag = message.tag;
+  event.bytes = message.size_bytes;
+  Add(event);
+}
+
+void EventLog::NoteSendCall(const ShortCall& call, const Message& message, uint64_t begin_ns,
+                            uint64_t end_ns) {
+  const uint32_t thread = ThreadId();
+  AddShortCall(call, message, thread, begin_ns, end_ns);
+  AddSend(message, thread, begin_ns, end_ns);
+}
+
+void EventLog::NoteReceiveCall(const ShortCall& call, const Message& message,
+                               const Completion& completion, uint32_t order, uint64_t begin_ns,
+                               uint64_t end_ns) {
+  const uint32_t thread = ThreadId();
+  AddShortCall(call, message, thread, begin_ns, end_ns);
+  AddReceive(completion, message.context, order, thread, begin_ns, end_ns);
 }
 
 // ---- Streams ------------------------------------------------------------------------------------
@@ -215,6 +265,7 @@ void EventLog::NoteDone(uint32_t stream, gpu::StreamWork work, uint64_t bytes, u
   event.order = static_cast<uint32_t>(TraceWorkOf(work));
   event.bytes = bytes;
   event.flags = FlagIf(bytes != 0, shm::kTraceHasBytes);
+  has_streams_.store(true, std::memory_order_relaxed);
   ring_.Add(event, true);
 }
 
@@ -225,13 +276,13 @@ void EventLog::NoteQueued(uint64_t queue, uint32_t position, uint64_t begin_ns) 
   event.flags = shm::kTraceHasNumber;
   event.group = static_cast<uint32_t>(queue);
   event.number = position;
-  ring_.Add(event, true);
+  Add(event);
 }
 
 void EventLog::NoteQueueWait(uint64_t queue, uint64_t begin_ns) {
   TraceEvent event = EventOf(TraceKind::kQueueWait, begin_ns, QuickMonotonicNs());
   event.group = static_cast<uint32_t>(queue);
-  ring_.Add(event, true);
+  Add(event);
 }
 
 }  // namespace ferry::client

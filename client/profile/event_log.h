@@ -18,6 +18,7 @@
 
 #include "client/api/calls.h"
 #include "client/api/message.h"
+#include "client/profile/short_calls.h"
 #include "client/profile/spin_lock.h"
 #include "gpu_backends/api/stream_watch.h"
 #include "shm/trace_ring.h"
@@ -45,12 +46,25 @@ class EventLog final : public CallWatcher, public gpu::StreamWatcher {
   // That message will not come: from now on, messages of its kind are not counted.
   void NoteSendCancelled(int32_t peer, int32_t tag, uint32_t context);
   // A receive has begun; returns its number among the rank's receives.
-  uint32_t BeginReceive() { return 1 + receives_.fetch_add(1, std::memory_order_relaxed); }
+  uint32_t BeginReceive() {
+    if (shared_) {
+      return 1 + receives_.fetch_add(1, std::memory_order_relaxed);
+    }
+    const uint32_t order = 1 + receives_.load(std::memory_order_relaxed);
+    receives_.store(order, std::memory_order_relaxed);
+    return order;
+  }
   // A call that began at `begin_ns` has posted that receive, and does not wait for it.
   void NotePosted(const Message& pattern, uint32_t order, uint64_t begin_ns);
   // A call that began at `begin_ns` has found that the receive is over.
   void NoteReceived(const Completion& completion, uint32_t context, uint32_t order,
                     uint64_t begin_ns);
+  // A short call has sent or received that message: the call and its message have the same times.
+  // While no other thread calls.
+  void NoteSendCall(const ShortCall& call, const Message& message, uint64_t begin_ns,
+                    uint64_t end_ns);
+  void NoteReceiveCall(const ShortCall& call, const Message& message, const Completion& completion,
+                       uint32_t order, uint64_t begin_ns, uint64_t end_ns);
   // A call that began at `begin_ns` has put an operation into a queue, or has waited for it.
   // `position`: the operation's number in the queue, from 0.
   void NoteQueued(uint64_t queue, uint32_t position, uint64_t begin_ns);
@@ -67,6 +81,14 @@ class EventLog final : public CallWatcher, public gpu::StreamWatcher {
     uint32_t count;
   };
 
+  void Add(const shm::TraceEvent& event) {
+    ring_.Add(event, shared_ || has_streams_.load(std::memory_order_relaxed));
+  }
+  void AddSend(const Message& message, uint32_t thread, uint64_t begin_ns, uint64_t end_ns);
+  void AddReceive(const Completion& completion, uint32_t context, uint32_t order, uint32_t thread,
+                  uint64_t begin_ns, uint64_t end_ns);
+  void AddShortCall(const ShortCall& call, const Message& message, uint32_t thread,
+                    uint64_t begin_ns, uint64_t end_ns);
   uint32_t CountMessage(int32_t peer, uint32_t context, int32_t tag, bool is_send);
   Stream* Find(int32_t peer, uint32_t context, int32_t tag, bool is_send);
 
@@ -74,6 +96,9 @@ class EventLog final : public CallWatcher, public gpu::StreamWatcher {
   const std::function<bool(int32_t)> by_link_;
   const bool& shared_;
   std::atomic<uint32_t> receives_{0};
+  // Streams of this process have carried out something, in threads of their own: from then on
+  // events are added by several threads. The first such event may be lost.
+  std::atomic<bool> has_streams_{false};
   SpinLock lock_;
   // Zeroed pages that are touched at first use.
   const std::unique_ptr<Stream[], void (*)(void*)> streams_;

@@ -98,7 +98,7 @@ std::unique_ptr<Measure> Measure::Make(const Parts& parts, const config::Options
     gpu::SetStreamWatcher(made->events());
   }
   made->messages_.emplace(parts.messages, parts.calls, made->profile(), made->events(),
-                          options.request_limit + 1);
+                          options.request_limit + 1, parts.shared);
   return made;
 }
 
@@ -108,6 +108,9 @@ Measure::~Measure() {
 }
 
 void Measure::NoteEnd() {
+  if (messages_.has_value()) {
+    messages_->NoteEnd();
+  }
   auto* const header = reinterpret_cast<ProfileHeader*>(mapping_.base());
   shm::StoreRelaxed(header->end_ns, MonotonicNs());
 }

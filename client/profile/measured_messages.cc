@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "client/api/quick_clock.h"
 #include "common/clock.h"
+#include "shm/layout/lane_layout.h"
 
 namespace ferry::client {
 namespace {
@@ -22,12 +24,14 @@ LastEnd& LastEndOfThread() {
 }  // namespace
 
 MeasuredMessages::MeasuredMessages(Messaging* own, Calls* calls, Profile* profile, EventLog* events,
-                                   uint64_t request_limit)
+                                   uint64_t request_limit, const bool* shared)
     : own_(*own),
       calls_(*calls),
       profile_(profile),
       events_(events),
       request_limit_(request_limit),
+      shared_(*shared),
+      short_calls_(profile),
       requests_(static_cast<Request*>(std::calloc(request_limit, sizeof(Request))), &std::free) {}
 
 // ---- Requests -----------------------------------------------------------------------------------
@@ -183,6 +187,148 @@ ErrorCode MeasuredMessages::ReceiveUntil(const Message& message, uint64_t end_ns
   }
   return error;
 }
+
+// ---- Calls of one message -----------------------------------------------------------------------
+
+ErrorCode MeasuredMessages::SendInFull(CallNote* note, const Message& message,
+                                       Completion* completion) {
+  const CallScope scope(&calls_, note);
+  return Send(message, completion);
+}
+
+ErrorCode MeasuredMessages::ReceiveInFull(CallNote* note, const Message& message,
+                                          Completion* completion) {
+  const CallScope scope(&calls_, note);
+  return Receive(message, completion);
+}
+
+// The other rank waits for all that is done before a message leaves, and after one has come. So as
+// much as can be is done after the one and before the other.
+bool MeasuredMessages::SendNowIn(Caller caller, const Message& message) {
+  if (!MayBeShort()) [[unlikely]] {
+    return false;
+  }
+  ShortCall* const call = short_calls_.FindKnown(caller, message.peer);
+  if (call == nullptr || call->time.IsDue() || !own_.SendNow(message)) [[unlikely]] {
+    return false;
+  }
+  call->time.Skip();
+  profile_->Count(call->counted, message.size_bytes);
+  profile_->CountSent(message.peer, message.size_bytes);
+  return true;
+}
+
+ErrorCode MeasuredMessages::SendIn(Caller caller, CallNote* note, const Message& message,
+                                   Completion* completion) {
+  if (MayBeShort()) {
+    ShortCall& call = short_calls_.Find(caller, message.peer, *note);
+    if (call.time.IsDue() && SendTimed(&call, message)) {
+      return ErrorCode::kOk;
+    }
+  }
+  return SendInFull(note, message, completion);
+}
+
+ErrorCode MeasuredMessages::ReceiveIn(Caller caller, CallNote* note, const Message& message,
+                                      Completion* completion) {
+  if (!MayBeShort() || message.size_bytes > shm::kCellBytes) [[unlikely]] {
+    return ReceiveInFull(note, message, completion);
+  }
+  ShortCall& call = short_calls_.Find(caller, message.peer, *note);
+  if (call.time.IsDue()) [[unlikely]] {
+    return ReceiveTimed(&call, note, message, completion);
+  }
+  call.time.Skip();
+  profile_->Count(call.counted, message.size_bytes);
+  note->entered_ns = kNotReadYet;
+  CallNote*& current = calls_.current();
+  current = note;
+  const ErrorCode error = own_.ReceiveUntil(message, UINT64_MAX, completion, nullptr);
+  if (note->entered_ns != kNotReadYet || note->begin_ns != 0 || error != ErrorCode::kOk ||
+      completion->error != ErrorCode::kOk) [[unlikely]] {
+    call.time.TakeBackSkip();
+    profile_->TakeBack(call.counted, message.size_bytes);
+    const uint64_t read_ns =
+        note->entered_ns != kNotReadYet ? note->entered_ns - call.looks_ns : QuickMonotonicNs();
+    note->entered_ns = note->begin_ns != 0 ? std::min(read_ns, note->begin_ns) : read_ns;
+    EndReceiveInFull(note, message, 0, error, *completion);
+    return error;
+  }
+  current = nullptr;
+  profile_->CountReceived(completion->source, completion->size_bytes);
+  return ErrorCode::kOk;
+}
+
+// Receives in a call that reads the clock where it begins.
+ErrorCode MeasuredMessages::ReceiveTimed(ShortCall* call, CallNote* note, const Message& message,
+                                         Completion* completion) {
+  const uint64_t begin_ns = QuickMonotonicNs();
+  const uint32_t order = BeginReceive();
+  note->entered_ns = events_ != nullptr ? begin_ns : kNotReadYet;
+  calls_.current() = note;
+  const ErrorCode error = own_.ReceiveUntil(message, UINT64_MAX, completion, nullptr);
+  const bool has_looked = events_ == nullptr && note->entered_ns != kNotReadYet;
+  if (has_looked) {
+    ShortCalls::AddLooks(call, note->entered_ns - std::min(note->entered_ns, begin_ns));
+  }
+  note->entered_ns = begin_ns;
+  if (has_looked || note->begin_ns != 0 || error != ErrorCode::kOk ||
+      completion->error != ErrorCode::kOk) {
+    EndReceiveInFull(note, message, order, error, *completion);
+    return error;
+  }
+  const uint64_t end_ns = QuickMonotonicNs();
+  calls_.current() = nullptr;
+  CountTimed(call, message.size_bytes, begin_ns, end_ns);
+  if (profile_ != nullptr) {
+    profile_->CountReceived(completion->source, completion->size_bytes);
+  }
+  if (events_ != nullptr) {
+    events_->NoteReceiveCall(*call, message, *completion, order, begin_ns, end_ns);
+  }
+  return error;
+}
+
+// A receive that has waited, or has failed, since the note's entered_ns.
+void MeasuredMessages::EndReceiveInFull(CallNote* note, const Message& message, uint32_t order,
+                                        ErrorCode error, const Completion& completion) {
+  if (error == ErrorCode::kOk) {
+    NoteReceived(completion, message.context, order, note->entered_ns, WaitedNs());
+  }
+  calls_.current() = nullptr;
+  calls_.Leave(note, nullptr);
+}
+
+void MeasuredMessages::CountTimed(ShortCall* call, uint64_t bytes, uint64_t begin_ns,
+                                  uint64_t end_ns) {
+  if (profile_ != nullptr) {
+    const uint64_t time_ns = std::max(end_ns, begin_ns) - begin_ns;
+    profile_->Count(call->counted, bytes);
+    profile_->AddTimeOfOne(call->counted, time_ns, end_ns);
+    if (events_ == nullptr) {
+      short_calls_.AddMeasured(call, time_ns);
+    }
+  }
+}
+
+// False: the message cannot leave at once, and nothing happened.
+bool MeasuredMessages::SendTimed(ShortCall* call, const Message& message) {
+  const uint64_t begin_ns = QuickMonotonicNs();
+  if (!own_.SendNow(message)) {
+    return false;
+  }
+  const uint64_t end_ns = QuickMonotonicNs();
+  CountTimed(call, message.size_bytes, begin_ns, end_ns);
+  if (profile_ != nullptr) {
+    profile_->CountSent(message.peer, message.size_bytes);
+  }
+  if (events_ != nullptr) {
+    events_->NoteSendCall(*call, message, begin_ns, end_ns);
+  }
+  return true;
+}
+
+// ---- Persistent requests, probes ----------------------------------------------------------------
 
 ErrorCode MeasuredMessages::MakePersistent(const Message& message, bool is_send,
                                            RequestHandle* handle) {

@@ -3,7 +3,8 @@
 //
 // Front ends get it in the place of the rank's own (FrontEnd::messages), so that messages of ranks
 // that are not measured cost nothing more. Outside all calls the fast paths say no, so that a call
-// of MPI comes into its scope first (calls.h), and is counted there.
+// of MPI comes here by SendIn or ReceiveIn, or into its scope first (calls.h), and is counted
+// there.
 //
 // Calling thread: as Messaging.
 #pragma once
@@ -12,18 +13,20 @@
 #include <memory>
 
 #include "client/api/calls.h"
+#include "client/api/measured_calls.h"
 #include "client/api/messaging.h"
 #include "client/profile/event_log.h"
 #include "client/profile/profile.h"
+#include "client/profile/short_calls.h"
 
 namespace ferry::client {
 
-class MeasuredMessages final : public Messaging {
+class MeasuredMessages final : public MeasuredCalls {
  public:
   // All outlive it; `profile` or `events` may be null. `request_limit`: handles have slots below
-  // it.
+  // it. `shared`: as that of Calls.
   MeasuredMessages(Messaging* own, Calls* calls, Profile* profile, EventLog* events,
-                   uint64_t request_limit);
+                   uint64_t request_limit, const bool* shared);
 
   ErrorCode StartSend(const Message& message, RequestHandle* handle) override;
   ErrorCode StartReceive(const Message& message, RequestHandle* handle) override;
@@ -41,7 +44,14 @@ class MeasuredMessages final : public Messaging {
   bool Test(RequestHandle handle, Completion* completion) override;
   void Wait(RequestHandle handle, Completion* completion) override;
   bool IsComplete(RequestHandle handle) override;
+  bool SendNowIn(Caller caller, const Message& message) override;
+  ErrorCode SendIn(Caller caller, CallNote* note, const Message& message,
+                   Completion* completion) override;
+  ErrorCode ReceiveIn(Caller caller, CallNote* note, const Message& message,
+                      Completion* completion) override;
 
+  // Counts what is still an estimate to be made (ShortCalls::AddRest).
+  void NoteEnd() { short_calls_.AddRest(); }
   // A request of this class that has completed elsewhere.
   void NoteEnd(RequestHandle handle, const Completion& completion) {
     NoteEnd(handle, completion, Now());
@@ -72,11 +82,25 @@ class MeasuredMessages final : public Messaging {
   void NotePoll();
   uint64_t WaitedNs();
 
+  // Returns true if a call that begins now may be a short one: those of several threads at a time,
+  // and those in other calls, are told in full.
+  bool MayBeShort() const { return !shared_ && calls_.current() == nullptr; }
+  ErrorCode SendInFull(CallNote* note, const Message& message, Completion* completion);
+  ErrorCode ReceiveInFull(CallNote* note, const Message& message, Completion* completion);
+  bool SendTimed(ShortCall* call, const Message& message);
+  ErrorCode ReceiveTimed(ShortCall* call, CallNote* note, const Message& message,
+                         Completion* completion);
+  void EndReceiveInFull(CallNote* note, const Message& message, uint32_t order, ErrorCode error,
+                        const Completion& completion);
+  void CountTimed(ShortCall* call, uint64_t bytes, uint64_t begin_ns, uint64_t end_ns);
+
   Messaging& own_;
   Calls& calls_;
   Profile* const profile_;
   EventLog* const events_;
   const uint64_t request_limit_;
+  const bool& shared_;
+  ShortCalls short_calls_;
   // Zeroed pages that are touched at first use. A slot is one request's at a time, whose thread
   // alone touches it.
   const std::unique_ptr<Request[], void (*)(void*)> requests_;

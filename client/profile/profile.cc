@@ -3,7 +3,6 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstddef>
 #include <cstring>
 
@@ -36,10 +35,6 @@ struct Waiting {
 Waiting& WaitingOfThread() {
   constinit thread_local Waiting waiting;
   return waiting;
-}
-
-size_t PowerOf(uint64_t bytes) {
-  return std::min<size_t>(static_cast<size_t>(std::bit_width(bytes)), shm::kProfilePowers - 1);
 }
 
 uint32_t GroupOf(const CallDescription& call) {
@@ -278,30 +273,20 @@ void Profile::AddArrival(const CallNote& note, const CallDescription& call, uint
 
 // ---- Messages -----------------------------------------------------------------------------------
 
-ProfilePeer* Profile::PeerAt(int32_t rank) {
-  return static_cast<uint32_t>(rank) < peer_count_ ? &peers_[rank] : nullptr;
-}
-
 void Profile::NoteSent(int32_t peer, uint64_t bytes, uint64_t waited_ns) {
   const SharedLock lock(&lock_, shared_);
-  layout_.totals.last_poll_ns = 0;
-  ++layout_.sizes.sent[PowerOf(bytes)];
-  if (ProfilePeer* const place = PeerAt(peer); place != nullptr) {
-    ++place->sent;
-    place->sent_bytes += bytes;
-    place->late_receives += waited_ns != 0 ? 1 : 0;
+  CountSent(peer, bytes);
+  if (ProfilePeer* const place = PeerAt(peer); place != nullptr && waited_ns != 0) {
+    ++place->late_receives;
     place->late_receive_ns += waited_ns;
   }
 }
 
 void Profile::NoteReceived(int32_t source, uint64_t bytes, uint64_t waited_ns) {
   const SharedLock lock(&lock_, shared_);
-  layout_.totals.last_poll_ns = 0;
-  ++layout_.sizes.received[PowerOf(bytes)];
-  if (ProfilePeer* const place = PeerAt(source); place != nullptr) {
-    ++place->received;
-    place->received_bytes += bytes;
-    place->late_sends += waited_ns != 0 ? 1 : 0;
+  CountReceived(source, bytes);
+  if (ProfilePeer* const place = PeerAt(source); place != nullptr && waited_ns != 0) {
+    ++place->late_sends;
     place->late_send_ns += waited_ns;
   }
 }

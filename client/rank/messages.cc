@@ -1,6 +1,8 @@
 // Client: messages, and how threads wait for them. See client.h.
 #include <algorithm>
 
+#include "client/api/measured_calls.h"
+#include "client/api/quick_clock.h"
 #include "client/rank/client.h"
 #include "common/clock.h"
 #include "shm/atomic.h"
@@ -30,6 +32,16 @@ constexpr uint32_t kLooksToShow = 128;
 
 bool IsLongWait(uint32_t looks) {
   return looks >= kLooksToShow || (looks != 0 && shm::IsCrowded());
+}
+
+// Reads the clock for a call of a measured rank that has not done so yet.
+void ReadClock(Calls* calls) {
+  if (calls->watcher() == nullptr) [[likely]] {
+    return;
+  }
+  if (CallNote* const note = calls->current(); note != nullptr && note->entered_ns == kNotReadYet) {
+    note->entered_ns = QuickMonotonicNs();
+  }
 }
 
 // Returns true if a rank that has found nothing in so many looks takes the next one without a
@@ -294,6 +306,7 @@ ErrorCode Client::ReceiveByRequest(const Message& message, uint64_t end_ns, Comp
     return error;
   }
   bool matched = false;
+  ReadClock(&*calls_);
   EnterLibrary();
   const shm::WaitPolicy policy = progress_->PolicyFor(message.peer);
   shm::Waiter waiter(policy);

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "client/api/measured_calls.h"
 #include "mpi/api/call.h"
 #include "mpi/api/function.h"
 #include "mpi/api/message_arguments.h"
@@ -20,15 +21,24 @@ namespace {
 // receive is there: Ferry finds out by itself.
 enum class SendMode : uint8_t { kStandard, kBuffered, kSynchronous, kReady };
 
+client::Caller CallerOf(const MessageArguments& arguments, const Envelope& envelope) {
+  return {reinterpret_cast<uintptr_t>(arguments.call), envelope.comm->number()};
+}
+
 // Sends the envelope's message, and waits. Inlined: it is what MPI_Send does.
 [[gnu::always_inline]] inline int AwaitSend(const MessageArguments& arguments, Envelope& envelope) {
   if (front_end->messages->SendNow(envelope.message)) [[likely]] {
     return MPI_SUCCESS;
   }
+  if (client::SendNowInCall(*front_end->calls, front_end->messages, CallerOf(arguments, envelope),
+                            envelope.message)) {
+    return MPI_SUCCESS;
+  }
   MessageNote note(arguments, envelope);
-  const client::CallScope scope(front_end->calls, &note);
   client::Completion completion;
-  ErrorCode error = front_end->messages->Send(envelope.message, &completion);
+  ErrorCode error =
+      client::SendInCall(front_end->calls, front_end->messages, CallerOf(arguments, envelope),
+                         &note, envelope.message, &completion);
   if (error == ErrorCode::kOk) [[likely]] {
     error = completion.error;
   }
@@ -181,8 +191,9 @@ int BlockingSend(const MessageArguments& arguments, SendMode mode) {
                                                      const Envelope& envelope, MPI_Status* status,
                                                      client::Completion* completion) {
   MessageNote note(arguments, envelope);
-  const client::CallScope scope(front_end->calls, &note);
-  const ErrorCode error = front_end->messages->Receive(envelope.message, completion);
+  const ErrorCode error =
+      client::ReceiveInCall(front_end->calls, front_end->messages, CallerOf(arguments, envelope),
+                            &note, envelope.message, completion);
   if (error != ErrorCode::kOk) [[unlikely]] {
     return error;
   }

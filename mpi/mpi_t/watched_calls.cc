@@ -5,6 +5,7 @@
 #include <span>
 
 #include "client/api/front_end.h"
+#include "client/api/measured_calls.h"
 #include "common/clock.h"
 #include "mpi/base/connection.h"
 #include "mpi/comm/context_ids.h"
@@ -55,7 +56,8 @@ class WaitVisit {
 
 // ---- Messages -----------------------------------------------------------------------------------
 
-class WatchedMessages final : public client::Messaging {
+// In a measured rank, too, each call is told in full.
+class WatchedMessages final : public client::MeasuredCalls {
  public:
   client::Messaging* inner = nullptr;
 
@@ -144,6 +146,17 @@ class WatchedMessages final : public client::Messaging {
     DeliverAt(false);
   }
   bool IsComplete(RequestHandle handle) override { return inner->IsComplete(handle); }
+  bool SendNowIn(client::Caller, const Message&) override { return false; }
+  ErrorCode SendIn(client::Caller, client::CallNote* note, const Message& message,
+                   Completion* completion) override {
+    const client::CallScope scope(front_end->calls, note);
+    return Send(message, completion);
+  }
+  ErrorCode ReceiveIn(client::Caller, client::CallNote* note, const Message& message,
+                      Completion* completion) override {
+    const client::CallScope scope(front_end->calls, note);
+    return Receive(message, completion);
+  }
 
  private:
   void AwaitUntil(RequestHandle handle, int32_t peer, uint64_t end_ns);

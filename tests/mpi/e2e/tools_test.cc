@@ -43,6 +43,7 @@ TEST_P(ToolEventsTest, FillTimersAndMarks) { Expect("variables"); }
 
 INSTANTIATE_TEST_SUITE_P(Placements, ToolEventsTest,
                          testing::Values(Placement{"OneNode", {"-n", "2"}},
+                                         Placement{"Measured", {"-n", "2", "--report"}},
                                          Placement{"TwoNodes", {"-n", "2", "--nodes", "2"}}),
                          NameOf);
 
