@@ -158,8 +158,8 @@ class WebPageTest : public testing::Test {
   void WaitForNext(uint32_t rank, uint64_t age_ms, control::RankWait* wait) const {
     const auto culprit = static_cast<uint32_t>(culprit_);
     wait->set_state("waits");
-    wait->set_waits_ms(9000 + age_ms);
-    wait->add_calls()->set_name("MPI_Recv");
+    wait->set_waits_ms(waited_ms_ + age_ms);
+    wait->add_calls()->set_name(call_);
     for (uint32_t next = rank; next != culprit;) {
       wait->add_chain(next = (next + 1) % ranks_);
     }
@@ -202,7 +202,9 @@ class WebPageTest : public testing::Test {
   }
 
   int width_ = 1280;
-  int32_t culprit_ = -1;  // all others wait for it, each for the next one
+  int32_t culprit_ = -1;       // all others wait for it, each for the next one
+  uint64_t waited_ms_ = 9000;  // they do, at first
+  std::string call_ = "MPI_Recv";
   uint32_t ranks_ = 4;
   uint32_t nodes_ = 1;
   std::string job_ = "halo";
@@ -233,6 +235,26 @@ TEST_F(WebPageTest, FourRanksAreBoxesAndAWaitIsRedWithItsSentence) {
   ASSERT_TRUE(browser_->Awaits("document.querySelector('.why').textContent !== ''"));
   EXPECT_EQ(TextOf(".why"), "rank 3 of job halo\nRECEIVE <b>from 2</b>\n");
   Pictures("four");
+}
+
+// The longest name of a call, and a wait of more than a minute.
+TEST_F(WebPageTest, TheWordsInABoxDoNotOverlap) {
+  ranks_ = 16;
+  culprit_ = 15;
+  call_ = "MPI_Neighbor_alltoallv_init";
+  waited_ms_ = 3'540'000;
+  Open();
+  EXPECT_EQ(Count(".rank"), 16U);
+  EXPECT_THAT(TextOf(".rank"), testing::AllOf(HasSubstr("MPI_Neighb"), HasSubstr("59 min ")));
+  const std::string overlapping =
+      "[...document.querySelectorAll('.rank')].filter(rank => {"
+      " const words = [...rank.querySelectorAll('text')].filter(text => text.textContent !== '')"
+      "  .map(text => text.getBBox());"
+      " return words.some((a, i) => words.some((b, j) => i < j && a.x < b.x + b.width &&"
+      "  b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height)); }).length";
+  EXPECT_EQ(browser_->Evaluate(overlapping), 0);
+  EXPECT_GT(browser_->Evaluate("document.querySelectorAll('.rank text').length"), 60);
+  Pictures("words");
 }
 
 TEST_F(WebPageTest, TwoNodesHaveArrowsBetweenThem) {

@@ -199,7 +199,7 @@ class JobMap {
   }
 
   boxes(node, y) {
-    const w = node.ranks.length <= 4 ? 172 : 150;
+    const w = node.ranks.length <= 4 ? 172 : 160;
     const h = 58;
     const fits = Math.max(1, Math.floor((this.right - 24 + 34) / (w + 34)));
     const columns = Math.min(fits, node.ranks.length);
@@ -220,11 +220,12 @@ class JobMap {
   box(each, x, y, w, h, bus) {
     const {number, rank} = each;
     const kind = kindOf(rank);
-    const doing = rank.call || kKindText[kind];
-    const age = rank.why && rank.since ? " " + durationText(ageOf(rank.since)) : "";
+    const doing = shortened(rank.call || kKindText[kind], Math.floor((w - 82) / 6));  // beside "rank 15"
+    const age = rank.why && rank.since ? durationText(ageOf(rank.since)) : "";
     this.rank(each, x, y, w, h, 8,
       drawing("text", {class: "on", x: x + 10, y: y + 18, text: "rank " + number}),
-      drawing("text", {class: "rate", x: x + w - 10 - (kind === "died" ? 12 : 0), y: y + 18, "text-anchor": "end", text: doing + age}),
+      drawing("text", {class: "rate", x: x + w - 10 - (kind === "died" ? 12 : 0), y: y + 18, "text-anchor": "end", text: doing}),
+      drawing("text", {class: "rate", x: x + w - 10, y: y + 35, "text-anchor": "end", text: age}),
       drawing("text", {class: "rate", x: x + 10, y: y + 35, text: "▲ " + rateText(rank.out)}),
       drawing("text", {class: "rate", x: x + 10, y: y + 50, text: "▼ " + rateText(rank.in)}),
       drawing("text", {class: "rate", x: x + w - 10, y: y + 50, "text-anchor": "end",
