@@ -152,7 +152,7 @@ bool StretchRun::Step() {
     Carry();  // others wait for it
   } else if (CanMove()) {
     Move();
-  } else if (CanTake()) {
+  } else if (access_.is_write && CanTake()) {  // of a read it may just have become true
     Take();
   } else if (CanCarry()) {
     Carry();
