@@ -114,11 +114,16 @@ Failure CarryTogether(Meeting& meeting, File& file, const CollectivePart& part, 
   }
   TwoPhase::Way way = TwoPhase::Way::kApart;
   Failure own = file.two_phase()->Carry(meeting, file, part, moved, &way);
-  if (way == TwoPhase::Way::kAlone || way == TwoPhase::Way::kApart) {
-    FERRY_RETURN_FAILURE(own);
+  if (own.ok() && (way == TwoPhase::Way::kAlone || way == TwoPhase::Way::kApart)) {
     own = CarryApart(meeting, file, part, moved);
   }
-  own = way == TwoPhase::Way::kAlone ? own : meeting.Agree(own);
+  if (way == TwoPhase::Way::kAlone) {
+    return own;
+  }
+  own = meeting.Agree(own);
+  if (!own.ok()) {
+    file.two_phase()->Forget();
+  }
   if (way == TwoPhase::Way::kBetweenNodes && part.access.is_write) {
     file.NoteWritesElsewhere();
   }

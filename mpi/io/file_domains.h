@@ -28,7 +28,7 @@ struct AccessFacts {
   // for buffers.
   int64_t least_piece = 0;
   bool is_sorted = false;    // each of its pieces lies behind the one before
-  bool is_fit = true;        // file and view allow a buffer of the node
+  bool is_fit = true;        // file, view and what has failed before allow a buffer of the node
   bool may_exchange = true;  // other nodes may have its bytes on their way
   bool is_local = false;     // the file system is the machine's own
   int8_t grain_shift = 0;    // all its places are multiples of 2^grain_shift

@@ -8,6 +8,7 @@
 #include "client/api/one_sided.h"
 #include "mpi/base/connection.h"
 #include "mpi/comm/agree.h"
+#include "shm/atomic.h"
 #include "shm/layout/descriptor.h"
 
 namespace ferry::mpi {
@@ -85,7 +86,7 @@ Failure NodeBuffer::SetUp(Meeting& meeting, const Comm& comm, int64_t stretch_by
       mapping_ = *std::move(mapped);
       base = mapping_.get();
     } else {
-      opened = FailureOf(mapped.status());
+      opened = {MPI_ERR_NO_MEM, mapped.status().message()};
     }
   }
   FERRY_RETURN_FAILURE(meeting.Agree(opened));
@@ -117,7 +118,7 @@ ErrorCode NodeBuffer::DeathAmongRanks() const {
       return state;
     }
   }
-  return ErrorCode::kOk;
+  return LeftAmongRanks();
 }
 
 ErrorCode NodeBuffer::DeathAmongAll() const {
@@ -126,7 +127,23 @@ ErrorCode NodeBuffer::DeathAmongAll() const {
       return state;
     }
   }
+  return LeftAmongRanks();
+}
+
+ErrorCode NodeBuffer::LeftAmongRanks() const {
+  for (size_t i = 0; i < ranks_.size(); ++i) {
+    // Pairs with Leave.
+    if (const uint64_t left = shm::LoadAcquire(words(static_cast<int>(i)).left); left != 0) {
+      return static_cast<ErrorCode>(left);
+    }
+  }
   return ErrorCode::kOk;
+}
+
+void NodeBuffer::Leave(ErrorCode why) const {
+  if (is_set_up()) {
+    shm::StoreRelease(words(self_).left, static_cast<uint64_t>(why));  // Pairs with LeftAmongRanks.
+  }
 }
 
 }  // namespace ferry::mpi

@@ -40,6 +40,7 @@ struct alignas(128) RankWords {
   uint64_t announced = 0;  // the entries are written
   uint64_t moved = 0;      // this rank's bytes are copied, to the stretch or out of it
   uint64_t carried = 0;    // as an aggregator: the bytes are in the file, or out of it
+  uint64_t left = 0;  // an ErrorCode: why this rank may be out of step with the others, for good
   std::array<int64_t, kKeptStretches> ends{};  // as an aggregator: where the bytes of a read end
   std::array<StretchEntry, kKeptStretches> entries{};
 };
@@ -57,6 +58,8 @@ class NodeBuffer {
   // on none.
   Failure SetUp(Meeting& meeting, const Comm& comm, int64_t stretch_bytes);
   bool is_set_up() const { return base_ != nullptr; }
+  // Returns true once SetUp was called: if it has failed here, it may have gone well elsewhere.
+  bool was_tried() const { return comm_ != nullptr; }
 
   int64_t stretch_bytes() const { return stretch_bytes_; }
   // The ranks of the file on this node, in their order; and which of them this process is.
@@ -67,15 +70,18 @@ class NodeBuffer {
   // Return where the bytes of a stretch lie, and where their marks (coverage.h).
   std::byte* bytes(uint64_t stretch) const;
   std::byte* marks(uint64_t stretch) const;
-  // Returns kOk, or why one of these ranks is gone.
+  // Returns kOk, or why one of these ranks is gone, or has left.
   ErrorCode DeathAmongRanks() const;
   // As DeathAmongRanks, for all ranks of the file.
   ErrorCode DeathAmongAll() const;
+  // This rank goes through no more stretches: those of the node do not wait for it.
+  void Leave(ErrorCode why) const;
 
  private:
   struct Offer;
 
   ErrorCode StateOf(int rank) const;
+  ErrorCode LeftAmongRanks() const;
   size_t size_bytes() const;
   Failure OfferMemory(Offer* offer);
 

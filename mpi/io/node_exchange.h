@@ -4,8 +4,13 @@
 // owners of cells, and another for the answers.
 //
 // A few messages are under way at a time in either direction. Those of two nodes stay in order, so
-// none has to say which call it is of. A message that fails, though no rank has died, counts as an
-// empty one, so that all nodes go on to the end.
+// none has to say which call it is of. Each begins with a header, which says whether it has bytes
+// or why it has none. A message that fails, though no rank has died, counts as one without bytes,
+// so that all nodes go on to the end; one that cannot even start goes as its header alone.
+//
+// A leader that cannot go on, since a rank is gone or a link is cut, tells all others by a *notice*
+// (Leave), and each leader that hears of it does the same: so the call ends on all nodes, also on
+// those that see nothing wrong. The nodes may be out of step after that, so they exchange no more.
 //
 // Calling thread: that of a collective call of the file, on leaders, or the one that works for it.
 // Blocks: SetUp on the daemon, GiveUp for the time that messages under way take; the others never.
@@ -38,20 +43,22 @@ class NodeExchange {
   // leads each node. MPI_ERR_NO_MEM.
   Failure SetUp(const Comm& comm, std::vector<int> leaders, int64_t cell_bytes);
 
+  // To be called before the ranks agree on a call: links that are cut from then on end it.
+  void NoteCuts();
   // Begins a call: receives for its first messages. `cells` stays until the call is over.
   void Begin(const Cells& cells);
 
   // Returns where the next message may be written; null: all room is taken by messages under way.
   std::byte* RoomToSend();
-  // Sends it.
-  void Send(int node, int64_t bytes);
+  // Sends it; `failure`: why it has no bytes.
+  void Send(int node, int64_t bytes, const Failure& failure = {});
 
   // The oldest message that is expected. Null until it has come.
   struct Arrived {
     Cells::Incoming what;
     const std::byte* message = nullptr;
     int64_t bytes = 0;
-    Failure failure;  // no rank has died; then the message is empty
+    Failure failure;  // why it has none, though no rank has died
   };
   const Arrived* Front();
   // Done with that one.
@@ -59,10 +66,18 @@ class NodeExchange {
 
   // Returns true if no message is under way, or expected.
   bool IsOver();
-  // Why all messages fail, such as a death: after that, only GiveUp is left.
-  const Failure& failure() const { return failure_; }
+  // Why the call cannot go on, such as a death; else kOk. After that, only Leave and GiveUp are
+  // left. Look looks for notices, and for links that are cut.
+  ErrorCode end() const { return end_; }
+  ErrorCode Look();
+  // False: the nodes have to move their bytes in another way from now on.
+  bool is_in_step() const { return end_ == ErrorCode::kOk; }
+  // Starts messages that could not start before.
+  void StartSends();
   // Takes the failure of a message that was sent, though no rank has died.
   Failure TakeLoss() { return std::exchange(loss_, Failure()); }
+  // Tells the other leaders that the call has ended here, for this reason.
+  void Leave(ErrorCode why);
   // Ends the messages under way in vain.
   void GiveUp();
 
@@ -72,11 +87,24 @@ class NodeExchange {
   struct Transfer {
     std::byte* room = nullptr;
     client::RequestHandle handle = 0;  // 0: none is under way
-    Cells::Incoming what;
+    Cells::Incoming what;              // of a send: the node alone
+    int64_t bytes = 0;                 // with the header
+    bool is_waiting = false;           // it has not started
+  };
+  // At the beginning of each message, and all of a notice.
+  struct Header {
+    uint32_t error = 0;       // of a notice: why its sender has left
+    int32_t error_class = 0;  // why there are no bytes
+    int64_t bytes = 0;        // that follow
   };
 
   client::Message MessageOf(int node, const std::byte* room, int64_t bytes) const;
+  client::Message NoticeTo(int32_t peer, Header* notice) const;
+  bool Start(Transfer* transfer, bool is_send);
   bool IsDone(Transfer* transfer, int64_t* bytes, Failure* lost);
+  bool IsCut();
+  bool IsCutOff() const;
+  void End(ErrorCode why);
   Cells::Incoming FirstExpected() const;
   Cells::Incoming ExpectedBehind(const Cells::Incoming& one) const;
   void Expect();
@@ -94,8 +122,13 @@ class NodeExchange {
   const Cells* cells_ = nullptr;
   Cells::Incoming next_;  // for which there is no receive yet
   Arrived arrived_;
-  Failure failure_;
+  ErrorCode end_ = ErrorCode::kOk;
   Failure loss_;
+  // When IsCut looked last: the front end's count of changes for the worse, and the dead.
+  uint32_t changes_ = 0;
+  uint32_t dead_ = 0;
+  Header notice_;
+  std::vector<client::RequestHandle> notices_;  // under way
 };
 
 }  // namespace ferry::mpi

@@ -162,7 +162,22 @@ bool StretchRun::Step() {
   return true;
 }
 
+// On leaders alone.
+template <typename Visit>
+void StretchRun::ForEachExchange(Visit&& visit) {
+  for (NodeExchange* const exchange : {exchange_, answers_}) {
+    if (IsLeader() && exchange != nullptr) {
+      visit(*exchange);
+    }
+  }
+}
+
 ErrorCode StretchRun::DeathAmongRanks() const {
+  if (IsLeader()) {
+    if (const ErrorCode end = exchange_->Look(); end != ErrorCode::kOk) {
+      return end;
+    }
+  }
   return cells_ == nullptr ? buffer_.DeathAmongRanks() : buffer_.DeathAmongAll();
 }
 
@@ -175,9 +190,11 @@ Failure StretchRun::Await() {
       [this] { return DeathAmongRanks(); });
 }
 
-// False: the run ends before its end, since a rank is gone.
+// False: the run ends before its end, since a rank is gone, or cut off. The others hear of it
+// before this rank waits for anything more.
 bool StretchRun::GoesOn(Failure gone) {
   if (IsLeader()) {
+    StartSends();
     (void)front_end->peers->Poll();
     gone = gone.ok() ? FailureOfExchange() : gone;
   }
@@ -186,11 +203,13 @@ bool StretchRun::GoesOn(Failure gone) {
   }
   gone_ = std::move(gone);
   is_ended_ = false;
-  for (NodeExchange* const exchange : {exchange_, answers_}) {
-    if (IsLeader() && exchange != nullptr) {
-      exchange->GiveUp();
-    }
+  const ErrorCode why =
+      gone_.error_class == MPI_ERR_PROC_ABORTED ? ErrorCode::kPeerDied : ErrorCode::kLinkDown;
+  buffer_.Leave(why);
+  if (IsLeader()) {
+    exchange_->Leave(why);
   }
+  ForEachExchange([](NodeExchange& exchange) { exchange.GiveUp(); });
   return false;
 }
 
@@ -227,6 +246,7 @@ Failure StretchRun::Finish() {
   if (!gone_.ok()) {
     return gone_;
   }
+  (void)FailureOfExchange();  // of the last messages
   if (!failure_.ok()) {
     moved_bytes_ = 0;
   }
@@ -364,24 +384,22 @@ void StretchRun::Take() {
 }
 
 void StretchRun::BeginExchange() {
-  for (NodeExchange* const exchange : {exchange_, answers_}) {
-    if (IsLeader() && exchange != nullptr) {
-      exchange->Begin(*cells_);
-    }
-  }
+  ForEachExchange([this](NodeExchange& exchange) { exchange.Begin(*cells_); });
+}
+
+// Messages that could not start before: other nodes wait for them, whatever this one waits for.
+void StretchRun::StartSends() {
+  ForEachExchange([](NodeExchange& exchange) { exchange.StartSends(); });
 }
 
 // Returns why nothing is to be had of other nodes any more.
 Failure StretchRun::FailureOfExchange() {
-  for (NodeExchange* const exchange : {exchange_, answers_}) {
-    if (IsLeader() && exchange != nullptr) {
-      Note(exchange->TakeLoss());
-      if (!exchange->failure().ok()) {
-        return exchange->failure();
-      }
-    }
-  }
-  return {};
+  ErrorCode end = ErrorCode::kOk;
+  ForEachExchange([&](NodeExchange& exchange) {
+    Note(exchange.TakeLoss());
+    end = end == ErrorCode::kOk ? exchange.end() : end;
+  });
+  return FailureOf(end);
 }
 
 // ---- Reads between nodes ------------------------------------------------------------------------
@@ -425,7 +443,7 @@ void StretchRun::Answer() {
                        plan_.grain_shift, stretch.end, buffer_.bytes(to_take_), answer);
     Note(bytes == 0 ? OtherPart() : Failure());
   }
-  answers_->Send(arrived.what.node, bytes);
+  answers_->Send(arrived.what.node, bytes, bytes == 0 ? failure_ : Failure());
   --stretch.messages;
   exchange_->Pop();
 }

@@ -59,7 +59,7 @@ class StretchRun : public IoWork {
   Failure Finish();
   // The number of stretches, the same on all ranks.
   uint64_t stretches() const { return is_over() ? end_ - first_ : 0; }
-  // False after Run or Finish: a rank is gone.
+  // False after Run or Finish: a rank is gone, or cut off.
   bool is_over() const;
   // The bytes of this rank that were moved; of a read, up to the first one that is not there.
   int64_t moved() const { return moved_bytes_; }
@@ -85,6 +85,7 @@ class StretchRun : public IoWork {
   bool CanReadAhead();
   bool CanWish();
   bool CanStep() {
+    StartSends();
     return CanAnnounce() || CanMove() || CanCarry() || CanTake() || CanReadAhead() || CanWish();
   }
   bool Step();
@@ -103,7 +104,10 @@ class StretchRun : public IoWork {
   void TakeAnswer();
   NodeSpan SpanOf(uint64_t number) const;
   void Mark(const Stretch& stretch, uint64_t number);
+  template <typename Visit>
+  void ForEachExchange(Visit&& visit);
   void BeginExchange();
+  void StartSends();
   Failure FailureOfExchange();
   void SendAway(uint64_t number, int64_t low, int64_t high);
   void FillStretch(const Stretch& stretch, uint64_t number);

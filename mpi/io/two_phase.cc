@@ -60,9 +60,10 @@ AccessFacts TwoPhase::FactsOf(File& file, const CollectivePart& part) {
   facts.error_class = part.refused.error_class;
   const Representation representation = view_->representation();
   // A rank finds the bytes that it has written, also without a sync: another node might not.
-  facts.may_exchange = part.access.is_write || !file.is_written() || !file.has_caches();
+  facts.may_exchange = to_owners_.exchange.is_in_step() &&
+                       (part.access.is_write || !file.is_written() || !file.has_caches());
   facts.is_fit =
-      !file.is_atomic() && !file.posix().is_stream() &&
+      !is_refused_ && !file.is_atomic() && !file.posix().is_stream() &&
       (representation == Representation::kNative || representation == Representation::kInternal);
   facts.is_local = file.is_local();
   facts.buffering = part.access.is_write ? hints_->collective_write() : hints_->collective_read();
@@ -107,13 +108,19 @@ Failure TwoPhase::Plan(Meeting& meeting, File& file, const CollectivePart& part,
   const bool is_refused = std::any_of(all.begin(), all.end(), [](const AccessFacts& facts) {
     return facts.error_class != MPI_SUCCESS;
   });
-  if (is_refused || is_refused_) {
+  if (is_refused) {
     return {};
   }
   return PlanForNodes(meeting, file, all, part.access.is_write, plan);
 }
 
-// Fails only where a rank is gone.
+// Returns true if ranks have not agreed, since one is gone or cut off: they may go on in different
+// ways. Otherwise none of them has got what all of them wanted.
+bool IsApart(const Failure& failure) {
+  return failure.error_class == MPI_ERR_PROC_ABORTED || failure.error_class == MPI_ERR_OTHER;
+}
+
+// Fails only where a rank is gone, or cut off.
 Failure TwoPhase::SetUpLink(Meeting& meeting, const Comm& comm, const std::vector<int>& leaders,
                             Link* link) {
   if (link->is_set_up || link->is_refused) {
@@ -124,7 +131,7 @@ Failure TwoPhase::SetUpLink(Meeting& meeting, const Comm& comm, const std::vecto
       is_leader ? link->exchange.SetUp(comm, leaders, buffer_.stretch_bytes()) : Failure());
   link->is_set_up = made.ok();
   link->is_refused = !made.ok();
-  return made.error_class == MPI_ERR_PROC_ABORTED ? made : Failure();
+  return IsApart(made) ? made : Failure();
 }
 
 Failure TwoPhase::PlanForNodes(Meeting& meeting, File& file, const std::vector<AccessFacts>& all,
@@ -136,7 +143,7 @@ Failure TwoPhase::PlanForNodes(Meeting& meeting, File& file, const std::vector<A
       buffer_.is_set_up() ? buffer_.stretch_bytes() : StretchBytesFor(hints.buffer_bytes);
   bool is_exchanged = nodes.facts.size() > 1 && !to_owners_.is_refused && !answers_.is_refused &&
                       PlanExchange(nodes.facts, hints, most_bytes, is_write, plan);
-  if (!buffer_.is_set_up()) {
+  if (!buffer_.was_tried()) {
     const bool is_wanted =
         is_exchanged || std::any_of(nodes.facts.begin(), nodes.facts.end(), [&](const auto& node) {
           return PlanFor(node, hints, is_write).is_buffered;
@@ -149,7 +156,7 @@ Failure TwoPhase::PlanForNodes(Meeting& meeting, File& file, const std::vector<A
       // Without the memory all goes on as if this call had not wanted it, on all ranks.
       is_refused_ = true;
       *plan = {};
-      return made.error_class == MPI_ERR_PROC_ABORTED ? made : Failure();
+      return IsApart(made) ? made : Failure();
     }
   }
   if (is_exchanged) {
@@ -166,12 +173,28 @@ Failure TwoPhase::PlanForNodes(Meeting& meeting, File& file, const std::vector<A
   return {};
 }
 
+// Others may have planned the call, and wait for this rank.
+void TwoPhase::Leave(const Failure& failure) {
+  const ErrorCode why =
+      failure.error_class == MPI_ERR_PROC_ABORTED ? ErrorCode::kPeerDied : ErrorCode::kLinkDown;
+  is_refused_ = true;
+  buffer_.Leave(why);
+  to_owners_.exchange.Leave(why);
+}
+
 Failure TwoPhase::Carry(Meeting& meeting, File& file, const CollectivePart& part, int64_t* moved,
                         Way* way) {
   NodePlan plan;
   *moved = 0;
   *way = Way::kApart;
-  FERRY_RETURN_FAILURE(Plan(meeting, file, part, &plan));
+  to_owners_.exchange.NoteCuts();
+  if (Failure planned = Plan(meeting, file, part, &plan); !planned.ok()) {
+    Leave(planned);
+    const bool may_be_alone =
+        FactsOf(file, part).least_piece >= LongPiece(part.access.is_write, /*is_local=*/true);
+    *way = planned.error_class == MPI_ERR_OTHER && !may_be_alone ? Way::kApart : Way::kAlone;
+    return planned;
+  }
   if (!plan.is_buffered) {
     *way = IsEachAlone(part.access.is_write) ? Way::kAlone : Way::kApart;
     return {};
@@ -192,7 +215,7 @@ Failure TwoPhase::Carry(Meeting& meeting, File& file, const CollectivePart& part
     failure = run.Finish();
   }
   stretches_ += run.stretches();
-  // After a death the ranks may stand at different stretches.
+  // After a death, or a cut link, the ranks may stand at different stretches.
   is_refused_ = !run.is_over();
   *moved = run.moved();
   if (cells && part.access.is_write && file.has_caches()) {

@@ -42,9 +42,12 @@ class TwoPhase {
   };
   // Agrees with the other ranks on how to carry the parts out; kAlone holds for all of them or for
   // none. Does so unless that is alone or apart: then *moved is as Carry of access.h says, and a
-  // failure this rank's own, of which the caller tells the others. A failure alone or apart: a rank
-  // is gone.
+  // failure this rank's own, of which the caller tells the others. A failure alone: a rank is gone,
+  // or their calls do not belong together, which all hear by themselves. A failure apart: a rank is
+  // cut off, of which others may not know.
   Failure Carry(Meeting& meeting, File& file, const CollectivePart& part, int64_t* moved, Way* way);
+  // After a call that has failed, since some ranks may know of each other's views, and some not.
+  void Forget() { is_known_ = false; }
 
  private:
   // Returns true if the pieces of all views are so long that there is nothing to agree on.
@@ -62,6 +65,7 @@ class TwoPhase {
   };
   Failure SetUpLink(Meeting& meeting, const Comm& comm, const std::vector<int>& leaders,
                     Link* link);
+  void Leave(const Failure& failure);
   Failure HandOver(Meeting& meeting, File& file);
 
   // The view and the hints at the last call, and what was found out about them.
@@ -73,7 +77,7 @@ class TwoPhase {
   int64_t least_piece_ = 0;
   bool are_local_ = false;
   NodeBuffer buffer_;
-  bool is_refused_ = false;  // the buffer could not be made
+  bool is_refused_ = false;  // the buffer could not be made, or this rank has left it
   Link to_owners_{NodeExchange::Kind::kToOwners};
   Link answers_{NodeExchange::Kind::kAnswers};  // for reads
   int node_ = 0;                                // this one, among those of the file

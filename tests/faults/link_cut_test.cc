@@ -6,6 +6,7 @@
 // all right".
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/tcp.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -13,10 +14,14 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "common/clock.h"
@@ -65,6 +70,7 @@ class CutTest : public testing::Test {
   // Ends all ranks, and returns their output.
   std::string Finish();
 
+  int nodes_ = 2;
   std::unique_ptr<e2e::Command> job_;
   std::vector<pid_t> ranks_;
 };
@@ -87,8 +93,9 @@ void CutTest::StartJob(int ranks, e2e::Words flags, const e2e::Words& program,
   }
   const e2e::Words in_namespace = {"/usr/bin/unshare",           Privileges(), "sh", "-c",
                                    commands + " && exec \"$@\"", "sh"};
-  job_ = std::make_unique<Command>(e2e::Joined(in_namespace, PrivateJob(ranks, 2, flags, program)),
-                                   e2e::Words(), "", kLimitSeconds);
+  job_ = std::make_unique<Command>(
+      e2e::Joined(in_namespace, PrivateJob(ranks, nodes_, flags, program)), e2e::Words(), "",
+      kLimitSeconds);
 }
 
 void CutTest::FindRanks(const std::string& program, int ranks) {
@@ -307,6 +314,138 @@ TEST_F(RailCutTest, RanksAreToldOnceAtMostAndGoOnOverTheOther) {
     EXPECT_EQ(out.find(rank), out.rfind(rank)) << out;
   }
 }
+
+// ---- In the middle of a collective call on a file
+
+constexpr char kFilesCut[] = "tests/mpi/ranks/files_cut";
+constexpr int kProcAborted = 58;  // MPI_ERR_PROC_ABORTED
+constexpr int kOther = 16;        // MPI_ERR_OTHER
+
+class FileCutTest : public CutTest {
+ protected:
+  void StartCalls(int ranks, const char* links, const std::string& way,
+                  const std::string& commands = "ip link set lo up") {
+    StartJob(ranks, {links}, {kFilesCut, folder_.path(), way}, 4000, commands);
+    ASSERT_TRUE(UnderWay(job_.get(), ranks));
+    FindRanks(kFilesCut, ranks);
+  }
+  void ExpectAnErrorOfEach() {
+    for (size_t rank = 0; rank < ranks_.size(); ++rank) {
+      EXPECT_TRUE(job_->WaitForOutput("rank " + std::to_string(rank) + ": error "))
+          << job_->Output();
+    }
+    for (const pid_t rank : ranks_) {
+      kill(rank, SIGUSR1);
+    }
+    ExpectErrors(job_->Wait().out, ranks_.size(), {kOther, kProcAborted});
+  }
+
+ private:
+  const e2e::TempDirectory folder_;
+};
+
+// The parameter: the links, and what the program is told.
+class FileBothCutTest : public FileCutTest,
+                        public testing::WithParamInterface<std::pair<const char*, const char*>> {};
+
+TEST_P(FileBothCutTest, EachRankGetsAnError) {
+  ASSERT_NO_FATAL_FAILURE(StartCalls(4, GetParam().first, GetParam().second));
+  SetLink("down");
+  std::this_thread::sleep_for(Scaled(20'000));  // the fault itself
+  SetLink("up");
+  ExpectAnErrorOfEach();
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, FileBothCutTest,
+                         testing::Values(std::pair(kByDaemons, "blocking"),
+                                         std::pair(kByDaemons, "background"),
+                                         std::pair(kByLinks, "blocking")),
+                         [](const auto& way) {
+                           return way.param.second + std::string(way.param.first == kByDaemons
+                                                                     ? "ByDaemons"
+                                                                     : "ByLinks");
+                         });
+
+// Ports of TCP sockets.
+struct Sockets {
+  std::set<std::pair<unsigned, unsigned>> connected;  // this end's, and the other one's
+  std::set<unsigned> listening;
+};
+
+// Those of a process, or of all in its network namespace.
+Sockets SocketsOf(pid_t pid, bool all) {
+  const std::string process = "/proc/" + std::to_string(pid);
+  std::set<std::string> own;
+  for (const auto& fd : std::filesystem::directory_iterator(process + "/fd")) {
+    own.insert(std::filesystem::read_symlink(fd).string());
+  }
+  Sockets sockets;
+  for (const char* const table : {"/net/tcp", "/net/tcp6"}) {
+    std::ifstream lines(process + table);
+    for (std::string line; std::getline(lines, line);) {
+      unsigned local = 0;
+      unsigned remote = 0;
+      unsigned state = 0;
+      unsigned long inode = 0;
+      if (std::sscanf(line.c_str(),
+                      " %*d: %*[0-9A-F]:%x %*[0-9A-F]:%x %x %*x:%*x %*x:%*x %*x %*d %*d %lu",
+                      &local, &remote, &state, &inode) != 4 ||
+          (!all && !own.contains("socket:[" + std::to_string(inode) + "]"))) {
+        continue;
+      }
+      if (state == TCP_ESTABLISHED) {
+        sockets.connected.insert({local, remote});
+      } else if (state == TCP_LISTEN) {
+        sockets.listening.insert(local);
+      }
+    }
+  }
+  return sockets;
+}
+
+// Nothing passes between two of three nodes any more, while the third one sees nothing of that.
+class FilePairCutTest : public FileCutTest, public testing::WithParamInterface<const char*> {
+ protected:
+  FilePairCutTest() { nodes_ = 3; }
+
+  void Rule(const char* preference, const e2e::Words& ports, const e2e::Words& action) {
+    Ip(e2e::Joined(e2e::Joined({"rule", "add", "pref", preference, "ipproto", "tcp"}, ports),
+                   action));
+  }
+  // Other connections that there are go on; between the two there will be no new ones, either.
+  void CutBetween(pid_t one, pid_t other) {
+    const Sockets of_one = SocketsOf(one, false);
+    const Sockets of_other = SocketsOf(other, false);
+    for (const auto& [from, to] : SocketsOf(one, true).connected) {
+      const bool is_between =
+          (of_one.connected.contains({from, to}) && of_other.connected.contains({to, from})) ||
+          (of_other.connected.contains({from, to}) && of_one.connected.contains({to, from}));
+      if (!is_between) {
+        Rule("40", {"sport", std::to_string(from), "dport", std::to_string(to)},
+             {"lookup", "local"});
+      }
+    }
+    for (const Sockets* const sockets : {&of_one, &of_other}) {
+      for (const unsigned port : sockets->listening) {
+        Rule("50", {"sport", std::to_string(port)}, {"blackhole"});
+        Rule("50", {"dport", std::to_string(port)}, {"blackhole"});
+      }
+    }
+  }
+};
+
+TEST_P(FilePairCutTest, RanksOfTheThirdNodeGetAnErrorToo) {
+  ASSERT_NO_FATAL_FAILURE(
+      StartCalls(6, kByDaemons, GetParam(),
+                 "ip link set lo up && ip rule add pref 100 lookup local && ip rule del pref 0"));
+  const std::vector<pid_t> daemons = DaemonPids(*job_, 3);
+  ASSERT_THAT(daemons, SizeIs(3));
+  CutBetween(daemons[1], daemons[2]);
+  ExpectAnErrorOfEach();
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, FilePairCutTest, testing::Values("blocking", "background"),
+                         [](const auto& way) { return std::string(way.param); });
 
 // ---- In the middle of a long message
 
