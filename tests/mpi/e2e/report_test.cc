@@ -90,7 +90,6 @@ INSTANTIATE_TEST_SUITE_P(
                     Planted{"slow_rank", "slow_rank", "rank 1 came last to"},
                     Planted{"imbalance", "imbalance", "MPI_Barrier on MPI_COMM_WORLD"},
                     Planted{"small", "many_small_messages", "messages have less than 512 B"},
-                    Planted{"polls", "polling", "1 rank looked in vain"},
                     Planted{"unequal", "unequal_blocks", "rank 1 moves", {}, 3},
                     Planted{"lock", "window_lock", "most for that of rank 0"},
                     Planted{"partitions", "late_partitions", "ends of partitioned messages"},
@@ -138,6 +137,22 @@ TEST(ReportTest, CountsCallsPeersSizesAndPaths) {
   EXPECT_FALSE(run.report["sent_sizes"].empty());
   EXPECT_FALSE(run.report["paths"].empty());
   ASSERT_EQ(run.report["nodes"].size(), 1U);
+}
+
+// The time for which the loop leaves the core to others does not count.
+TEST(ReportTest, ALoopOfLooksIsNamedWhereItTakesATenthOfTheTime) {
+  const Reported run = Report({}, "polls");
+  ASSERT_EQ(run.result.exit_code, 0) << run.result.err;
+  const json& rank = run.report["ranks"][1];
+  EXPECT_GT(rank["polls"], 0);
+  EXPECT_GT(rank["polled_seconds"], 0.0);
+  const json advice = AdviceOf(run.report, "polling");
+  if (rank["polled_seconds"] < 0.1 * rank["seconds"].get<double>()) {
+    EXPECT_TRUE(advice.is_null()) << advice.dump(1);
+    return;
+  }
+  ASSERT_FALSE(advice.is_null()) << rank.dump(1);
+  EXPECT_THAT(advice["sentence"].get<std::string>(), HasSubstr("1 rank looked in vain"));
 }
 
 TEST(ReportTest, TellsOfFiles) {
