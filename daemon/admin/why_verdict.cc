@@ -49,7 +49,7 @@ std::string WaitGraph::CallsText(const Chain& chain, const std::string& job_id) 
   return text;
 }
 
-// Of a chain with many ranks the sentence names the first and the last ones.
+// The sentence of a long chain names its first and its last ranks only.
 std::string WaitGraph::ChainText(const Chain& chain, const std::string& job_id) {
   std::vector<uint32_t> told = {chain.ranks.front()};
   const control::RankWait* before = &Look(job_id, chain.ranks.front()).look;

@@ -12,7 +12,7 @@ namespace ferry::mpi {
 namespace {
 
 constexpr int64_t kLongPiece = 32 << 10;
-// Of a read where the file system's own cache is near.
+// A read's piece counts as long from here on where the file system's own cache is near.
 constexpr int64_t kLongLocalRead = 1 << 10;
 // So few pieces take less time than the ranks' waits for each other.
 constexpr int64_t kFewPieces = 16;

@@ -372,7 +372,7 @@ struct Sockets {
   std::set<unsigned> listening;
 };
 
-// Those of a process, or of all in its network namespace.
+// Returns the TCP sockets of a process, or of all processes in its network namespace.
 Sockets SocketsOf(pid_t pid, bool all) {
   const std::string process = "/proc/" + std::to_string(pid);
   std::set<std::string> own;

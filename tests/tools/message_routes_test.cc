@@ -94,7 +94,7 @@ TEST(MessageRoutesTest, FindsThoseOfABurstBySizes) {
   traffic.ExpectFound(20, 20);
 }
 
-// Of the oldest ones the daemons' rings have given up the events.
+// The daemons' rings have given up the events of the oldest messages.
 TEST(MessageRoutesTest, FindsTheLastOnesIfEventsAreLost) {
   Traffic traffic;
   for (uint64_t i = 0; i < 100; ++i) {

@@ -22,7 +22,7 @@ std::string RanksText(std::vector<uint32_t> ranks);
 // The sessions by job and state, with sums; then by the calls that their ranks wait in.
 std::string SessionGroups(const control::SessionsReply& reply, const Terminal& terminal = {});
 
-// Of a counter's scope.
+// The parts of a counter's scope: a job, and one of its ranks.
 struct CounterScope {
   std::string job;
   std::optional<uint32_t> rank;

@@ -22,7 +22,7 @@ struct MessageEnd {
 bool IsMessage(const shm::TraceEvent& event);
 // Returns true if the other end can be found.
 bool HasId(const shm::TraceEvent& event);
-// Of an event of `rank` that has one.
+// Returns the number of the message of an event of `rank`; HasId(event) must be true.
 uint64_t IdOf(uint32_t rank, const shm::TraceEvent& event);
 // A sender is at the message when it starts to send, a receiver when all has come.
 uint64_t TimeOf(const shm::TraceEvent& event);

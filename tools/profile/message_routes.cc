@@ -86,7 +86,7 @@ auto EndsOf(const One& one) {
   return std::tuple(one.from, one.to);
 }
 
-// Those of the same two ranks, from the first of `all` on.
+// Counts how many elements at the beginning of `all` have the same two ranks as the first.
 template <typename One>
 size_t CountAlike(std::span<One> all) {
   size_t count = 0;

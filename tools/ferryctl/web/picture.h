@@ -22,8 +22,8 @@
 // smallest number of a circle: "waits" says how many ranks do so, "why" is the sentence of the one
 // that is nearest to it, and each of these ranks has the number as its "cause".
 //
-// Of a job of more than kMostTold ranks ("rough") each rank's own numbers have one digit and change
-// seldom, sums have three; and ranks have no sentences, but the job's causes.
+// A job of more than kMostTold ranks is shown "rough": the numbers of a single rank have one digit
+// and change seldom, sums have three; and the sentences stand with the job's causes, not its ranks.
 #pragma once
 
 #include <cstdint>
