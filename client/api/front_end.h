@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "client/api/calls.h"
+#include "client/api/front_end_version.h"
 #include "client/api/memory_access.h"
 #include "client/api/message.h"
 #include "client/api/messaging.h"
@@ -83,9 +84,6 @@ class FrontEnd {
   const bool* threads_allowed_ = nullptr;      // likewise
   shm::CrowdedHook crowded_hook_ = nullptr;
 };
-
-// Incremented with each change of this file.
-inline constexpr uint32_t kFrontEndVersion = 30;
 
 }  // namespace ferry::client
 

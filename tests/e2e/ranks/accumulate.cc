@@ -277,6 +277,8 @@ void OperandsMayLieOnADevice() {
 
 int main(int argc, char** /*argv*/) {
   CHECK_OK(ferry_init(FERRY_THREAD_MULTIPLE, nullptr));
+  // A front end of other headers gets no interface.
+  CHECK_EQ(ferry_front_end(ferry::client::kFrontEndVersion ^ 1) == nullptr, true);
   Open();
   if (argc > 1) {  // "device"
     OperandsMayLieOnADevice();
