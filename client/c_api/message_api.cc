@@ -8,6 +8,7 @@
 #include "client/c_api/running.h"
 #include "client/rank/client.h"
 #include "include/ferry/ferry.h"
+#include "shm/vain_looks.h"
 
 namespace {
 
@@ -287,7 +288,11 @@ int ferry_test(ferry_request* request, int* done, ferry_status* status) {
   }
   Completion completion;
   *done = *request == FERRY_REQUEST_NULL || Messages().Test(*request, &completion) ? 1 : 0;
-  return *done != 0 ? Finish(request, status, completion) : FERRY_SUCCESS;
+  if (*done == 0) {
+    ferry::shm::NoteVainLook();
+    return FERRY_SUCCESS;
+  }
+  return Finish(request, status, completion);
 }
 
 int ferry_wait(ferry_request* request, ferry_status* status) {
@@ -362,6 +367,8 @@ int ferry_iprobe(int source, int tag, int* found, ferry_status* status) {
   *found = error == ErrorCode::kOk ? 1 : 0;
   if (*found != 0) {
     Fill(status, completion);
+  } else {
+    ferry::shm::NoteVainLook();
   }
   return error == ErrorCode::kWouldBlock ? FERRY_SUCCESS : Report(error);
 }

@@ -8,13 +8,13 @@
 
 #include "client/api/word_wait.h"
 #include "mpi/api/function.h"
-#include "mpi/api/vain_looks.h"
 #include "mpi/base/connection.h"
 #include "mpi/base/handle_table.h"
 #include "mpi/init/fail.h"
 #include "mpi/p2p/partitioned.h"
 #include "mpi/p2p/request.h"
 #include "mpi/p2p/status.h"
+#include "shm/vain_looks.h"
 
 namespace ferry::mpi {
 namespace {
@@ -87,7 +87,7 @@ bool TryOnce(Done&& done) {
   if (done()) {
     return true;
   }
-  NoteVainLook();
+  shm::NoteVainLook();
   return false;
 }
 

@@ -20,6 +20,7 @@
 #include "mpi/partitioned/orphans.h"
 #include "mpi/partitioned/receive.h"
 #include "mpi/partitioned/send.h"
+#include "shm/vain_looks.h"
 
 namespace ferry::mpi {
 
@@ -203,6 +204,9 @@ Failure FindArrived(Partitioned& partitioned, int partition, int* flag) {
   bool has_arrived = false;
   Failure failure = partitioned.HasArrived(partition, &has_arrived);
   *flag = has_arrived ? 1 : 0;
+  if (!has_arrived) {
+    shm::NoteVainLook();
+  }
   return failure;
 }
 

@@ -6,11 +6,11 @@
 
 #include "mpi/api/function.h"
 #include "mpi/api/message_arguments.h"
-#include "mpi/api/vain_looks.h"
 #include "mpi/init/fail.h"
 #include "mpi/init/process.h"
 #include "mpi/p2p/message_request.h"
 #include "mpi/p2p/status.h"
+#include "shm/vain_looks.h"
 
 namespace ferry::mpi {
 
@@ -50,7 +50,7 @@ int ProbeFor(const char* call, int source, int tag, MPI_Comm handle, int* flag,
   client::Completion found;
   const ErrorCode error = front_end->messages->Probe(envelope.message, flag == nullptr, &found);
   if (error == ErrorCode::kWouldBlock) {
-    NoteVainLook();
+    shm::NoteVainLook();
     return MPI_SUCCESS;
   }
   if (error != ErrorCode::kOk) {
@@ -88,7 +88,7 @@ int ProbeMatched(const char* call, int source, int tag, MPI_Comm handle, int* fl
   if (error != ErrorCode::kOk) {
     std::free(receive.buffer);
     if (error == ErrorCode::kWouldBlock) {
-      NoteVainLook();
+      shm::NoteVainLook();
       return MPI_SUCCESS;
     }
     return Fail(call, envelope.comm, FailureOf(error));

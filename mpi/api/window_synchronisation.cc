@@ -9,6 +9,7 @@
 #include "mpi/coll/table.h"
 #include "mpi/rma/synchronisation.h"
 #include "mpi/rma/window.h"
+#include "shm/vain_looks.h"
 
 namespace ferry::mpi {
 namespace {
@@ -196,6 +197,9 @@ FERRY_MPI_CALL(int, MPI_Win_test, (MPI_Win win, int* flag)) {
     bool is_over = false;
     const Failure failure = Test(*found, &is_over);
     *flag = is_over ? 1 : 0;
+    if (!is_over) {
+      shm::NoteVainLook();
+    }
     return failure;
   });
 }

@@ -2,6 +2,7 @@
 #include <string>
 
 #include "shm/atomic.h"
+#include "shm/vain_looks.h"
 #include "shmem/base/fail.h"
 #include "shmem/base/job.h"
 #include "shmem/base/operations.h"
@@ -121,9 +122,14 @@ void AwaitEach(const char* call, const WaitCall<T>& wait) {
 template <typename T>
 size_t Test(const char* call, WaitFor what, const WaitCall<T>& wait) {
   Check(call, wait);
+  const size_t nothing = what == WaitFor::kAny ? SIZE_MAX : 0;
   bool is_empty = false;
-  return what == WaitFor::kAny ? LookForAny(wait, NextStart(wait.count), &is_empty)
-                               : LookAtAll(what, wait, &is_empty);
+  const size_t found = what == WaitFor::kAny ? LookForAny(wait, NextStart(wait.count), &is_empty)
+                                             : LookAtAll(what, wait, &is_empty);
+  if (found == nothing) {
+    shm::NoteVainLook();
+  }
+  return found;
 }
 
 template <typename T>

@@ -85,6 +85,11 @@ TEST_F(CoresTest, RanksThatBoundThemselvesStay) {
   RunWell(Job({"-n", "2", "--bind-to", "none"}, {"tests/e2e/ranks/shared_core", "quiet"}));
 }
 
+TEST_F(CoresTest, RanksThatShareACoreLeaveItToEachOtherInLoopsOfLooks) {
+  EXPECT_THAT(RunWell(Job({"-n", "2", "--bind-to", "none"}, {"tests/e2e/ranks/looks"})),
+              HasSubstr("ferry_iprobe: "));
+}
+
 // ---- A rankfile ---------------------------------------------------------------------------------
 
 // Two hosts, each with a daemon; ranks that say where they are, and then meet.

@@ -35,7 +35,7 @@ TEST_P(MessagesTest, AndGeneralisedRequestsAreFreedInEitherOrder) {
 
 // Between nodes ferryd, on a core of its own, has a part in it.
 TEST(LooksTest, LeaveTheCoreToOtherRanks) {
-  ExpectJob({"OneNode", {"-n", "2"}}, {"tests/mpi/ranks/looks"},
+  ExpectJob({"OneNode", {"-n", "2", "--bind-to", "none"}}, {"tests/mpi/ranks/looks"},
             "loops of looks leave the core to others");
 }
 

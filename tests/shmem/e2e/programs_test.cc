@@ -39,6 +39,10 @@ INSTANTIATE_TEST_SUITE_P(, ProgramsTest,
                                   std::to_string(placement.nodes);
                          });
 
+TEST(LooksTest, LeaveTheCoreToOtherPes) {
+  ExpectAllOk({.flags = {"--bind-to", "none"}}, {"looks"});
+}
+
 // Without process_vm calls, as in a container whose filter refuses them: every PE, or every other.
 class RefusedCopiesTest : public testing::TestWithParam<std::vector<std::string>> {
  protected:

@@ -1,10 +1,10 @@
-#include "mpi/api/vain_looks.h"
+#include "shm/vain_looks.h"
 
 #include <cstdint>
 
 #include "shm/wait_policy.h"
 
-namespace ferry::mpi {
+namespace ferry::shm {
 
 namespace {
 
@@ -20,8 +20,8 @@ void NoteVainLook() {
   if (--looks_before_yield != 0) [[likely]] {
     return;
   }
-  const bool is_crowded = shm::YieldToOthers() != 0;
+  const bool is_crowded = YieldToOthers() != 0;
   looks_before_yield = is_crowded ? kLooksPerYieldInACrowd : kLooksPerYield;
 }
 
-}  // namespace ferry::mpi
+}  // namespace ferry::shm

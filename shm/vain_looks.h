@@ -1,7 +1,8 @@
-// Programs that wait in a loop of calls that only look, as MPI_Test and MPI_Iprobe do.
+// Programs that wait in a loop of calls that only look, as MPI_Test, MPI_Iprobe and
+// shmem_test do.
 #pragma once
 
-namespace ferry::mpi {
+namespace ferry::shm {
 
 // Called by such a call after it has found nothing. Where ranks share a core, the loop would keep
 // it from the rank for which it waits until the time slice is over, which takes milliseconds: so
@@ -9,4 +10,4 @@ namespace ferry::mpi {
 // thread.
 void NoteVainLook();
 
-}  // namespace ferry::mpi
+}  // namespace ferry::shm
