@@ -12,6 +12,9 @@ _TYPES = {"int": "INTEGER", "index": "INTEGER", "weights": "INTEGER", "status": 
             "offset": "INTEGER(KIND=SELECTED_INT_KIND(18))",
             "address": "INTEGER(KIND=SELECTED_INT_KIND(18))"}
 
+# C's double. DOUBLE PRECISION is the same, but for options that give REAL eight bytes: they give it 16.
+_DOUBLE = "REAL(KIND=SELECTED_REAL_KIND(15))"
+
 # Callbacks that a program may pass or call; the kinds of their arguments.
 _AINT, _INT, _LOGICAL = _TYPES["aint"], "INTEGER", "LOGICAL"
 PREDEFINED_CALLBACKS = (
@@ -71,7 +74,7 @@ def _body(procedure, prefix, with_c_ptr=False):
     names = [argument.name.upper() for argument in arguments]
     if procedure.has_ierror:
         names.append("IERROR")
-    result = {"": None, "double": "DOUBLE PRECISION", "aint": _AINT}[procedure.result]
+    result = {"": None, "double": _DOUBLE, "aint": _AINT}[procedure.result]
     what = "FUNCTION" if result else "SUBROUTINE"
     found = [lines(f"{what} {name}({','.join(names)})")]
     if with_c_ptr:
@@ -142,12 +145,20 @@ def _sentinels():
                    for name, declaration, _ in constants.SENTINELS)
 
 
+def _only_with_integers_of_4_bytes():
+    """A kind that there is if INTEGER has four bytes: else compilers name the constant, and show the
+    line. Under -fdefault-integer-8 all interfaces below would have eight too, and take any call."""
+    name = "MPI_INTEGERS_HAVE_4_BYTES"
+    return (lines(f"INTEGER(KIND=4*(1/(1+ABS(KIND(0)-4)))) {name}") +
+            lines(f"PARAMETER ({name}=4)"))
+
+
 def mpif_h(constants_h, handles_h):
     return ("! mpif.h - MPI 5.0 for Fortran, in fixed and in free form: constants, and an\n"
             "! explicit interface of each procedure, so that compilers check calls.\n"
             "! New programs better `use mpi`, which has the interfaces of all PMPI_x, too:\n"
             "! here they would double the time of compiling each unit.\n"
-            + _parameters(constants_h, handles_h) + _sentinels()
+            + _only_with_integers_of_4_bytes() + _parameters(constants_h, handles_h) + _sentinels()
             + interfaces("MPI_", table.procedures())
             + interfaces("PMPI_", [one for one in table.procedures() if one.result]))
 

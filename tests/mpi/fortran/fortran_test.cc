@@ -11,19 +11,17 @@
 
 #include "tests/e2e/exports.h"
 #include "tests/mpi/e2e/mpi_job.h"
+#include "tests/mpi/fortran/programs.h"
 #include "tests/support/processes.h"
 
 namespace ferry::mpi_tests {
 namespace {
 
-namespace fs = std::filesystem;
 using e2e::CommandResult;
 using e2e::RunCommand;
 using testing::HasSubstr;
 
-constexpr char kWrapper[] = "tools/wrappers/ferryfc";
 constexpr char kLibrary[] = "mpi/libmpifort_abi.so.1";
-const std::string kFolder = "tests/mpi/fortran/";
 
 struct Program {
   const char* name;
@@ -33,25 +31,8 @@ struct Program {
 constexpr Program kPrograms[] = {{"collectives", 3}, {"environment", 2}, {"files", 2},
                                  {"messages", 2},    {"objects", 2},     {"windows", 2}};
 
-class FortranTest : public testing::Test {
+class FortranTest : public FortranPrograms {
  protected:
-  FortranTest() {
-    EXPECT_NE(mkdtemp(folder_.data()), nullptr);
-    if (!fs::exists("/usr/bin/gfortran")) {
-      ADD_FAILURE() << "gfortran is not installed: ./dev packages";
-    }
-  }
-  ~FortranTest() override { fs::remove_all(folder_); }
-
-  std::string Path(const std::string& name) const { return folder_ + "/" + name; }
-
-  // Compiles it as users do, optimised, and without a warning of the linker's.
-  void Compile(std::vector<std::string> words) const {
-    words.insert(words.begin(), {kWrapper, "-O2", "-J" + folder_});
-    const CommandResult result = RunCommand(words);
-    EXPECT_EQ(result.exit_code, 0) << testing::PrintToString(words) << "\n" << result.err;
-    EXPECT_EQ(result.err, "");
-  }
   // `interface`: "use mpi", or the line that includes mpif.h.
   void CompileCases(const std::string& name, bool with_module) const {
     Compile({with_module ? "-DUSE_LINE=use mpi" : "-DUSE_LINE=",
@@ -100,11 +81,9 @@ class FortranTest : public testing::Test {
     return words;
   }
   static std::vector<std::string> OfLibferry() {
-    const std::string client = fs::current_path() / "client";
+    const std::string client = std::filesystem::current_path() / "client";
     return {"-L" + client, "-Wl,-rpath," + client, "-l:libferry.so.0"};
   }
-
-  std::string folder_ = "/tmp/ferry-fortran-XXXXXX";
 };
 
 TEST_F(FortranTest, EveryProcedureDoesItsWorkOverMpifH) { RunCases(false); }
