@@ -6,32 +6,24 @@
 // all right".
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/tcp.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <memory>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "common/clock.h"
-#include "tests/faults/fault_fixture.h"
+#include "tests/faults/cut_fixture.h"
 #include "tests/support/processes.h"
 
 namespace ferry::faults {
 namespace {
 
-using e2e::Command;
 using e2e::CommandResult;
 using e2e::Eventually;
 using e2e::kByDaemons;
@@ -41,97 +33,9 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::SizeIs;
 
-constexpr unsigned kLimitSeconds = 240;
-
 // A cut that ranks sit out. TCP tries again after twice the time that it has waited, so that its
 // first data over the returned link may come as late again.
 constexpr int kBriefMs = 6000;
-
-std::string Privileges() { return geteuid() == 0 ? "-n" : "-rn"; }
-
-bool AsUsersHaveIt() { return kSanitized || Setting("FERRY_FAULT_DEFAULTS", 0) != 0; }
-
-class CutTest : public testing::Test {
- protected:
-  // A time span with users' time-outs, if FERRY_FAULT_DEFAULTS is set, or else a fifth of it.
-  static std::chrono::milliseconds Scaled(int ms);
-
-  void SetUp() override;
-  // Starts a job of `program` in a namespace that `commands` make ready.
-  void StartJob(int ranks, std::vector<std::string> flags, const std::vector<std::string>& program,
-                int operation_timeout_ms = 4000, const std::string& commands = "ip link set lo up");
-  // Finds the ranks, in whose namespace Ip and SetLink work.
-  void FindRanks(const std::string& program, int ranks);
-  void Ip(const std::vector<std::string>& words);
-  void SetLink(const char* state) { Ip({"link", "set", "lo", state}); }
-
-  // Waits until a rank has printed the text, behind `before`, and returns its time.
-  uint64_t When(const std::string& text, const std::string& before = "");
-  // Ends all ranks, and returns their output.
-  std::string Finish();
-
-  int nodes_ = 2;
-  std::unique_ptr<e2e::Command> job_;
-  std::vector<pid_t> ranks_;
-};
-
-std::chrono::milliseconds CutTest::Scaled(int ms) {
-  return std::chrono::milliseconds(AsUsersHaveIt() ? ms : ms / 5);
-}
-
-void CutTest::SetUp() {
-  if (RunCommand({"/usr/bin/unshare", Privileges(), "true"}).exit_code != 0) {
-    GTEST_SKIP() << "this machine lets us make no network namespace";
-  }
-}
-
-void CutTest::StartJob(int ranks, e2e::Words flags, const e2e::Words& program,
-                       int operation_timeout_ms, const std::string& commands) {
-  if (!AsUsersHaveIt()) {
-    flags.insert(flags.end(), {"--peer_timeout_ms=3000",
-                               "--operation_timeout_ms=" + std::to_string(operation_timeout_ms)});
-  }
-  const e2e::Words in_namespace = {"/usr/bin/unshare",           Privileges(), "sh", "-c",
-                                   commands + " && exec \"$@\"", "sh"};
-  job_ = std::make_unique<Command>(
-      e2e::Joined(in_namespace, PrivateJob(ranks, nodes_, flags, program)), e2e::Words(), "",
-      kLimitSeconds);
-}
-
-void CutTest::FindRanks(const std::string& program, int ranks) {
-  ranks_ = RankPids(*job_, program, ranks);
-  ASSERT_THAT(ranks_, SizeIs(ranks));
-}
-
-void CutTest::Ip(const e2e::Words& words) {
-  e2e::Words enter = {"/usr/bin/nsenter", "-t", std::to_string(ranks_[0]), "-n"};
-  if (geteuid() != 0) {
-    enter.push_back("-U");
-  }
-  const CommandResult result = RunCommand(e2e::Joined(e2e::Joined(enter, {"ip"}), words));
-  ASSERT_EQ(result.exit_code, 0) << result.err;
-}
-
-uint64_t CutTest::When(const std::string& text, const std::string& before) {
-  size_t at = std::string::npos;
-  EXPECT_TRUE(Eventually([&] {
-    at = job_->Output().find(text, before.size());
-    return at != std::string::npos;
-  })) << job_->Output();
-  return at == std::string::npos
-             ? 0
-             : std::strtoull(job_->Output().c_str() + at + text.size(), nullptr, 10);
-}
-
-std::string CutTest::Finish() {
-  for (const pid_t rank : ranks_) {
-    kill(rank, SIGUSR1);
-  }
-  const CommandResult result = job_->WaitCleanly();
-  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
-  ExpectAllRight(result.out, static_cast<int>(ranks_.size()));
-  return result.out;
-}
 
 // ---- Between messages
 
@@ -308,7 +212,7 @@ TEST_F(RailCutTest, RanksAreToldOnceAtMostAndGoOnOverTheOther) {
   Ip({"addr", "del", "10.77.0.1/32", "dev", "lo"});
   // Two time-outs and a half: the fault itself.
   std::this_thread::sleep_for(
-      std::chrono::milliseconds((AsUsersHaveIt() ? kUsersTimeoutMs : kTimeoutMs) * 5 / 2));
+      std::chrono::milliseconds((HasUsersTimeouts() ? kUsersTimeoutMs : kTimeoutMs) * 5 / 2));
   const std::string out = Finish();
   for (const std::string rank : {"rank 0: cut at", "rank 1: cut at"}) {
     EXPECT_EQ(out.find(rank), out.rfind(rank)) << out;
@@ -366,43 +270,6 @@ INSTANTIATE_TEST_SUITE_P(Ways, FileBothCutTest,
                                                                      : "ByLinks");
                          });
 
-// Ports of TCP sockets.
-struct Sockets {
-  std::set<std::pair<unsigned, unsigned>> connected;  // this end's, and the other one's
-  std::set<unsigned> listening;
-};
-
-// Returns the TCP sockets of a process, or of all processes in its network namespace.
-Sockets SocketsOf(pid_t pid, bool all) {
-  const std::string process = "/proc/" + std::to_string(pid);
-  std::set<std::string> own;
-  for (const auto& fd : std::filesystem::directory_iterator(process + "/fd")) {
-    own.insert(std::filesystem::read_symlink(fd).string());
-  }
-  Sockets sockets;
-  for (const char* const table : {"/net/tcp", "/net/tcp6"}) {
-    std::ifstream lines(process + table);
-    for (std::string line; std::getline(lines, line);) {
-      unsigned local = 0;
-      unsigned remote = 0;
-      unsigned state = 0;
-      unsigned long inode = 0;
-      if (std::sscanf(line.c_str(),
-                      " %*d: %*[0-9A-F]:%x %*[0-9A-F]:%x %x %*x:%*x %*x:%*x %*x %*d %*d %lu",
-                      &local, &remote, &state, &inode) != 4 ||
-          (!all && !own.contains("socket:[" + std::to_string(inode) + "]"))) {
-        continue;
-      }
-      if (state == TCP_ESTABLISHED) {
-        sockets.connected.insert({local, remote});
-      } else if (state == TCP_LISTEN) {
-        sockets.listening.insert(local);
-      }
-    }
-  }
-  return sockets;
-}
-
 // Nothing passes between two of three nodes any more, while the third one sees nothing of that.
 class FilePairCutTest : public FileCutTest, public testing::WithParamInterface<const char*> {
  protected:
@@ -435,9 +302,7 @@ class FilePairCutTest : public FileCutTest, public testing::WithParamInterface<c
 };
 
 TEST_P(FilePairCutTest, RanksOfTheThirdNodeGetAnErrorToo) {
-  ASSERT_NO_FATAL_FAILURE(
-      StartCalls(6, kByDaemons, GetParam(),
-                 "ip link set lo up && ip rule add pref 100 lookup local && ip rule del pref 0"));
+  ASSERT_NO_FATAL_FAILURE(StartCalls(6, kByDaemons, GetParam(), kRulesMaySwallow));
   const std::vector<pid_t> daemons = DaemonPids(*job_, 3);
   ASSERT_THAT(daemons, SizeIs(3));
   CutBetween(daemons[1], daemons[2]);

@@ -125,6 +125,7 @@ TransportOptions TransportOptionsFrom(const config::Options& options) {
   transport.rails = Entries(options.fabric_rails);
   transport.stripe_bytes = options.rail_stripe_bytes;
   transport.post_timeout_ns = options.operation_timeout_ms * 1'000'000;
+  transport.silence_timeout_ns = transport.post_timeout_ns;
   transport.reach_devices = true;
   return transport;
 }

@@ -40,6 +40,28 @@ ssize_t Peek(int fd) {
   return recv(fd, &next, sizeof(next), MSG_PEEK | MSG_DONTWAIT);
 }
 
+// Says why a connection has ended.
+std::string ReasonOf(const TcpStream& stream) {
+  const int error = stream.write_error != 0 ? stream.write_error : stream.error();
+  switch (error) {
+    case 0:
+      return "the peer has closed the connection";
+    case EPROTO:
+      return "the peer has sent what is no frame";
+    case EKEYREJECTED:
+      return "a process answers there that is not the peer; has it taken its port?";
+    case EPROTONOSUPPORT:
+      return "the peer does not speak ferry-tcp of version " + std::to_string(kTcpVersion);
+    default:
+      break;
+  }
+  const std::string text = std::error_code(error, std::system_category()).message();
+  return stream.is_silent ? text +
+                                ": the peer's system does not answer what is sent by this "
+                                "connection; does a firewall drop its packets?"
+                          : text;
+}
+
 // Then nothing has gone by it, or ever will: the peer has given it up, perhaps for one of ours that
 // crossed it.
 bool IsClosedByPeer(int fd) {
@@ -307,16 +329,7 @@ void TcpConnections::EndBroken() {
 // Ends what was under way by the stream.
 void TcpConnections::EndStream(TcpStream* stream) {
   TcpRemote* remote = stream->remote();
-  const int error = stream->write_error != 0 ? stream->write_error : stream->error();
-  state_.last_error =
-      (error == 0        ? std::string("the peer has closed the connection")
-       : error == EPROTO ? "the peer has sent what is no frame"
-       : error == EKEYREJECTED
-           ? "a process answers there that is not the peer; has it taken its port?"
-       : error == EPROTONOSUPPORT
-           ? "the peer does not speak ferry-tcp of version " + std::to_string(kTcpVersion)
-           : std::error_code(error, std::system_category()).message()) +
-      " (" + TcpAddressText(remote->address) + ")";
+  state_.last_error = ReasonOf(*stream) + " (" + TcpAddressText(remote->address) + ")";
   if (remote->stream == stream) {
     for (TcpPeer* name : remote->names) {
       state_.operations.ForAllOf(name, [&](TcpOperation* op) {
@@ -403,33 +416,36 @@ void TcpConnections::EndOverdue() {
   }
 }
 
-// Returns true if the peer's kernel may not have acknowledged all that was sent.
-bool TcpConnections::MayWaitForAnswer(const TcpStream& stream) {
-  return stream.up() && (stream.round != stream.asked_round || stream.silence.waits());
+// Returns true if the kernel of a peer may not have acknowledged all that was sent.
+bool TcpConnections::MayWaitForAnswer() const {
+  return any_waits_ || state_.written_round >= asked_round_;
 }
 
 // Breaks connections that the network swallows although they stand: nothing else tells of them for
 // long.
 void TcpConnections::CloseSilent() {
   const uint64_t limit_ns = state_.options.silence_timeout_ns;
-  if (limit_ns == 0 || state_.now_ns < silence_ns_) {
+  if (limit_ns == 0 || state_.now_ns < silence_ns_ || !MayWaitForAnswer()) {
     return;
   }
   silence_ns_ = state_.now_ns + limit_ns / kLooksPerSilence;
+  const uint64_t since_round = std::exchange(asked_round_, state_.round);
+  any_waits_ = false;
   for (const auto& stream : state_.streams) {
-    if (MayWaitForAnswer(*stream)) {
-      stream->asked_round = stream->round;
-      if (stream->silence.IsDead(stream->fd(), state_.now_ns, limit_ns)) {
-        Break(stream.get(), ETIMEDOUT);
-      }
+    if (!stream->up() || (stream->round < since_round && !stream->silence.waits())) {
+      continue;
     }
+    if (stream->silence.IsDead(stream->fd(), state_.now_ns, limit_ns)) {
+      stream->is_silent = true;
+      Break(stream.get(), ETIMEDOUT);
+    }
+    any_waits_ |= stream->silence.waits();
   }
 }
 
 uint64_t TcpConnections::NextNs(uint64_t now_ns) const {
   uint64_t next_ns = UINT64_MAX;
-  if (state_.options.silence_timeout_ns != 0 &&
-      std::ranges::any_of(state_.streams, [](const auto& one) { return MayWaitForAnswer(*one); })) {
+  if (state_.options.silence_timeout_ns != 0 && MayWaitForAnswer()) {
     next_ns = std::min(next_ns, std::max(now_ns, silence_ns_));
   }
   for (const TcpPeer& peer : state_.operations.waiting()) {

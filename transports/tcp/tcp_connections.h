@@ -81,7 +81,7 @@ class TcpConnections {
   TcpStream* AddStream(UniqueFd fd, TcpRemote* remote, bool called);
   void Watch(TcpStream* stream, uint32_t events, int operation);
   void EndStream(TcpStream* stream);
-  static bool MayWaitForAnswer(const TcpStream& stream);
+  bool MayWaitForAnswer() const;
   bool IsSelf(const TcpRemote& remote) const {
     return remote.identity == TcpIdentity::Of(0, acceptor_->endpoint());
   }
@@ -96,8 +96,10 @@ class TcpConnections {
   TcpRemote* keeps_remote_ = nullptr;               // is not forgotten, even unused
   std::vector<std::unique_ptr<TcpStream>> closed_;  // one of their calls may still be running
   std::vector<TcpStream*> broken_;
-  size_t setting_up_ = 0;    // streams that are not up yet
-  uint64_t silence_ns_ = 0;  // when CloseSilent looks next
+  size_t setting_up_ = 0;     // streams that are not up yet
+  uint64_t silence_ns_ = 0;   // when CloseSilent looks next
+  uint64_t asked_round_ = 0;  // in which it last looked: what was written before then was seen
+  bool any_waits_ = false;    // it found a stream whose data were not acknowledged
 };
 
 }  // namespace ferry::transport

@@ -62,6 +62,7 @@ struct TcpState {
 
   uint64_t now_ns = 0;
   uint64_t round = 1;
+  uint64_t written_round = 0;      // in which a stream last wrote
   CompletionSink* sink = nullptr;  // within Poll
   int events = 0;                  // how many `sink` has got in this Poll
   bool has_moved = false;          // this Poll has moved a part of something long

@@ -132,10 +132,10 @@ class TcpStream {
   // This operation has begun to be written, and goes first; else the first of `replies` has, if
   // `reply_begun`.
   TcpOperation* begun = nullptr;
-  uint64_t frame_ns = 0;     // since when it has something to write, or the last whole frame left
-  uint64_t round = 0;        // of the owner's, in which it last wrote
-  uint64_t asked_round = 0;  // and the same when `silence` was last asked
+  uint64_t frame_ns = 0;  // since when it has something to write, or the last whole frame left
+  uint64_t round = 0;     // of the owner's, in which it last wrote
   TcpSilence silence;
+  bool is_silent = false;       // it ends for that
   uint64_t gathered_bytes = 0;  // wait since the last write
   int write_error = 0;          // nothing can be written any more; what has come is read first
   bool reply_begun = false;

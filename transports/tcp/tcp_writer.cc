@@ -151,7 +151,7 @@ uint64_t TcpWriter::WriteAtOnce(TcpStream* stream, TcpOperation* op, bool copied
     add(op->out.data, op->out.data_bytes);
     add(reinterpret_cast<const std::byte*>(&op->out.trailer), sizeof(op->out.trailer));
   }
-  stream->round = state_.round;
+  stream->round = state_.written_round = state_.round;
   ssize_t sent = 0;
   if (count == 1) {
     sent = send(stream->fd(), pieces[0].iov_base, pieces[0].iov_len, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -270,7 +270,7 @@ void TcpWriter::WriteOut(TcpStream* stream) {
     message.msg_iovlen = batch.piece_count;
     const ssize_t sent = sendmsg(stream->fd(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent >= 0) {
-      stream->round = state_.round;
+      stream->round = state_.written_round = state_.round;
       state_.has_moved |= stream->blocked || static_cast<uint64_t>(sent) < batch.bytes;
       OnSent(stream, batch, static_cast<uint64_t>(sent));
       most = kMostFrames;
