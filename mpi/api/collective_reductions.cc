@@ -183,8 +183,8 @@ Failure DescribePartOfReduceScatter(const Comm& comm, const Vector& vector,
   for (size_t i = 0; i < part.counts.size(); ++i) {
     blocks.push_back({first + part.firsts[i] * type.extent(), part.counts[i], &type});
   }
-  Portion& read = problem.in_place ? operation->output_read : operation->input_read;
-  read = {0, comm.size()};
+  Portion& portion = problem.in_place ? operation->output_read : operation->input_read;
+  portion = {0, comm.size()};
   CollectiveBuffer& buffer = problem.in_place ? operation->output : operation->input;
   FERRY_RETURN_FAILURE(buffer.Set(blocks, &problem.receive_blocks, on_host));
   if (problem.in_place) {
