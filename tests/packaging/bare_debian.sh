@@ -1,6 +1,8 @@
-# A bare Debian 12 in a folder, for tests in bash, which source this and tests/support/skip.sh.
-# Packages come from where this machine's apt has its own, and those that its cache holds are not
-# downloaded again.
+# A bare Debian in a folder, for tests in bash, which source this and tests/support/skip.sh. It is of
+# this machine's release, for which its build makes packages. Packages come from where this machine's
+# apt has its own, and those that its cache holds are not downloaded again.
+
+release=$(source /etc/os-release && [[ $ID == debian ]] && echo "$VERSION_CODENAME") || release=bookworm
 
 say() { echo "== $*"; }
 fail() {
@@ -15,10 +17,10 @@ need_debootstrap() {
   command -v debootstrap >/dev/null || skip "debootstrap is not installed: apt-get install debootstrap"
 }
 
-# debian_sources: of this machine's package sources those of Debian 12 itself.
+# debian_sources: of this machine's package sources those of that release itself.
 debian_sources() {
   apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) $(COMPONENT)' 'Origin: Debian' \
-    'Created-By: Packages' 2>/dev/null | grep ' bookworm' | sort -u
+    'Created-By: Packages' 2>/dev/null | grep " $release" | sort -u
 }
 
 # link_packages FOLDER: links to packages that this machine has in its cache, which cost nothing; on
@@ -28,14 +30,14 @@ link_packages() { cp -l /var/cache/apt/archives/*.deb "$1/var/cache/apt/archives
 # make_debian FOLDER: with no more than apt, which knows its packages.
 make_debian() {
   local root=$1 sources mirror log=$1.log
-  sources=$(debian_sources) || sources="deb http://deb.debian.org/debian bookworm main"
-  mirror=$(awk '$3 == "bookworm" { print $2; exit }' <<<"$sources")
+  sources=$(debian_sources) || sources="deb http://deb.debian.org/debian $release main"
+  mirror=$(awk -v release="$release" '$3 == release { print $2; exit }' <<<"$sources")
   mkdir -p "$root/var/cache/apt/archives" "$root/etc/apt/apt.conf.d"
   chmod 755 "$root"  # it will be / to users who are not root
   mkdir -p "$root/etc/dpkg/dpkg.cfg.d"
   echo force-unsafe-io >"$root/etc/dpkg/dpkg.cfg.d/test"  # it need not outlive a loss of power
   link_packages "$root"
-  debootstrap --variant=minbase bookworm "$root" "${mirror:-http://deb.debian.org/debian}" \
+  debootstrap --variant=minbase "$release" "$root" "${mirror:-http://deb.debian.org/debian}" \
     >"$log" 2>&1 || skip "debootstrap cannot make a Debian here: $(tail -n 1 "$log")"
   echo "127.0.0.1 localhost $(hostname)" >"$root/etc/hosts"  # as installers write it
   echo "$sources" >"$root/etc/apt/sources.list"

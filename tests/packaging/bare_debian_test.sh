@@ -1,6 +1,7 @@
 #!/bin/bash
-# Installs the Debian package on a bare Debian 12, made by debootstrap: serves by hand, then as a
-# service of a systemd that is process 1 of namespaces of its own; removes it, and nothing is left.
+# Installs the Debian package on a bare Debian of this release, made by debootstrap: serves by hand,
+# then as a service of a systemd that is process 1 of namespaces of its own; removes it, and nothing is
+# left.
 set -euo pipefail
 source tests/support/skip.sh
 source tests/packaging/bare_debian.sh

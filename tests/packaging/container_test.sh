@@ -1,5 +1,5 @@
 #!/bin/bash
-# The recipes of images: what they do is done to a bare Debian 12, by debootstrap, since no registry of
+# The recipes of images: what they do is done to a bare Debian of this release, by debootstrap, since no registry of
 # images may be in reach; then jobs run there.
 set -euo pipefail
 source tests/support/skip.sh

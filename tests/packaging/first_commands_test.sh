@@ -1,5 +1,5 @@
 #!/bin/bash
-# `./dev demo` and `./dev test` of a clean checkout on a bare Debian 12, in the order of the README on
+# `./dev demo` and `./dev test` of a clean checkout on a bare Debian of this release, in the order of the README on
 # one and in the other order on another: both pass, run as many cases, and skip the same. What one
 # command installs the next must notice.
 #
