@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -94,6 +95,45 @@ TEST(ForeignLibraryTest, LooksAtWhatARankHasLoaded) {
   EXPECT_THAT(watch.Foreign(), EndsWith("/libmpi.so.99"));
   EXPECT_EQ(watch.next_ns(), 0u) << "it is known";
   dlclose(library);
+}
+
+// The library of the test by another name, loaded as long as this lives.
+class Loaded {
+ public:
+  explicit Loaded(const std::string& name) {
+    const std::string path = testing::TempDir() + name;
+    std::filesystem::copy_file(kLibrary, path, std::filesystem::copy_options::overwrite_existing);
+    library_ = dlopen(path.c_str(), RTLD_NOW);
+    EXPECT_NE(library_, nullptr) << dlerror();
+  }
+  ~Loaded() { dlclose(library_); }
+  Loaded(const Loaded&) = delete;
+  Loaded& operator=(const Loaded&) = delete;
+
+ private:
+  void* library_ = nullptr;
+};
+
+TEST(ForeignLibraryTest, ALookBetweenTwoLibrariesOfFerrysDecidesNothing) {
+  LibraryWatch watch({"/bin/sh"});
+  watch.Look(1, {getpid()});
+  const Loaded standard("libmpi_abi.so.1");
+  watch.Look(watch.next_ns(), {getpid()});
+  ASSERT_NE(watch.next_ns(), 0u) << "the next may be on its way";
+  const Loaded ferry("libferry.so.0");
+  watch.Look(watch.next_ns(), {getpid()});
+  EXPECT_EQ(watch.next_ns(), 0u);
+  EXPECT_EQ(watch.Foreign(), "");
+}
+
+TEST(ForeignLibraryTest, ALibraryWithTheStandardsNameThatStaysAloneIsForeign) {
+  LibraryWatch watch({"/bin/sh"});
+  watch.Look(1, {getpid()});
+  const Loaded standard("libmpi_abi.so.1");
+  watch.Look(watch.next_ns(), {getpid()});
+  watch.Look(watch.next_ns(), {getpid()});
+  EXPECT_EQ(watch.next_ns(), 0u);
+  EXPECT_THAT(watch.Foreign(), EndsWith("/libmpi_abi.so.1"));
 }
 
 TEST(ForeignLibraryTest, LooksThroughAWrapper) {

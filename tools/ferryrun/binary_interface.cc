@@ -30,7 +30,7 @@ bool Has(const std::string& folder, std::string_view library) {
 // A library that belongs to an MPI library, or is one.
 bool IsOfMpi(const std::string& name) {
   constexpr std::string_view kOthers[] = {"libmpicxx.so", "libopen-rte.so", "libopen-pal.so"};
-  return ParseMaps(name).is_certain() ||
+  return ParseMaps(name).any() ||
          std::any_of(std::begin(kOthers), std::end(kOthers),
                      [&name](std::string_view one) { return name.starts_with(one); });
 }

@@ -28,6 +28,12 @@ bool StartsWithOne(std::string_view name, const std::string_view (&beginnings)[k
                      [name](std::string_view one) { return name.starts_with(one); });
 }
 
+// Ferry's library of this name loads libferry, but a look may come before it has: so two looks have
+// to find it alone.
+bool HasNameOfStandard(std::string_view path) {
+  return path.substr(path.rfind('/') + 1).starts_with("libmpi_abi");
+}
+
 // Whatever can be read: of a process that ends meanwhile, nothing more.
 std::string ReadAll(const std::string& path) {
   const std::ifstream file(path, std::ios::binary);
@@ -88,23 +94,34 @@ void LibraryWatch::Look(uint64_t now_ns, const std::vector<pid_t>& ranks) {
   } else {
     // All ranks of a job mostly do the same: the watch looks at one, and at the others once it
     // shows another library than Ferry's.
-    for (size_t i = 0; i < ranks.size() && (i == 0 || !seen_.foreign.empty()); ++i) {
-      tools::Look(ranks[i], kMostGenerations, &seen_);
+    LibrariesSeen now;
+    for (size_t i = 0;
+         i < ranks.size() && (i == 0 || !seen_.foreign.empty() || !now.foreign.empty()); ++i) {
+      tools::Look(ranks[i], kMostGenerations, &now);
+    }
+    sightings_ += now.foreign.empty() ? 0 : 1;
+    seen_.ferry |= now.ferry;
+    if (seen_.foreign.empty()) {
+      seen_.foreign = now.foreign;
     }
   }
   const uint64_t pause_ns =
       std::clamp((now_ns - start_ns_) / kLooksPerAge, kShortestPauseNs, kLongestPauseNs);
-  next_ns_ = seen_.is_certain() ? 0 : now_ns + pause_ns;
+  next_ns_ = IsCertain() ? 0 : now_ns + pause_ns;
+}
+
+bool LibraryWatch::IsCertain() const {
+  return seen_.ferry ||
+         (!seen_.foreign.empty() && (sightings_ > 1 || !HasNameOfStandard(seen_.foreign)));
 }
 
 std::string LibraryWatch::Foreign() const {
   LibrariesSeen seen = seen_;
   for (const std::string& program : programs_) {
-    if (!seen_.is_certain()) {
+    if (!IsCertain()) {
       const LibrariesSeen needed = ParseMaps(NeededLibraries(program));
       // This name alone does not tell whose library it is: Ferry's has it, too.
-      const bool is_standard = needed.foreign.starts_with("libmpi_abi");
-      seen.ferry |= needed.ferry || is_standard;
+      seen.ferry |= needed.ferry || HasNameOfStandard(needed.foreign);
       seen.foreign = seen.foreign.empty() ? needed.foreign : seen.foreign;
     }
   }

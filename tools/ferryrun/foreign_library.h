@@ -21,8 +21,8 @@ struct LibrariesSeen {
   // MPI's name beside it is Ferry's.
   bool ferry = false;
 
-  // Returns true once more text cannot change the verdict.
-  bool is_certain() const { return ferry || !foreign.empty(); }
+  // Returns true if there is a library of either.
+  bool any() const { return ferry || !foreign.empty(); }
 };
 LibrariesSeen ParseMaps(std::string_view text);
 
@@ -47,8 +47,12 @@ class LibraryWatch {
   std::string Foreign() const;
 
  private:
+  // Returns true once more looks cannot change the verdict.
+  bool IsCertain() const;
+
   const std::vector<std::string> programs_;
   LibrariesSeen seen_;
+  uint32_t sightings_ = 0;  // looks that found a foreign library
   uint64_t start_ns_ = 0;
   uint64_t next_ns_ = 1;
 };
