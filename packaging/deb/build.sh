@@ -25,6 +25,10 @@ place_files() {
     [share]=/usr/share [zsh]=/usr/share/zsh/vendor-completions
     [rpath]="")  # the loader looks there by itself
   place "$built" "$root"
+  # Debian's Open MPI has these names in /usr/bin, and their pages; no two packages may have one file.
+  mv "$root${at[bin]}"/osh{cc,c++} "$root${at[lib]}/ferry/bin"
+  ln -sr "$root${at[bin]}/ferryrun" "$root${at[lib]}/ferry/bin/oshrun"
+  rm "$root${at[bin]}/oshrun" "$root${at[man]}"/man1/osh*
   chmod u+w -R "$root"
   built_using=$(list_materials)
   strip --strip-unneeded --remove-section=.comment "$root"/usr/{bin/ferry{ctl,run,sim},sbin/ferryd} \

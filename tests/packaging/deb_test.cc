@@ -91,13 +91,12 @@ TEST_F(DebTest, HoldsEveryPart) {
                            "usr/lib/*/libmpi_abi.so.1",
                            "usr/lib/*/libferry_shmem.so",
                            "usr/lib/*/libferry_shmem.so.0",
-                           "usr/bin/oshcc",
-                           "usr/bin/oshc++",
-                           "usr/bin/oshrun",
+                           "usr/lib/*/ferry/bin/oshcc",
+                           "usr/lib/*/ferry/bin/oshc++",
+                           "usr/lib/*/ferry/bin/oshrun",
                            "usr/include/ferry/shmem/shmem.h",
                            "usr/include/ferry/shmem/mpp/shmem.h",
                            "usr/include/ferry/shmem/ferry_shmem/types.h",
-                           "usr/share/man/man1/oshcc.1.gz",
                            "usr/lib/*/pkgconfig/ferry.pc",
                            "usr/lib/*/pkgconfig/ferry-mpi.pc",
                            "usr/bin/ferrycc",
@@ -169,6 +168,18 @@ TEST_F(DebTest, HoldsEveryPart) {
     EXPECT_EQ(Shell("ls " + root_ + "/" + path).exit_code, 0) << path;
   }
   EXPECT_EQ(ReadFile("DEBIAN/conffiles"), "/etc/ferry/ferryd.toml\n/etc/ferry/slurm.conf\n");
+}
+
+// dpkg installs no package that has a file of another one: programs of Debian that run on Ferry
+// need Open MPI's or MPICH's package beside it.
+TEST_F(DebTest, HasNoFileOfAnotherPackage) {
+  const CommandResult owners = Shell(
+      "dpkg-deb --fsys-tarfile \"$0\" | tar -t | grep -v '/$' | sed 's,^[.],,' |"
+      " xargs dpkg-query -S 2>/dev/null | grep -v '^ferry:'");
+  EXPECT_EQ(owners.out, "");
+  // Open MPI's, wherever this test runs.
+  EXPECT_EQ(Shell("ls " + root_ + "/usr/bin/ " + root_ + "/usr/share/man/man1 | grep ^osh").out,
+            "");
 }
 
 TEST_F(DebTest, NeedsWhatItsProgramsAreLinkedWith) {
