@@ -15,6 +15,8 @@
 #include <memory>
 #include <string>
 
+#include "mpi/fortran/sentinels.h"
+
 #define FERRY_SHOWN __attribute__((visibility("default")))
 // Converters are part of each procedure that calls them, so that they call C's function directly.
 #define FERRY_INLINE inline __attribute__((always_inline))
@@ -30,8 +32,9 @@
 // ---- Constants that are recognised by their address ---------------------------------------------
 //
 // Each is a common block. A program has it as a symbol of its own, to which those of this library
-// are bound when it is loaded. Their contents are not for reading: all bits are set. They are
-// aligned as compilers align common blocks: the linker warns otherwise.
+// are bound when it is loaded; libraries that were opened may have others (sentinels.h). Their
+// contents are not for reading: all bits are set. They are aligned as compilers align common
+// blocks: the linker warns otherwise.
 
 #define FERRY_COMMON alignas(32) FERRY_SHOWN extern
 
@@ -69,6 +72,32 @@ namespace ferry::fortran {
 // Any procedure of a program.
 using Function = void();
 
+// Defined for each constant: true if an address is it.
+#define FERRY_SENTINEL(Name, block)                                                            \
+  inline bool Is##Name(const void* address) {                                                  \
+    return address == block || (MayBeOthers() && IsOfOtherObject(address, Sentinel::k##Name)); \
+  }
+FERRY_SENTINEL(InPlace, ferry_mpi_in_place_)
+FERRY_SENTINEL(StatusIgnore, ferry_mpi_status_ignore_)
+FERRY_SENTINEL(StatusesIgnore, ferry_mpi_statuses_ignore_)
+FERRY_SENTINEL(ErrcodesIgnore, ferry_mpi_errcodes_ignore_)
+FERRY_SENTINEL(Unweighted, ferry_mpi_unweighted_)
+FERRY_SENTINEL(WeightsEmpty, ferry_mpi_weights_empty_)
+FERRY_SENTINEL(ArgvNull, ferry_mpi_argv_null_)
+FERRY_SENTINEL(ArgvsNull, ferry_mpi_argvs_null_)
+#undef FERRY_SENTINEL
+
+// The buffer that a constant of another object stands for, or the buffer itself.
+inline void* BufferOfOthers(void* buffer) {
+  if (IsOfOtherObject(buffer, Sentinel::kBottom)) {
+    return MPI_BOTTOM;
+  }
+  if (IsOfOtherObject(buffer, Sentinel::kInPlace)) {
+    return MPI_IN_PLACE;
+  }
+  return IsOfOtherObject(buffer, Sentinel::kBufferAutomatic) ? MPI_BUFFER_AUTOMATIC : buffer;
+}
+
 inline void* Buffer(void* buffer) {
   if (buffer == ferry_mpi_bottom_) {
     return MPI_BOTTOM;
@@ -76,7 +105,10 @@ inline void* Buffer(void* buffer) {
   if (buffer == ferry_mpi_in_place_) {
     return MPI_IN_PLACE;
   }
-  return buffer == ferry_mpi_buffer_automatic_ ? MPI_BUFFER_AUTOMATIC : buffer;
+  if (buffer == ferry_mpi_buffer_automatic_) {
+    return MPI_BUFFER_AUTOMATIC;
+  }
+  return MayBeOthers() ? BufferOfOthers(buffer) : buffer;
 }
 
 // A buffer that MPI gives back.
@@ -85,20 +117,18 @@ inline void* Detached(void* buffer) {
 }
 
 inline MPI_Status* Status(int* status) {
-  return status == ferry_mpi_status_ignore_ ? MPI_STATUS_IGNORE
-                                            : reinterpret_cast<MPI_Status*>(status);
+  return IsStatusIgnore(status) ? MPI_STATUS_IGNORE : reinterpret_cast<MPI_Status*>(status);
 }
 
 inline MPI_Status* Statuses(int* statuses) {
-  return statuses == ferry_mpi_statuses_ignore_ ? MPI_STATUSES_IGNORE
-                                                : reinterpret_cast<MPI_Status*>(statuses);
+  return IsStatusesIgnore(statuses) ? MPI_STATUSES_IGNORE : reinterpret_cast<MPI_Status*>(statuses);
 }
 
 inline int* Weights(int* weights) {
-  if (weights == ferry_mpi_unweighted_) {
+  if (IsUnweighted(weights)) {
     return MPI_UNWEIGHTED;
   }
-  return weights == ferry_mpi_weights_empty_ ? MPI_WEIGHTS_EMPTY : weights;
+  return IsWeightsEmpty(weights) ? MPI_WEIGHTS_EMPTY : weights;
 }
 
 // The result of a call. In mpi_f08 the argument may be absent.

@@ -49,9 +49,7 @@ bool IsRoot(int comm, int root) {
          rank == root;
 }
 
-int* ErrorCodes(int* codes) {
-  return codes == ferry_mpi_errcodes_ignore_ ? MPI_ERRCODES_IGNORE : codes;
-}
+int* ErrorCodes(int* codes) { return IsErrcodesIgnore(codes) ? MPI_ERRCODES_IGNORE : codes; }
 
 }  // namespace
 
@@ -227,7 +225,7 @@ void Comm_spawn(decltype(&MPI_Comm_spawn) call, char* command, char* argv, int* 
   const bool is_root = IsRoot(*comm, *root);
   const StrippedString program(command, is_root ? command_length : 0);
   Words arguments;
-  const bool with_arguments = is_root && argv != ferry_mpi_argv_null_;
+  const bool with_arguments = is_root && !IsArgvNull(argv);
   if (with_arguments) {
     arguments.AddArguments(argv, argv_length, 1);
   }
@@ -246,7 +244,7 @@ void Comm_spawn_multiple(decltype(&MPI_Comm_spawn_multiple) call, int* count,
                          int* array_of_errcodes, int* ierror, size_t array_of_commands_length,
                          size_t array_of_argv_length) {
   const int programs = IsRoot(*comm, *root) ? std::max(*count, 0) : 0;
-  const bool with_arguments = programs > 0 && array_of_argv != ferry_mpi_argvs_null_;
+  const bool with_arguments = programs > 0 && !IsArgvsNull(array_of_argv);
   Words commands;
   std::vector<Words> arguments(static_cast<size_t>(programs));
   std::vector<char**> argument_arrays;

@@ -178,11 +178,23 @@ def _converter(procedure, large):
     return f"FERRY_INLINE {result} {name}({signature}) {{\n{_by_table(procedure, large)}}}\n"
 
 
+_OF_SPAWN = {"argv", "array_of_argv", "array_of_errcodes"}
+
+
+def _takes_sentinels(procedure, large):
+    """Whether an argument may be a constant that is recognised by its address (sentinels.h)."""
+    return any(one.kind in ("buffer", "status", "weights") or one.name in _OF_SPAWN
+               for one in procedure.form(large))
+
+
 def _shown(procedure, large, prefix, symbol, types, function):
     """A procedure that hands C's function and its own arguments to another."""
     signature = ", ".join(" ".join(one) for one in parameters(procedure, large, types))
     result = _RESULTS[procedure.result]
-    text = f'extern "C" FERRY_SHOWN {result} {symbol}_({signature}) {{\n'
+    if _calls(procedure) and _takes_sentinels(procedure, large):
+        text = f"FERRY_BOUND_PROCEDURE({result}, {symbol}_, ({signature})) {{\n"
+    else:
+        text = f'extern "C" FERRY_SHOWN {result} {symbol}_({signature}) {{\n'
     if not _calls(procedure):
         return text + "  static_cast<void>(buf);\n}\n"  # MPI_F_sync_reg
     names = [f"{prefix}{_name(procedure, large)}"]

@@ -21,9 +21,7 @@ Counts PeersOf(int comm);
 Counts NeighboursOf(int comm);
 
 // The datatypes of what is sent are not there if the data is in place.
-inline int Sent(const void* sendbuf, int count) {
-  return sendbuf == ferry_mpi_in_place_ ? 0 : count;
-}
+inline int Sent(const void* sendbuf, int count) { return IsInPlace(sendbuf) ? 0 : count; }
 
 // Makes the call with C's handles; `more` stands behind the communicator.
 template <typename Call, typename Count, typename Displacement, typename... More>

@@ -216,6 +216,28 @@ TEST_F(OpenMpiLanguagesTest, ProgramsOverMpiF08Run) {
   ExpectOk(program);
 }
 
+// As FortranTest.LibrariesThatAreOpenedHaveConstantsOfTheirOwn, of libmpi_mpifh.so.40.
+TEST_F(OpenMpiLanguagesTest, LibrariesThatAreOpenedHaveConstantsOfTheirOwn) {
+  const std::string fortran = kLibraries + "libmpi_mpifh.so.40";
+  if (!fs::exists(fortran)) {
+    GTEST_SKIP() << fortran << " is not there: apt-get install libopenmpi-dev";
+  }
+  const std::string folder = "tests/mpi/fortran/";
+  const CommandResult main =
+      RunCommand({"/usr/bin/gcc", folder + "plugins.c", "-o", folder_ / "plugins", "-ldl"});
+  ASSERT_EQ(main.exit_code, 0) << main.err;
+  std::vector<std::string> words = {folder_ / "plugins"};
+  for (const char* name : {"one.so", "two.so", "three.so"}) {
+    words.push_back(folder_ / name);
+    const CommandResult compiled =
+        RunCommand({"/usr/bin/gfortran", "-shared", "-fPIC", "-w", "-fallow-argument-mismatch",
+                    "-I" + kHeadersOfOpenMpi, folder + "plugin.F90", "-o", words.back(), fortran});
+    ASSERT_EQ(compiled.exit_code, 0) << compiled.err;
+  }
+  const CommandResult result = RunJob({"", {"-n", "2", "--abi", "openmpi"}}, words);
+  EXPECT_EQ(result.out, "all right\nall right\n") << result.err;
+}
+
 // Each procedure, constant and type of Open MPI's modules: programs take them from the library.
 TEST_F(OpenMpiLanguagesTest, TheModulesNamesAreThere) {
   const auto ours = e2e::ExportsOf("mpi/foreign/openmpi/libmpi_mpifh.so.40");

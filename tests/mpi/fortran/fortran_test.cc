@@ -145,6 +145,29 @@ TEST_F(FortranTest, AToolInFortranTakesTheCallsOfMpiF08) {
   ExpectAllOk(2, Path("tool"));
 }
 
+// ---- Constants of several libraries -------------------------------------------------------------
+
+// Each of three libraries that a program opens for itself alone has its own MPI_IN_PLACE and so on:
+// all are known, also where the one before was closed. Over mpif.h and mpi_f08, and both in a
+// process.
+TEST_F(FortranTest, LibrariesThatAreOpenedHaveConstantsOfTheirOwn) {
+  const CommandResult compiled =
+      RunCommand({"/usr/bin/gcc", "-O1", kFolder + "plugins.c", "-o", Path("plugins"), "-ldl"});
+  ASSERT_EQ(compiled.exit_code, 0) << compiled.err;
+  for (const std::string name : {"one", "two", "three"}) {
+    Compile({"-shared", "-fPIC", kFolder + "plugin.F90", "-o", Path(name + "_low.so")});
+    Compile({"-shared", "-fPIC", "-DTYPED", kFolder + "plugin.F90", "-o", Path(name + "_f08.so")});
+  }
+  for (const auto& [first, others] :
+       {std::pair{"_low.so", "_low.so"}, std::pair{"_f08.so", "_f08.so"},
+        std::pair{"_low.so", "_f08.so"}}) {
+    const CommandResult result = RunJob(
+        {"", {"-n", "2"}},
+        {Path("plugins"), Path("one") + first, Path("two") + others, Path("three") + others});
+    EXPECT_EQ(result.out, "all right\nall right\n") << first << others << result.err;
+  }
+}
+
 // ---- Ferry's additions --------------------------------------------------------------------------
 
 // Between ranks of one node and of two; arrays in memory of emulated devices.
