@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "common/own_program.h"
@@ -18,6 +19,7 @@ namespace {
 
 constexpr char kVariable[] = "FERRY_ABI";
 constexpr char kPath[] = "LD_LIBRARY_PATH";
+constexpr char kPreload[] = "LD_PRELOAD";
 
 // A program of Open MPI may need this, and some scripts run such programs: without it, the folder
 // is not for programs of which nothing is known.
@@ -39,7 +41,32 @@ bool IsOfMpi(const std::string& name) {
 struct Needed {
   std::string folder;     // of the family that has it; empty: none
   bool is_other = false;  // also, or only, what no family has
+  // Of the family's, those that the program's DT_RPATH would find elsewhere, with spaces between.
+  std::string preloaded;
 };
+
+// A name that belongs to MPI, or to what is inside of a library of it.
+bool IsNameOfMpi(const std::string& name) {
+  constexpr std::string_view kBeginnings[] = {"MPI", "PMPI", "QMPI", "impi", "mpir"};
+  return std::any_of(std::begin(kBeginnings), std::end(kBeginnings),
+                     [&name](std::string_view one) { return name.starts_with(one); });
+}
+
+// Returns true if an original library finds all that it takes from MPI's in Ferry's `library`. That
+// of another build or vendor may call more, and would end where it does.
+bool RunsOn(const std::string& original, const std::string& library) {
+  static auto& known = *new std::map<std::pair<std::string, std::string>, bool>();
+  const auto [place, is_new] = known.try_emplace({original, library});
+  if (is_new) {
+    const std::set<std::string> ours = NamesDefined(library);
+    const std::set<std::string> taken = NamesTaken(original);
+    place->second =
+        !taken.empty() && std::all_of(taken.begin(), taken.end(), [&](const auto& name) {
+          return !IsNameOfMpi(name) || ours.contains(name);
+        });
+  }
+  return place->second;
+}
 
 Needed WhatIsNeeded(const std::string& program, const std::string& library_path) {
   // All ranks of a job mostly run one program.
@@ -49,18 +76,23 @@ Needed WhatIsNeeded(const std::string& program, const std::string& library_path)
   if (!is_new) {
     return found;
   }
-  for (const std::string& name : AllNeededLibraries(program, library_path, IsOfMpi)) {
-    if (!IsOfMpi(name)) {
-      continue;
-    }
+  for (const auto& [name, path, is_by_rpath] : FindNeeded(program, library_path, IsOfMpi)) {
     bool is_there = false;
     for (const InterfaceFamily& family : kInterfaceFamilies) {
       const std::string folder = FolderOf(family);
+      if (folder.empty()) {
+        continue;
+      }
+      const bool has = Has(folder, name);
       const bool goes_with = std::find(family.originals.begin(), family.originals.end(), name) !=
-                             family.originals.end();
-      if (!folder.empty() && (goes_with || Has(folder, name))) {
+                                 family.originals.end() &&
+                             RunsOn(path, folder + "/" + std::string(family.library));
+      if (has || goes_with) {
         found.folder = found.folder.empty() ? folder : found.folder;
         is_there = true;
+      }
+      if (has && is_by_rpath && !LiesInOwnFolder(path) && folder.find(' ') == folder.npos) {
+        found.preloaded += (found.preloaded.empty() ? "" : " ") + folder + "/" + name;
       }
     }
     found.is_other |= !is_there;
@@ -132,6 +164,14 @@ Status ChooseInterface(const std::string& program, std::vector<std::string>* env
     const std::string users = ValueOf(kPath, *environment);
     SetVariables({std::string(kPath) + "=" + (users.empty() ? folders : folders + ":" + users)},
                  environment);
+  }
+  const std::string preloaded =
+      wanted == "native" ? "" : WhatIsNeeded(program, ValueOf(kPath, *environment)).preloaded;
+  if (!folders.empty() && !preloaded.empty()) {
+    const std::string users = ValueOf(kPreload, *environment);
+    SetVariables(
+        {std::string(kPreload) + "=" + (users.empty() ? preloaded : users + " " + preloaded)},
+        environment);
   }
   if (!folders.empty() && folders == FolderOf(kInterfaceFamilies[1])) {
     SetVariables(VariablesOfOpenMpi(*environment), environment);

@@ -14,13 +14,16 @@ namespace ferry::tools {
 struct InterfaceFamily {
   std::string_view name;     // of the folder, and of --abi
   std::string_view library;  // which its folder has
-  // Of the original, libraries that go with Ferry's; "": none.
-  std::array<std::string_view, 2> originals = {};
+  // Of the original, libraries that go with Ferry's where they take no name of MPI's that it does
+  // not have; "": none.
+  std::array<std::string_view, 4> originals = {};
 };
-// The names of MPICH's libraries for Fortran and C++ are Debian's: by their other names
-// (libmpifort.so.12, libmpicxx.so.12) they may be Intel's, which call more than MPICH's do.
+// MPICH's libraries for Fortran and C++, and Debian's names of them. By MPICH's they may be
+// Intel's, too, which call more than MPICH's do.
 inline constexpr std::array<InterfaceFamily, 2> kInterfaceFamilies = {
-    {{"mpich", "libmpi.so.12", {"libmpichfort.so.12", "libmpichcxx.so.12"}},
+    {{"mpich",
+      "libmpi.so.12",
+      {"libmpifort.so.12", "libmpicxx.so.12", "libmpichfort.so.12", "libmpichcxx.so.12"}},
      {"openmpi", "libmpi.so.40"}}};
 
 // Returns a family's folder beside this program, as after an installation, or where the build puts

@@ -53,15 +53,20 @@ uint64_t OffsetOf(uint64_t address, const std::vector<Elf64_Phdr>& headers) {
 struct Linkage {
   bool is_elf = false;
   std::vector<std::string> needed;
-  std::string path;  // DT_RUNPATH, or the older DT_RPATH: folders, with colons between them
+  std::string path;          // DT_RUNPATH, or the older DT_RPATH: folders, with colons between them
+  bool has_runpath = false;  // DT_RPATH does not count beside it
 };
+
+bool IsElf(const std::vector<Elf64_Ehdr>& header) {
+  return !header.empty() && std::memcmp(header[0].e_ident, ELFMAG, SELFMAG) == 0 &&
+         header[0].e_ident[EI_CLASS] == ELFCLASS64 && header[0].e_phentsize == sizeof(Elf64_Phdr);
+}
 
 Linkage Read(const std::string& program) {
   Linkage linkage;
   const File file(program);
   const auto header = file.Read<Elf64_Ehdr>(0, 1);
-  if (header.empty() || std::memcmp(header[0].e_ident, ELFMAG, SELFMAG) != 0 ||
-      header[0].e_ident[EI_CLASS] != ELFCLASS64 || header[0].e_phentsize != sizeof(Elf64_Phdr)) {
+  if (!IsElf(header)) {
     return linkage;
   }
   linkage.is_elf = true;
@@ -88,8 +93,9 @@ Linkage Read(const std::string& program) {
     }
     if (entry.d_tag == DT_NEEDED) {
       linkage.needed.emplace_back(&text[entry.d_un.d_val]);
-    } else if (entry.d_tag == DT_RUNPATH || entry.d_tag == DT_RPATH) {
+    } else if (entry.d_tag == DT_RUNPATH || (entry.d_tag == DT_RPATH && !linkage.has_runpath)) {
       linkage.path = &text[entry.d_un.d_val];
+      linkage.has_runpath |= entry.d_tag == DT_RUNPATH;
     }
   }
   return linkage;
@@ -180,11 +186,26 @@ std::string NeededLibraries(const std::string& program) {
   return names;
 }
 
-std::vector<std::string> AllNeededLibraries(
-    const std::string& program, const std::string& library_path,
-    const std::function<bool(const std::string&)>& is_leaf) {
+namespace {
+
+NeededLibrary Find(const std::string& name, const Linkage& linkage, const std::string& folder,
+                   const std::string& library_path, const LoaderCache& cache) {
+  const std::string own = FindIn(linkage.path, name, folder);
+  if (!linkage.has_runpath && !own.empty()) {
+    return {name, own, true};
+  }
+  std::string path = FindIn(library_path, name, folder);
+  path = path.empty() ? own : path;
+  path = path.empty() ? cache.Find(name) : path;
+  path = path.empty() ? FindIn("/lib64:/usr/lib64:/lib:/usr/lib", name, folder) : path;
+  return {name, path, false};
+}
+
+// Calls found(library) for each that is needed; see AllNeededLibraries.
+template <typename Found>
+void Walk(const std::string& program, const std::string& library_path,
+          const std::function<bool(const std::string&)>& is_leaf, const Found& found) {
   const LoaderCache cache;
-  std::vector<std::string> found;
   std::set<std::string> known;
   std::vector<std::string> files = {program};
   for (size_t i = 0; i < files.size() && i < kMostLibraries; ++i) {
@@ -194,20 +215,71 @@ std::vector<std::string> AllNeededLibraries(
       if (!known.insert(name).second) {
         continue;
       }
-      found.push_back(name);
-      if (is_leaf(name)) {
-        continue;
-      }
-      std::string path = FindIn(library_path, name, folder);
-      path = path.empty() ? FindIn(linkage.path, name, folder) : path;
-      path = path.empty() ? cache.Find(name) : path;
-      path = path.empty() ? FindIn("/lib64:/usr/lib64:/lib:/usr/lib", name, folder) : path;
-      if (!path.empty()) {
-        files.push_back(path);
+      const NeededLibrary library = Find(name, linkage, folder, library_path, cache);
+      found(library);
+      if (!is_leaf(name) && !library.path.empty()) {
+        files.push_back(library.path);
       }
     }
   }
-  return found;
 }
+
+}  // namespace
+
+std::vector<std::string> AllNeededLibraries(
+    const std::string& program, const std::string& library_path,
+    const std::function<bool(const std::string&)>& is_leaf) {
+  std::vector<std::string> names;
+  Walk(program, library_path, is_leaf,
+       [&names](const NeededLibrary& library) { names.push_back(library.name); });
+  return names;
+}
+
+std::vector<NeededLibrary> FindNeeded(const std::string& program, const std::string& library_path,
+                                      const std::function<bool(const std::string&)>& is_leaf) {
+  std::vector<NeededLibrary> leaves;
+  Walk(program, library_path, is_leaf, [&](const NeededLibrary& library) {
+    if (is_leaf(library.name)) {
+      leaves.push_back(library);
+    }
+  });
+  return leaves;
+}
+
+// ---- Names --------------------------------------------------------------------------------------
+
+namespace {
+
+std::set<std::string> Names(const std::string& library, bool are_defined) {
+  std::set<std::string> names;
+  const File file(library);
+  const auto header = file.Read<Elf64_Ehdr>(0, 1);
+  if (!IsElf(header) || header[0].e_shentsize != sizeof(Elf64_Shdr)) {
+    return names;
+  }
+  const auto sections = file.Read<Elf64_Shdr>(header[0].e_shoff, header[0].e_shnum);
+  const auto table = std::find_if(sections.begin(), sections.end(),
+                                  [](const Elf64_Shdr& one) { return one.sh_type == SHT_DYNSYM; });
+  if (table == sections.end() || table->sh_link >= sections.size()) {
+    return names;
+  }
+  const Elf64_Shdr& strings = sections[table->sh_link];
+  auto text = file.Read<char>(strings.sh_offset, strings.sh_size);
+  text.push_back('\0');
+  for (const Elf64_Sym& symbol :
+       file.Read<Elf64_Sym>(table->sh_offset, table->sh_size / sizeof(Elf64_Sym))) {
+    const bool is_weak = ELF64_ST_BIND(symbol.st_info) == STB_WEAK;
+    if (symbol.st_name < text.size() && (symbol.st_shndx != SHN_UNDEF) == are_defined &&
+        (are_defined || !is_weak)) {
+      names.emplace(&text[symbol.st_name]);
+    }
+  }
+  return names;
+}
+
+}  // namespace
+
+std::set<std::string> NamesTaken(const std::string& library) { return Names(library, false); }
+std::set<std::string> NamesDefined(const std::string& library) { return Names(library, true); }
 
 }  // namespace ferry::tools

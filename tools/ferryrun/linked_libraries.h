@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,5 +21,19 @@ std::string NeededLibraries(const std::string& program);
 std::vector<std::string> AllNeededLibraries(const std::string& program,
                                             const std::string& library_path,
                                             const std::function<bool(const std::string&)>& is_leaf);
+
+struct NeededLibrary {
+  std::string name;
+  std::string path;  // where the loader finds it; empty: nowhere
+  // DT_RPATH finds it, before the folders of LD_LIBRARY_PATH.
+  bool is_by_rpath = false;
+};
+// As AllNeededLibraries, of the leaves alone.
+std::vector<NeededLibrary> FindNeeded(const std::string& program, const std::string& library_path,
+                                      const std::function<bool(const std::string&)>& is_leaf);
+
+// Returns the names that a library takes from others (weak ones are left out), or that it defines.
+std::set<std::string> NamesTaken(const std::string& library);
+std::set<std::string> NamesDefined(const std::string& library);
 
 }  // namespace ferry::tools

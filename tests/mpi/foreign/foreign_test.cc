@@ -303,6 +303,18 @@ TEST_P(ForeignProgramTest, ALibraryOfTheProgramMayNeedIt) {
   EXPECT_EQ(SortedLines(result.out), (std::vector<std::string>{line, line})) << result.err;
 }
 
+// The loader looks into the folders of a DT_RPATH, as conda's programs have, before all others.
+TEST_P(ForeignProgramTest, TheProgramsRpathDoesNotKeepItFromFerry) {
+  const std::string folder = fs::path(GetParam().their_library).parent_path();
+  const std::string program =
+      Compile(Write("hello.c", kHello), {"-Wl,--disable-new-dtags,-rpath," + folder});
+  const CommandResult result = RunJob({"", {"-n", "2"}}, {program});
+  EXPECT_EQ(SortedLines(result.out), Beginnings(2, "Ferry")) << result.err;
+  const CommandResult other = RunJob({"", {"-n", "2", "--abi=native"}}, {program},
+                                     {"HOME=" + folder_.path(), "TMPDIR=" + folder_.path()});
+  EXPECT_THAT(other.out, Not(HasSubstr("on Ferry")));
+}
+
 // A tool of that interface stands between the program and the library.
 TEST_P(ForeignProgramTest, ToolsSeeTheCalls) {
   const std::string tool =

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -75,6 +76,22 @@ class LanguagesTest : public testing::Test {
     return Compile(words, name, "libmpichfort.so.12");
   }
 
+  // Debian's library for Fortran with the names that MPICH gives it and the one that it needs: they
+  // are shorter, and stand in the same place.
+  static void WriteRenamed(const std::string& to) {
+    std::ifstream original(kLibraries + "libmpichfort.so.12", std::ios::binary);
+    std::string bytes{std::istreambuf_iterator<char>(original), {}};
+    for (const auto& [theirs, elsewhere] :
+         {std::pair<std::string, std::string>{"libmpichfort.so.12", "libmpifort.so.12"},
+          {"libmpich.so.12", "libmpi.so.12"}}) {
+      const size_t place = bytes.find(theirs + std::string(1, '\0'));
+      ASSERT_NE(place, std::string::npos) << theirs;
+      bytes.replace(place, theirs.size(),
+                    elsewhere + std::string(theirs.size() - elsewhere.size(), '\0'));
+    }
+    std::ofstream(to, std::ios::binary) << bytes;
+  }
+
   const e2e::TempDirectory folder_;
 };
 
@@ -94,6 +111,47 @@ TEST_F(LanguagesTest, ProgramsOverTheBindingsForCxxRun) {
   }
   ExpectOk(
       Compile({"/usr/bin/g++", "-O2", "-w", kFolder + "bindings.cc"}, "cxx", "libmpichcxx.so.12"));
+}
+
+// MPICH's own names of its libraries, as its builds elsewhere have them.
+TEST_F(LanguagesTest, FortransLibraryByTheNameThatItHasElsewhere) {
+  const std::string library = folder_ / "libmpifort.so.12";
+  WriteRenamed(library);
+  const std::string program = folder_ / "elsewhere";
+  const CommandResult compiled = RunCommand(
+      {"/usr/bin/gfortran", "-w", "-fallow-argument-mismatch", "-J" + folder_.path(),
+       "-I" + kHeaders, "tests/mpi/fortran/checks.f90", kFolder + "fortran.F90", "-o", program,
+       library, "-Wl,--disable-new-dtags,-rpath," + folder_.path(), "-Wl,--allow-shlib-undefined"});
+  ASSERT_EQ(compiled.exit_code, 0) << compiled.err;
+  EXPECT_EQ(RunCommand({"/usr/bin/readelf", "-d", program}).out.find("mpich"), std::string::npos);
+  ExpectAllOk(2, 1, program);
+  ExpectAllOk(3, 3, program);
+}
+
+// By this name it may be another vendor's, which takes what MPICH's C library does not have.
+TEST_F(LanguagesTest, FortransLibraryOfAnotherVendorKeepsItsOwn) {
+  std::ofstream(folder_ / "vendor.c") << "void* impi_malloc(long);\nint MPI_Initialized(int*);\n"
+                                         "void say(void) { impi_malloc(MPI_Initialized(0)); }\n";
+  std::ofstream(folder_ / "main.c")
+      << "#include <stdio.h>\n#include <string.h>\nvoid say(void);\n"
+         "int main(int argc, char** argv, char** variables) {\n  if (argc > 1) say();\n"
+         "  for (; *variables != NULL; ++variables) {\n"
+         "    if (strncmp(*variables, \"LD_LIBRARY_PATH=\", 16) == 0) puts(*variables + 16);\n"
+         "  }\n}\n";
+  const std::string library = folder_ / "libmpifort.so.12";
+  const std::string program = folder_ / "program";
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"-shared", "-fPIC", "-Wl,-soname,libmpifort.so.12",
+                                 folder_ / "vendor.c", "-o", library},
+        {folder_ / "main.c", "-o", program, library, "-Wl,-rpath," + folder_.path(),
+         "-Wl,--allow-shlib-undefined"}}) {
+    std::vector<std::string> all = {"/usr/bin/gcc"};
+    all.insert(all.end(), words.begin(), words.end());
+    const CommandResult compiled = RunCommand(all);
+    ASSERT_EQ(compiled.exit_code, 0) << compiled.err;
+  }
+  const CommandResult result = RunJob({"", {"-n", "1"}}, {program}, {"LD_LIBRARY_PATH=/opt/mine"});
+  EXPECT_EQ(result.out, "/opt/mine\n") << result.err;
 }
 
 // An attribute that one language sets is right in the other (MPI 5.0, section 19.3.7), and
