@@ -125,15 +125,26 @@ std::string FoldersFor(const std::string& program, const std::vector<std::string
   return folders;
 }
 
-std::vector<std::string> VariablesOfOpenMpi(const std::vector<std::string>& environment) {
+// Rank, size, rank and number of ranks of this node, after `beginning`.
+std::vector<std::string> PlaceInJob(const std::string& beginning,
+                                    const std::vector<std::string>& environment) {
   std::vector<std::string> variables;
-  for (const auto& [theirs, ours] : {std::pair{"OMPI_COMM_WORLD_RANK", "PMI_RANK"},
-                                     std::pair{"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"},
-                                     std::pair{"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID"},
-                                     std::pair{"OMPI_COMM_WORLD_NODE_RANK", "MPI_LOCALRANKID"},
-                                     std::pair{"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"}}) {
-    variables.push_back(std::string(theirs) + "=" + ValueOf(ours, environment));
+  for (const auto& [theirs, ours] :
+       {std::pair{"RANK", "PMI_RANK"}, std::pair{"SIZE", "PMI_SIZE"},
+        std::pair{"LOCAL_RANK", "MPI_LOCALRANKID"}, std::pair{"LOCAL_SIZE", "MPI_LOCALNRANKS"}}) {
+    variables.push_back(beginning + theirs + "=" + ValueOf(ours, environment));
   }
+  return variables;
+}
+
+// Those of MVAPICH. Other libraries of MPICH's family know PMI_RANK and its like alone.
+std::vector<std::string> VariablesOfMpich(const std::vector<std::string>& environment) {
+  return PlaceInJob("MV2_COMM_WORLD_", environment);
+}
+
+std::vector<std::string> VariablesOfOpenMpi(const std::vector<std::string>& environment) {
+  std::vector<std::string> variables = PlaceInJob("OMPI_COMM_WORLD_", environment);
+  variables.push_back("OMPI_COMM_WORLD_NODE_RANK=" + ValueOf("MPI_LOCALRANKID", environment));
   // The universe is at least the job.
   const auto number = [&environment](const char* name) {
     return std::strtoul(ValueOf(name, environment).c_str(), nullptr, 10);
@@ -173,7 +184,9 @@ Status ChooseInterface(const std::string& program, std::vector<std::string>* env
         {std::string(kPreload) + "=" + (users.empty() ? preloaded : users + " " + preloaded)},
         environment);
   }
-  if (!folders.empty() && folders == FolderOf(kInterfaceFamilies[1])) {
+  if (!folders.empty() && folders == FolderOf(kInterfaceFamilies[0])) {
+    SetVariables(VariablesOfMpich(*environment), environment);
+  } else if (!folders.empty() && folders == FolderOf(kInterfaceFamilies[1])) {
     SetVariables(VariablesOfOpenMpi(*environment), environment);
   }
   return {};

@@ -39,6 +39,69 @@ static void note_failure(MPI_Comm* comm, int* code, ...) {
   failure = *code;
 }
 
+static void add(void* in, void* inout, int* length, MPI_Datatype* type) {
+  (void)in, (void)inout, (void)length, (void)type;
+}
+
+/* Of the kinds of objects that have no state of other ranks. Each is freed twice, too. */
+static void more_freed_handles(void) {
+  int value = 0, own = 0;
+  MPI_Group group, freed_group;
+  OK(MPI_Comm_group(MPI_COMM_SELF, &group));
+  OK(MPI_Group_incl(group, 1, &value, &freed_group));
+  OK(MPI_Group_free(&group));
+  group = freed_group;
+  OK(MPI_Group_free(&group));
+  CHECK(MPI_Group_size(freed_group, &own) == MPI_ERR_GROUP);
+  CHECK(MPI_Group_free(&freed_group) == MPI_ERR_GROUP);
+
+  MPI_Op op, freed_op;
+  OK(MPI_Op_create(add, 1, &op));
+  freed_op = op;
+  OK(MPI_Op_free(&op));
+  CHECK(MPI_Allreduce(&value, &own, 1, MPI_INT, freed_op, MPI_COMM_SELF) == MPI_ERR_OP);
+  CHECK(MPI_Op_free(&freed_op) == MPI_ERR_OP);
+
+  MPI_Info info, freed_info;
+  OK(MPI_Info_create(&info));
+  freed_info = info;
+  OK(MPI_Info_free(&info));
+  CHECK(MPI_Info_get_nkeys(freed_info, &own) == MPI_ERR_INFO);
+  CHECK(MPI_Info_set(freed_info, "key", "value") == MPI_ERR_INFO);
+  CHECK(MPI_Info_free(&freed_info) == MPI_ERR_INFO);
+
+  MPI_Request request, freed_request;
+  OK(MPI_Recv_init(&value, 1, MPI_INT, 0, 5, MPI_COMM_SELF, &request));
+  freed_request = request;
+  OK(MPI_Request_free(&request));
+  request = freed_request;
+  CHECK(MPI_Start(&request) == MPI_ERR_REQUEST && request == freed_request);
+  CHECK(MPI_Wait(&request, MPI_STATUS_IGNORE) == MPI_ERR_REQUEST && request == freed_request);
+  CHECK(MPI_Request_free(&request) == MPI_ERR_REQUEST);
+
+  MPI_Errhandler handler, freed_handler;
+  OK(MPI_Comm_create_errhandler(note_failure, &handler));
+  freed_handler = handler;
+  OK(MPI_Errhandler_free(&handler));
+  /* MPI_ERR_ERRHANDLER, which older headers do not have. */
+  CHECK(MPI_Comm_set_errhandler(MPI_COMM_SELF, freed_handler) == 80);
+  CHECK(MPI_Errhandler_free(&freed_handler) == 80);
+
+  MPI_Win window, freed_window;
+  OK(MPI_Win_create(&value, sizeof(value), 1, MPI_INFO_NULL, MPI_COMM_SELF, &window));
+  freed_window = window;
+  OK(MPI_Win_free(&window));
+  CHECK(MPI_Win_fence(0, freed_window) == MPI_ERR_WIN);
+  CHECK(MPI_Win_free(&freed_window) == MPI_ERR_WIN);
+
+  MPI_File file, freed_file;
+  OK(MPI_File_open(MPI_COMM_SELF, "/dev/null", MPI_MODE_RDWR, MPI_INFO_NULL, &file));
+  freed_file = file;
+  OK(MPI_File_close(&file));
+  CHECK(MPI_File_get_amode(freed_file, &own) == MPI_ERR_FILE);
+  CHECK(MPI_File_close(&freed_file) == MPI_ERR_FILE);
+}
+
 /* Numbers where a handle belongs: those of other interfaces, and mistakes. */
 static void no_handles(void) {
   step = "handles that are none, or of another interface";
@@ -78,6 +141,7 @@ static void no_handles(void) {
   OK(MPI_Type_free(&type));
   CHECK(MPI_Comm_rank(freed_comm, &flag) == MPI_ERR_COMM);
   CHECK(MPI_Type_size(freed_type, &flag) == MPI_ERR_TYPE);
+  more_freed_handles();
 }
 
 /* Of a data representation: ints take 8 bytes. */
@@ -86,6 +150,34 @@ static int eight_bytes(MPI_Datatype type, MPI_Aint* extent, void* calls) {
   ++*(int*)calls;
   *extent = 8;
   return MPI_SUCCESS;
+}
+
+/* Constants of the standard's interface, or of the other library, are none here. */
+static void wrong_constants(void) {
+  step = "constants of another interface";
+  MPI_Comm comm;
+  MPI_Datatype type;
+  const int two = 2, one = 1, zero = 0;
+  CHECK(MPI_Comm_split_type(MPI_COMM_SELF, 221, 0, MPI_INFO_NULL, &comm) == MPI_ERR_ARG);
+  CHECK(MPI_Type_create_subarray(1, &two, &one, &zero, 12, MPI_INT, &type) == MPI_ERR_ARG);
+#if defined(IS_OPEN_MPI)
+  const int theirs = 56;
+#else
+  const int theirs = 1;
+#endif
+  CHECK(MPI_Type_create_subarray(1, &two, &one, &zero, theirs, MPI_INT, &type) == MPI_ERR_ARG);
+  MPI_File file;
+  CHECK(MPI_File_open(MPI_COMM_SELF, "/dev/null", 16 | 4096, MPI_INFO_NULL, &file) ==
+        MPI_ERR_AMODE);
+  int value = 0, flag = 0;
+  MPI_Win window;
+  OK(MPI_Win_create(&value, sizeof(value), 1, MPI_INFO_NULL, MPI_COMM_SELF, &window));
+  OK(MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN));
+  CHECK(MPI_Win_lock(301, 0, 0, window) == MPI_ERR_LOCKTYPE);
+  CHECK(MPI_Win_fence(1 << 20, window) == MPI_ERR_ASSERT);
+  OK(MPI_Win_free(&window));
+  void* found = NULL;
+  CHECK(MPI_Comm_get_attr(MPI_COMM_WORLD, 501, &found, &flag) == MPI_ERR_KEYVAL);
 }
 
 static void errors(void) {
@@ -103,6 +195,7 @@ static void errors(void) {
   CHECK(MPI_Op_free(&(MPI_Op){MPI_SUM}) == MPI_ERR_OP);
 
   no_handles();
+  wrong_constants();
   CHECK(MPI_Comm_rank(MPI_COMM_NULL, &value) == MPI_ERR_COMM);
   CHECK(MPI_Type_size((MPI_Datatype)MPI_COMM_WORLD, &value) == MPI_ERR_TYPE);
 

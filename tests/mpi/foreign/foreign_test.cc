@@ -195,7 +195,8 @@ INSTANTIATE_TEST_SUITE_P(Families, ForeignProgramTest, testing::Values(Mpich(), 
                          FamilyOf);
 
 TEST_P(ForeignProgramTest, DoesWhatThatInterfaceSays) {
-  for (const char* name : {"messages", "collectives", "datatypes", "objects", "errors"}) {
+  for (const char* name :
+       {"allocations", "messages", "collectives", "datatypes", "objects", "errors"}) {
     SCOPED_TRACE(name);
     const std::string program = Compile("tests/mpi/foreign/" + std::string(name) + ".c");
     ExpectAllOk(1, program);
@@ -382,6 +383,66 @@ TEST_P(ForeignProgramTest, ARankOfAnotherLibraryIsRefused) {
   EXPECT_THAT(result.err, HasSubstr("this process has loaded /usr/lib/x86_64-linux-gnu/libmpich"));
 }
 
+// ---- A library that does not fit ----------------------------------------------------------------
+
+// Beside a copy of the library lies a libmpi_abi of this content; "": none.
+class MismatchTest : public ForeignProgramTest {
+ protected:
+  CommandResult RunBeside(const std::string& content) const {
+    const std::string folder = folder_ / "installed/ferry/mpich";
+    fs::create_directories(folder);
+    const auto replace = fs::copy_options::overwrite_existing;
+    fs::copy_file(GetParam().library, folder + "/" + GetParam().soname, replace);
+    fs::copy_file(GetParam().library, folder + "/libmpich.so.12", replace);
+    const std::string library = folder_ / "installed/libmpi_abi.so.1";
+    fs::remove(library);
+    if (!content.empty()) {
+      const std::string own = fs::absolute("mpi");
+      const CommandResult compiled = RunCommand(
+          {"/usr/bin/gcc", "-shared", "-fPIC", "-w", Write("abi.c", content), "-o", library,
+           "-Wl,--no-as-needed", own + "/libmpi_abi.so.1", "-Wl,-rpath," + own});
+      EXPECT_EQ(compiled.exit_code, 0) << compiled.err;
+    }
+    return RunJob({"", {"-n", "1", "--abi=native", "-x", "LD_LIBRARY_PATH=" + folder}},
+                  {Compile(Write("hello.c", kHello))});
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Families, MismatchTest, testing::Values(Mpich(), OpenMpi()), FamilyOf);
+
+TEST_P(MismatchTest, EndsTheProgramWithTheLibrarysName) {
+  const std::string beginning = GetParam().soname + " (Ferry): ";
+  for (const auto& [content, sentence] : {
+           std::pair<std::string, std::string>{"", "cannot open Ferry's libmpi_abi.so.1"},
+           {"int PMPI_Get_library_version(char* text, int* length) {\n"
+            "  *length = 5;\n  __builtin_strcpy(text, \"Other\");\n  return 0;\n}\n",
+            "libmpi_abi.so.1 is not Ferry's"},
+           {"int PMPI_Status_set_elements_c(void* status, void* type, long count) {\n"
+            "  return 0;\n}\n",
+            "libmpi_abi.so.1 has another MPI_Status: it is of another version of Ferry"},
+       }) {
+    const CommandResult result = RunBeside(content);
+    EXPECT_NE(result.exit_code, 0);
+    EXPECT_EQ(result.out, "");
+    EXPECT_THAT(result.err, HasSubstr(beginning + sentence));
+  }
+}
+
+// Of another version that lacks a function: not linked with the present one, which has it.
+TEST_P(MismatchTest, NamesAFunctionThatIsMissing) {
+  const std::string folder = folder_ / "installed/ferry/mpich";
+  RunBeside("");
+  const CommandResult compiled =
+      RunCommand({"/usr/bin/gcc", "-shared", "-fPIC", Write("abi.c", "int PMPI_Abort;\n"), "-o",
+                  folder_ / "installed/libmpi_abi.so.1"});
+  ASSERT_EQ(compiled.exit_code, 0) << compiled.err;
+  const CommandResult result = RunJob(
+      {"", {"-n", "1", "--abi=native", "-x", "LD_LIBRARY_PATH=" + folder}}, {folder_ / "hello"});
+  EXPECT_NE(result.exit_code, 0);
+  EXPECT_THAT(result.err,
+              testing::ContainsRegex("libmpi_abi.so.1 has no PMPI_[A-Za-z_]+: it is of another "
+                                     "version of Ferry"));
+}
+
 // ---- What ferryrun sets -------------------------------------------------------------------------
 
 std::string Seen(const std::vector<std::string>& flags, const std::string& script) {
@@ -416,6 +477,14 @@ TEST(ForeignPathTest, ProgramsOfOpenMpiKnowTheirRankBeforeTheyStartMpi) {
   EXPECT_EQ(Seen({"--abi=openmpi", "--nodes", "2"}, script),
             "0/3 0/2 0 3\n1/3 1/2 1 3\n2/3 0/1 0 3\n");
   EXPECT_EQ(Seen({"--abi=mpich"}, script), "/ /\n/ /\n/ /\n");
+}
+
+TEST(ForeignPathTest, ProgramsOfMvapichKnowTheirRankBeforeTheyStartMpi) {
+  const char* const script =
+      "echo $MV2_COMM_WORLD_RANK/$MV2_COMM_WORLD_SIZE $MV2_COMM_WORLD_LOCAL_RANK/"
+      "$MV2_COMM_WORLD_LOCAL_SIZE";
+  EXPECT_EQ(Seen({"--abi=mpich", "--nodes", "2"}, script), "0/3 0/2\n1/3 1/2\n2/3 0/1\n");
+  EXPECT_EQ(Seen({"--abi=openmpi"}, script), "/ /\n/ /\n/ /\n");
 }
 
 }  // namespace
