@@ -2,11 +2,54 @@
  * with its binary interface: errors, handles that are none, generalised requests,
  * and the tool interface.
  */
+#include <dlfcn.h>
+
 #include "tests/mpi/foreign/interface.h"
 
 #if defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5
 #include <mpi-ext.h>
 #endif
+
+/* Not in all headers. */
+int MPIX_Query_cuda_support(void);
+
+/* ---- Before MPI_Init ------------------------------------------------------------------------- */
+
+static void before_init(void) {
+  step = "calls before MPI_Init";
+  int flag = -1, count = 0;
+  char text[MPI_MAX_LIBRARY_VERSION_STRING], value[8] = "";
+  OK(MPI_Initialized(&flag));
+  CHECK(flag == 0);
+  OK(MPI_Finalized(&flag));
+  CHECK(flag == 0);
+  OK(MPI_Get_library_version(text, &count));
+  CHECK(strstr(text, "Ferry ") != NULL && MPIX_Query_cuda_support() == 0);
+#if MPI_VERSION >= 4
+  MPI_Info info;
+  OK(MPI_Info_create(&info));
+  OK(MPI_Info_set(info, "colour", "blue"));
+  OK(MPI_Info_get(info, "colour", 7, value, &flag));
+  CHECK(flag == 1 && strcmp(value, "blue") == 0);
+  OK(MPI_Info_free(&info));
+  MPI_Session session;
+  MPI_Group group;
+  MPI_Comm comm;
+  OK(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session));
+  OK(MPI_Group_from_session_pset(session, "mpi://SELF", &group));
+  OK(MPI_Comm_create_from_group(group, "here", MPI_INFO_NULL, MPI_ERRORS_RETURN, &comm));
+  OK(MPI_Comm_size(comm, &count));
+  CHECK(count == 1);
+  OK(MPI_Comm_free(&comm));
+  OK(MPI_Group_free(&group));
+  OK(MPI_Session_finalize(&session));
+  CHECK(session == MPI_SESSION_NULL);
+  OK(MPI_Initialized(&flag));
+  CHECK(flag == 0);
+#else
+  (void)value;
+#endif
+}
 
 /* ---- Versions -------------------------------------------------------------------------------- */
 
@@ -25,6 +68,12 @@ static void versions(void) {
   OK(MPI_Get_processor_name(name, &length));
   CHECK(length == (int)strlen(name) && length > 0 && length < MPI_MAX_PROCESSOR_NAME);
   int level = -1;
+  /* These libraries do not have the standard's interface. */
+  int (*const abi_version)(int*, int*) = (int (*)(int*, int*))dlsym(NULL, "MPI_Abi_get_version");
+  CHECK(abi_version != NULL);
+  OK(abi_version(&major, &minor));
+  CHECK(major == -1 && minor == -1);
+  CHECK(MPIX_Query_cuda_support() == 0);
   OK(MPI_Query_thread(&level));
   CHECK(level == MPI_THREAD_MULTIPLE);
 }
@@ -354,6 +403,7 @@ static void newer(void) {
 }
 
 int main(int argc, char** argv) {
+  before_init();
   begin_with_threads(&argc, &argv, MPI_THREAD_MULTIPLE);
   versions();
   errors();
