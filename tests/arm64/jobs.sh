@@ -25,5 +25,8 @@ run 'rank 1 of 2: rank 0 says hello' -n 2 "$examples/hello/hello"
 run 'rank 1 of 2: rank 0 says hello' -n 2 --nodes 2 "$examples/hello/hello"
 run 'demo: PASS' -n 4 --nodes 2 "$examples/heat2d/heat2d" --iterations 20 --output "$work/heat.png"
 run 'serial solve 0: ' -n 4 --nodes 2 "$examples/mpi_jacobi/mpi_jacobi"
-run 'PE 1 of 2: PE 0 says hello' -n 2 --malloc "$examples/shmem_hello/shmem_hello"
+run 'windows: PASS' -n 4 --nodes 2 "$examples/mpi_windows/mpi_windows" 100
+# A heap, functions of devices and queues. Static data are not shared here: the emulator has a thread of its own, and they are moved
+# only while a process has one.
+run 'equal to a serial run: PASS' -n 2 "$examples/shmem_jacobi/shmem_jacobi" 16 4 2
 echo "jobs: $jobs have run"

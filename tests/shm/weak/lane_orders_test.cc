@@ -125,7 +125,8 @@ TEST(LaneOrdersTest, ACellIsFilledAfterItWasRead) {
                                  }};
       },
       {{"LaneConsumer::ReleaseCell", Without(Order::kRelease, lane.cell_state)},
-       {"LaneProducer::FindCell", Without(Order::kAcquire, lane.cell_state)}});
+       {"LaneProducer::FindCell", Without(Order::kAcquire, lane.cell_state)}},
+      400);  // each takes as many steps as there are cells
 }
 
 // One notice stands for those that a consumer gives in a lap of the lane.

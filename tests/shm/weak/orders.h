@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,12 +34,13 @@ inline void EndLightFences() {
 }
 
 // The scenario runs well as it is, and the machine finds a run that does not for each order that is
-// left out: so the scenario would notice a change of the code that loses the order.
-inline void ExpectOrders(const Scenario& scenario, const std::vector<Needed>& orders) {
-  constexpr uint32_t kRuns = 4'000;  // twenty times what the rarest of today's takes
-  EXPECT_EQ(Explore(scenario, kRuns).value_or(""), "");
+// left out: so the scenario would notice a change of the code that loses the order. The rarest of
+// today's takes some 40 runs.
+inline void ExpectOrders(const Scenario& scenario, const std::vector<Needed>& orders,
+                         uint32_t runs = 4'000) {
+  EXPECT_EQ(Explore(scenario, runs).value_or(""), "");
   for (const Needed& needed : orders) {
-    EXPECT_TRUE(Explore(scenario, kRuns, needed.weakening).has_value())
+    EXPECT_TRUE(Explore(scenario, runs, needed.weakening).has_value())
         << "no run notices that this is left out: " << needed.name;
   }
 }
