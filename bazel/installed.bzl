@@ -94,6 +94,14 @@ def _installed_impl(ctx):
             repr(["files" + folder for folder, _ in folders]),
         ))
         build.append(_group(vendor.replace("headers", "header_files"), headers))
+    # An archive, where the distribution has one: a program then depends on no release of it.
+    archives = ["/usr/lib/%s/libboost_context.a" % folder for folder in ["x86_64-linux-gnu", "aarch64-linux-gnu"]] + [
+        "/usr/lib64/libboost_context.a",
+    ]
+    for path in archives:
+        _link(ctx, path)
+    build.append("cc_library(name = \"boost_context\", linkopts = [\"-l:libboost_context.a\"] if glob(%s) else [\"-lboost_context\"])" %
+                 repr(["files" + path for path in archives]))
     ctx.file("WORKSPACE", "workspace(name = \"%s\")\n" % ctx.name)
     ctx.file("BUILD", "\n".join(build) + "\n")
     ctx.file("defs.bzl", "DEVICE_COMPILERS = %s\n" % repr(compilers))
