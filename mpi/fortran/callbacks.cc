@@ -77,10 +77,25 @@ struct ErrorHandler {
   }
 };
 
+// The error code of a procedure more than there may be, of the class MPI_ERR_NO_MEM.
+int TooManyProcedures() {
+  int code = MPI_ERR_NO_MEM;
+  if (PMPI_Add_error_code(MPI_ERR_NO_MEM, &code) != MPI_SUCCESS) {
+    return MPI_ERR_NO_MEM;
+  }
+  PMPI_Add_error_string(
+      code,
+      "a program in Fortran has at most 256 procedures that are operations, and as "
+      "many that are error handlers of one kind of object");
+  return code;
+}
+
 // A call that cannot even be made fails as the calls of MPI_COMM_SELF do.
 int FailForMemory() {
-  PMPI_Comm_call_errhandler(MPI_COMM_SELF, MPI_ERR_NO_MEM);
-  return MPI_ERR_NO_MEM;
+  static_assert(kMostProcedures == 256, "the message says so");
+  static const int code = TooManyProcedures();
+  PMPI_Comm_call_errhandler(MPI_COMM_SELF, code);
+  return code;
 }
 
 template <typename Count>

@@ -422,9 +422,17 @@ def by_hand():
                                        "#include <mpix.h>\n\n")}
 
 
+def _c_names():
+    """The conversions that C has: c_names.cc."""
+    forms = [f"{'Type' if kind == 'Datatype' else kind}_{way}" for kind in table.HANDLES
+             for way in ("c2f", "f2c")]
+    forms += ["Status_" + way for way in ("c2f", "f2c", "c2f08", "f082c", "f2f08", "f082f")]
+    return [prefix + form for prefix in ("MPI_", "PMPI_") for form in forms]
+
+
 def names():
     """The names that the library shows: of each procedure four, under MPI_ and PMPI_; the predefined
-    callbacks; the sentinels; those of mpi_f08."""
+    callbacks; the sentinels; the conversions for C; those of mpi_f08."""
     found = []
     for procedure in table.procedures():
         if procedure.name in NO_CALL and procedure.name != "F_sync_reg":
@@ -442,4 +450,4 @@ def names():
     found += ["ferry_mpi_equal_", "ferry_mpi_differ_", "ferry_mpi_sizeof_"]
     found += [f"{prefix}status_{form}_" for prefix in ("mpi_", "pmpi_") for form in ("f2f08", "f082f")]
     found += [f"{constants.common(name)}_".lower() for name, _, _ in constants.SENTINELS]
-    return sorted(found + f08.names())
+    return sorted(found + _c_names() + f08.names())

@@ -132,12 +132,13 @@ FERRY_TYPE(c_funptr, "mpi_f08_types", "__iso_c_binding_C_funptr", 0, uintptr_t)
 
 // ---- Statuses -----------------------------------------------------------------------------------
 //
-// A status of mpi_f08 has the layout of one of mpif.h. Open MPI 4 has no such procedures.
+// A status of mpi_f08 has the layout of one of mpif.h. Open MPI 4 has no such procedures. libmpi's
+// functions are declared by a name of their own, since the header has inline ones of these names.
 
 #define FERRY_STATUS(low, capital)                                                           \
-  extern "C" int PMPI_Status_##low(const void* from, void* to);                              \
+  extern "C" int Convert_##low(const void* from, void* to) __asm__("PMPI_Status_" #low);     \
   extern "C" FERRY_SHOWN void mpi_status_##low##_(const void* from, void* to, int* ierror) { \
-    ferry::fortran::Give(ierror, PMPI_Status_##low(from, to));                               \
+    ferry::fortran::Give(ierror, Convert_##low(from, to));                                   \
   }                                                                                          \
   FERRY_NAMES("mpi_status_" #low, "MPI_STATUS_" capital, "mpi_status_" #low "_");            \
   FERRY_NAME("mpi_status_" #low "_f08_", "mpi_status_" #low "_");                            \

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""cases.py collectives|partitioned|typed_collectives|typed_partitioned|names|typed_calls FOLDER: writes
+"""cases.py collectives|limits|partitioned|typed_collectives|typed_partitioned|names|typed_calls FOLDER: writes
 a Fortran program that calls procedures of one kind.
 
 collectives: each in its blocking, nonblocking and persistent form; partitioned: the partitioned ones
-of Ferry's; typed_...: the same over mpi_f08. names: no program, but the names that the library has to
+of Ferry's; limits: as many operations and error handlers as there may be, and one more; typed_...: the
+same over mpi_f08. names: no program, but the names that the library has to
 show. typed_calls: a call of each procedure of mpi_f08, with and without large counts, which has to
 compile and to be linked; nothing is called when it runs. FOLDER is mpi/fortran, with the table.
 """
@@ -415,7 +416,89 @@ def typed_calls(f08, table):
     return text + "end program\n"
 
 
+# ---- More procedures than there may be ----------------------------------------------------------
+
+_MOST = 256
+
+
+def limits():
+    """Each procedure adds a number of its own, or notes it."""
+    text = HEAD.format(name="limits").split("program limits")[0]
+    text += "module procedures\n  implicit none\n  integer :: noted = 0\ncontains\n"
+    for number in range(_MOST + 1):
+        text += (f"subroutine op_{number}(in, inout, n, datatype)\n  integer :: n, datatype, in(n), "
+                 f"inout(n)\n  inout = in + inout + {number}\nend subroutine\n"
+                 f"subroutine handler_{number}(comm, code)\n  integer :: comm, code\n"
+                 f"  noted = {number}\nend subroutine\n")
+    text += """end module
+program limits
+  use mpi
+  use checks
+  use procedures
+  implicit none
+  integer :: ierr, rank, class, op, handler, most_ops, most_handlers, length
+  character(MPI_MAX_ERROR_STRING) :: message
+  call MPI_Init(ierr)
+  call MPI_Comm_rank(MPI_COMM_WORLD, rank, ierr)
+  call MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN, ierr)
+  most_ops = 0
+  most_handlers = 0
+"""
+    for number in range(_MOST + 1):
+        text += (f"  call MPI_Op_create(op_{number}, .true., op, ierr)\n  call used_op({number})\n"
+                 f"  call MPI_Comm_create_errhandler(handler_{number}, handler, ierr)\n"
+                 f"  call used_handler({number})\n")
+    # One that is known already takes no place.
+    return text + f"""  call MPI_Op_create(op_7, .true., op, ierr)
+  call used_op(7)
+  call check(most_ops == {_MOST} + 1 .and. most_handlers == {_MOST}, 'as many procedures as there may be')
+  call report(rank)
+  call MPI_Finalize(ierr)
+contains
+  subroutine used_op(number)
+    integer, intent(in) :: number
+    integer :: one(1), sum(1)
+    if (number == {_MOST}) then
+      call refused(op == MPI_OP_NULL)
+      return
+    end if
+    one = 1
+    sum = 1000
+    call MPI_Reduce_local(one, sum, 1, MPI_INTEGER, op, ierr)
+    call check(sum(1) == 1001 + number, 'an operation')
+    call MPI_Op_free(op, ierr)
+    most_ops = most_ops + 1
+  end subroutine
+
+  subroutine used_handler(number)
+    integer, intent(in) :: number
+    if (number == {_MOST}) then
+      call refused(handler == MPI_ERRHANDLER_NULL)
+      return
+    end if
+    call MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler, ierr)
+    noted = -1
+    call MPI_Comm_call_errhandler(MPI_COMM_WORLD, MPI_ERR_OTHER, ierr)
+    call check(noted == number, 'an error handler')
+    call MPI_Errhandler_free(handler, ierr)
+    most_handlers = most_handlers + 1
+  end subroutine
+
+  subroutine refused(is_null)
+    logical, intent(in) :: is_null
+    call MPI_Error_string(ierr, message, length, class)
+    call MPI_Error_class(ierr, class, ierr)
+    call check(is_null .and. class == MPI_ERR_NO_MEM, 'one procedure too many')
+    call check(index(message, 'at most {_MOST} procedures') > 0, 'what is said: '//trim(message))
+  end subroutine
+end program
+"""
+
+
 def main(arguments):
+    if arguments[0] == "limits":
+        print(limits(), end="")
+        return
     if arguments[0] in ("collectives", "typed_collectives"):
         print(collectives(arguments[0] == "typed_collectives"), end="")
         return

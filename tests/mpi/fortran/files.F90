@@ -1,11 +1,18 @@
-! Chapter 14 in Fortran: two ranks, each procedure once at least.
+! Chapter 14 in Fortran: two ranks, each procedure once at least. TYPED: over mpi_f08.
 program files
   USE_LINE
   use checks
   implicit none
   INCLUDE_LINE
   external :: twice_the_size
-  integer :: ierr, rank, file, n, request, status(MPI_STATUS_SIZE)
+  integer :: ierr, rank, n
+  HANDLE(MPI_File) :: file
+  HANDLE(MPI_Request) :: request
+#ifdef TYPED
+  type(MPI_Status) :: status
+#else
+  integer :: status(MPI_STATUS_SIZE)
+#endif
   integer, asynchronous :: w(2), r(2)
   integer(MPI_OFFSET_KIND) :: mine, place
   character(512) :: name
@@ -61,7 +68,9 @@ contains
   end subroutine
 
   subroutine opened
-    integer :: group, info, length
+    HANDLE(MPI_Group) :: group
+    HANDLE(MPI_Info) :: info
+    integer :: length
     logical :: flag
     character(8) :: value
     call MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_RDWR + MPI_MODE_CREATE, MPI_INFO_NULL, &
@@ -137,7 +146,7 @@ contains
 
   ! Each rank's view begins at its own place.
   subroutine own_pointers
-    integer :: etype, filetype
+    HANDLE(MPI_Datatype) :: etype, filetype
     character(MPI_MAX_DATAREP_STRING) :: datarep
     call MPI_File_set_view(file, mine, MPI_INTEGER, MPI_INTEGER, 'native', MPI_INFO_NULL, ierr)
     call check(ierr == MPI_SUCCESS, 'MPI_File_set_view')
@@ -276,7 +285,8 @@ subroutine twice_the_size(datatype, extent, extra_state, ierror)
   USE_LINE
   implicit none
   INCLUDE_LINE
-  integer :: datatype, ierror, bytes
+  HANDLE(MPI_Datatype) :: datatype
+  integer :: ierror, bytes
   integer(MPI_ADDRESS_KIND) :: extent, extra_state
   call MPI_Type_size(datatype, bytes, ierror)
   extent = 2 * bytes

@@ -1,0 +1,15 @@
+! The deprecated calls of attributes, whose values are INTEGER: in fixed form, for mixed.c.
+      SUBROUTINE OLDPUT(COMM,KEYVAL,VALUE) BIND(C,NAME='old_put')
+      INCLUDE 'mpif.h'
+      INTEGER COMM,KEYVAL,VALUE,IERROR
+      CALL MPI_ATTR_PUT(COMM,KEYVAL,VALUE,IERROR)
+      END
+
+      SUBROUTINE OLDGET(COMM,KEYVAL,VALUE,FLAG) BIND(C,NAME='old_get')
+      INCLUDE 'mpif.h'
+      INTEGER COMM,KEYVAL,VALUE,FLAG,IERROR
+      LOGICAL ISSET
+      CALL MPI_ATTR_GET(COMM,KEYVAL,VALUE,ISSET,IERROR)
+      FLAG=0
+      IF (ISSET) FLAG=1
+      END
