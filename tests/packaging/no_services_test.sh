@@ -31,7 +31,7 @@ SH
 printf '#!/bin/bash\nexec "$@"\n' >"$work/bin/sudo"
 chmod +x "$work"/bin/*
 # The functions alone: the script itself would begin to build.
-for function in die install_without_services first_that is_installed is_offered need; do
+for function in die install_without_services first_that is_debian is_installed is_offered need; do
   eval "$(sed -n "/^$function() {.*}\$/p; /^$function() {\$/,/^}\$/p" dev)"
 done
 policy=$work/policy
