@@ -16,7 +16,7 @@
 namespace ferry::fortran {
 
 constinit std::atomic<uint32_t> bindings{0};
-constinit std::atomic<bool> may_be_others{false};
+constinit std::atomic<uint32_t> clean_bindings{0};
 
 namespace {
 
@@ -206,12 +206,7 @@ void LookAgain() {
     found.store(next, std::memory_order_release);
   }
   looked_at.store(noted, std::memory_order_release);
-  if (found.load(std::memory_order_relaxed)->blocks.empty()) {
-    may_be_others.store(false);
-    if (bindings.load() != noted) {
-      may_be_others.store(true);
-    }
-  }
+  clean_bindings.store(found.load(std::memory_order_relaxed)->blocks.empty() ? noted : noted - 1);
 }
 
 }  // namespace

@@ -8,7 +8,8 @@
 // An object that calls MPI has its references to the procedures bound at its start, or at the first
 // call of each. Procedures that take such constants are indirect functions (STT_GNU_IFUNC), so that
 // the linker runs code of this library at that moment, which notes that there may be another
-// object. So calls need not ask the linker.
+// object. So calls need not ask the linker. An object that hands its constants to another one,
+// which calls MPI for it, has to be opened before that one's first call.
 //
 // Any thread. After a new binding, one call waits for the linker's lock; no other call waits or
 // allocates.
@@ -36,17 +37,18 @@ inline constexpr int kSentinels = 10;
 // Bindings so far. Hidden, so that it is reached without a relocation: the linker may run
 // NoteBinding early.
 extern __attribute__((visibility("hidden"))) std::atomic<uint32_t> bindings;
-// There are blocks of other objects, or there may be.
-extern __attribute__((visibility("hidden"))) std::atomic<bool> may_be_others;
+// How many there were at the last look, if it found no blocks of another object; else another
+// number.
+extern __attribute__((visibility("hidden"))) std::atomic<uint32_t> clean_bindings;
 
 // Pairs with LookAgain: it looks at what was loaded before this.
-inline void NoteBinding() {
-  bindings.fetch_add(1);
-  may_be_others.store(true);
-}
+inline void NoteBinding() { bindings.fetch_add(1); }
 
-// Relaxed: the linker has synchronised the caller with the binding of its own reference.
-inline bool MayBeOthers() { return may_be_others.load(std::memory_order_relaxed); }
+// Returns true if there are blocks of other objects, or there may be. A thread sees at least its own
+// binding, so the two are equal only after a look that came later.
+inline bool MayBeOthers() {
+  return bindings.load(std::memory_order_relaxed) != clean_bindings.load(std::memory_order_relaxed);
+}
 
 // Returns true if another object than the one that this library is bound to has this constant at
 // that address.
