@@ -182,7 +182,7 @@ _OF_SPAWN = {"argv", "array_of_argv", "array_of_errcodes"}
 
 
 def _takes_sentinels(procedure, large):
-    """Whether an argument may be a constant that is recognised by its address (sentinels.h)."""
+    """Returns True if an argument may be a constant that is recognised by its address (sentinels.h)."""
     return any(one.kind in ("buffer", "status", "weights") or one.name in _OF_SPAWN
                for one in procedure.form(large))
 

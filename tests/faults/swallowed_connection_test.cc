@@ -118,7 +118,7 @@ void SwallowedConnectionTest::ExpectErrorsOf(const std::vector<int>& ranks) {
   EXPECT_LT(LatestMs(errors, since_ns_), static_cast<double>(kAllowed) * limit_ms);
 }
 
-// ---- Whatever is under way ends
+// ---- Operations under way end -------------------------------------------------------------------
 
 struct Work {
   const char* name;
@@ -165,7 +165,7 @@ INSTANTIATE_TEST_SUITE_P(
         testing::Values(Swallowed::kBoth, Swallowed::kThere, Swallowed::kBack)),
     NameOf);
 
-// ---- And what is not swallowed goes on
+// ---- Other connections go on --------------------------------------------------------------------
 
 TEST_F(SwallowedConnectionTest, PairsOfTheThirdNodeGoOn) {
   nodes_ = 3;

@@ -18,8 +18,8 @@ struct InterfaceFamily {
   // not have; "": none.
   std::array<std::string_view, 4> originals = {};
 };
-// MPICH's libraries for Fortran and C++, and Debian's names of them. By MPICH's they may be
-// Intel's, too, which call more than MPICH's do.
+// MPICH's libraries for Fortran and C++, and Debian's names of them. Libraries with
+// MPICH's names may also be Intel's, which take more than MPICH's do.
 inline constexpr std::array<InterfaceFamily, 2> kInterfaceFamilies = {
     {{"mpich",
       "libmpi.so.12",

@@ -89,7 +89,7 @@ TEST_F(KindsTest, IntegersOfEightBytesDoNotCompile) {
     for (const std::string option : {"-fdefault-integer-8", "-finteger-4-integer-8"}) {
       const CommandResult result = TryToCompile("", option, source);
       EXPECT_EQ(result.exit_code, 1) << name;
-      EXPECT_THAT(result.err, HasSubstr("ferryfc: integers of MPI have 4 bytes, and " + option +
+      EXPECT_THAT(result.err, HasSubstr("calls of MPI: its integers have 4 bytes, and " + option +
                                         " gives INTEGER 8"));
       EXPECT_THAT(result.err, HasSubstr(name == "mpif.h" ? "mpi_integers_have_4_bytes"
                                         : name == "mpi"  ? "INTEGER(8) to INTEGER(4)"
@@ -117,7 +117,7 @@ TEST_F(KindsTest, FlangDoesNotCompileThemEither) {
     EXPECT_EQ(TryToCompile(flang, "-O2", source).exit_code, 0) << name;
     const CommandResult result = TryToCompile(flang, "-fdefault-integer-8", source);
     EXPECT_EQ(result.exit_code, 1) << name;
-    EXPECT_THAT(result.err, HasSubstr("ferryfc: integers of MPI have 4 bytes"));
+    EXPECT_THAT(result.err, HasSubstr("calls of MPI: its integers have 4 bytes"));
     EXPECT_THAT(result.err, HasSubstr(name == "mpif.h" ? "MPI_INTEGERS_HAVE_4_BYTES"
                                                        : "'INTEGER(8)' is not compatible"));
   }

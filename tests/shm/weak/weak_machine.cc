@@ -58,7 +58,8 @@ struct Plain {
   size_t writer = 0;
 };
 
-// Which values a thread tends to read: all words of a record old but one is a rare accident else.
+// The values that a thread prefers. Without it a run in which all words of a record but one are old
+// would be rare.
 enum class Taste : uint8_t { kNone, kNew, kOld, kAny };
 
 struct Thread {
@@ -282,7 +283,7 @@ Taste Machine::TasteFor(const Word& word) {
   return taste;
 }
 
-// Which of its values a load reads. None is read for ever.
+// Returns the index of the value that a load reads. No thread reads an old one for ever.
 size_t Machine::Choose(const Word& word, std::memory_order order) {
   size_t oldest = self().now.values[word.index];
   if (order == std::memory_order_seq_cst) {
