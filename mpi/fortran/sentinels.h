@@ -44,8 +44,8 @@ extern __attribute__((visibility("hidden"))) std::atomic<uint32_t> clean_binding
 // Pairs with LookAgain: it looks at what was loaded before this.
 inline void NoteBinding() { bindings.fetch_add(1); }
 
-// Returns true if there are blocks of other objects, or there may be. A thread sees at least its own
-// binding, so the two are equal only after a look that came later.
+// Returns true if there are blocks of other objects, or there may be. A thread sees at least its
+// own binding, so the two are equal only after a look that came later.
 inline bool MayBeOthers() {
   return bindings.load(std::memory_order_relaxed) != clean_bindings.load(std::memory_order_relaxed);
 }
