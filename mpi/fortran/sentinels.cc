@@ -164,9 +164,9 @@ struct Found {
   std::vector<Block> blocks;
 };
 
-// Those that a process had before live on: another thread may read them.
+// The newest list of blocks. Older lists are never freed: another thread may read them.
 std::atomic<const Found*> found{nullptr};
-// Of the bindings: those that `found` knows of.
+// How many bindings there were when `found` was made.
 std::atomic<uint32_t> looked_at{0};
 std::mutex mutex;  // held while the two change
 

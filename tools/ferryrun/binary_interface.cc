@@ -41,7 +41,7 @@ bool IsOfMpi(const std::string& name) {
 struct Needed {
   std::string folder;     // of the family that has it; empty: none
   bool is_other = false;  // also, or only, what no family has
-  // Of the family's, those that the program's DT_RPATH would find elsewhere, with spaces between.
+  // Ferry's libraries in place of which the program's DT_RPATH would find others, by spaces.
   std::string preloaded;
 };
 
@@ -137,7 +137,7 @@ std::vector<std::string> PlaceInJob(const std::string& beginning,
   return variables;
 }
 
-// Those of MVAPICH. Other libraries of MPICH's family know PMI_RANK and its like alone.
+// The variables that MVAPICH sets. Other libraries of MPICH's family set PMI_RANK and its like.
 std::vector<std::string> VariablesOfMpich(const std::vector<std::string>& environment) {
   return PlaceInJob("MV2_COMM_WORLD_", environment);
 }

@@ -14,8 +14,8 @@ namespace ferry::tools {
 struct InterfaceFamily {
   std::string_view name;     // of the folder, and of --abi
   std::string_view library;  // which its folder has
-  // Of the original, libraries that go with Ferry's where they take no name of MPI's that it does
-  // not have; "": none.
+  // Other libraries of the same MPI, which a program may use beside Ferry's if Ferry's has each
+  // function of MPI that they call; "": none.
   std::array<std::string_view, 4> originals = {};
 };
 // MPICH's libraries for Fortran and C++, and Debian's names of them. Libraries with

@@ -183,7 +183,7 @@ enum { kCount = sizeof(kLanguages) / sizeof(kLanguages[0]) };
 
 static int rank, size, sends;
 
-// What `reader` has to find of what `writer` has set: C has pointers, Fortran what they point to.
+// Checks that `reader` finds what `writer` has set: C has pointers, Fortran what they point to.
 static void CheckAttribute(const Language* writer, const Language* reader, MPI_Fint comm,
                            MPI_Fint keyval, MPI_Aint value, const char* what) {
   MPI_Aint found = 0;
